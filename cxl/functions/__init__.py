@@ -1,0 +1,1 @@
+"""The builtins: each module registers entries, `cxl.functions.registry` finds them."""
