@@ -1,0 +1,78 @@
+# Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
+# but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test fast lint types contracts conformance bench docs lock clean
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= $(shell for p in python3.11 python3; do "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
+# Arguments for the tools behind the targets: make fast ARGS='-k cursor', make bench ARGS='--rows 1000000'.
+ARGS ?=
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(BIN)/.develop ## make .venv with everything that the other targets need
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; name it with make PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# Without build isolation, so that what builds the source packages is pinned too.
+$(BIN)/.runtime: $(BIN)/python requirements.lock requirements/build.lock pyproject.toml
+	@echo "installing from requirements.lock (some minutes the first time)" >&2
+	$(INSTALL) -r requirements/build.lock
+	$(INSTALL) --no-build-isolation -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BIN)/.develop: $(BIN)/.runtime requirements-dev.lock
+	$(INSTALL) --no-build-isolation -r requirements-dev.lock
+	@touch $@
+
+demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: $(BIN)/.develop ## the whole suite: on Sail side by side, then the Spark part where Java is
+	$(BIN)/python -m pytest -n auto $(ARGS)
+ifeq ($(JAVA),yes)
+	$(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
+else
+	@echo "no Java: the Spark part of the suite was left out" >&2
+endif
+
+fast: $(BIN)/.develop ## the suite without Spark, ending at the first failure
+	$(BIN)/python -m pytest -n auto -x $(ARGS)
+
+lint: $(BIN)/.develop ## ruff
+	$(BIN)/ruff check .
+
+types: $(BIN)/.develop ## mypy --strict
+	$(BIN)/mypy
+
+contracts: $(BIN)/.develop ## the layers of the architecture, by import-linter
+	$(BIN)/lint-imports --no-cache
+
+conformance: $(BIN)/.develop ## the cases of ../shared/conformance that .ci/conformance-areas names
+	$(BIN)/python -m tests.conformance $(ARGS)
+
+bench: $(BIN)/.develop ## Errata against hand-written PySpark and DuckDB; writes benchmarks/README.md
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(BIN)/.develop ## run each command that the documents show and write its answer below it
+	$(BIN)/python -m tests.documents --write $(ARGS)
+
+lock: $(BIN)/python ## resolve the lock files again
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	export UV_CUSTOM_COMPILE_COMMAND="make lock"; \
+	compile() { $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate "$$@"; }; \
+	compile requirements/build.in --allow-unsafe -o requirements/build.lock; \
+	compile pyproject.toml -o requirements.lock; \
+	compile pyproject.toml --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove what the targets made, but not .venv
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
