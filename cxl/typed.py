@@ -171,22 +171,33 @@ class Bind(Expr):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateCall(Expr):
-    """`sum(expr)`, `count(*)`: kept by programs in aggregate mode until they are lifted out as `calls`."""
+# What an operator computes for a program --------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class AggregateUse:
+    """A distinct aggregate call. The argument's values are in `columns` (none for `count(*)`), the result goes to `column`."""
+
+    column: str
+    columns: tuple[str, ...]
     function: Builtin
     args: tuple[Expr, ...]
     star: bool
+    type: Type
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCall(Expr):
-    """`$window.f(args)` and the member read from its row (`$window.lag(1).amount`), lifted out as `windows`."""
+class WindowUse:
+    """A distinct `$window` call; `member` is the field read from the row of `first last lag lead`."""
 
+    column: str
+    columns: tuple[str, ...]
     function: Builtin
     args: tuple[Expr, ...]
     member: str | None
+    type: Type
+    span: Span
 
 
 # Statements -------------------------------------------------------------------------------------------------------------
@@ -294,8 +305,6 @@ _CHILDREN: dict[type, Any] = {
     Index: lambda e: (e.receiver, e.index),
     Member: lambda e: (e.receiver,),
     Bind: lambda e: (e.value, e.body),
-    AggregateCall: lambda e: e.args,
-    WindowCall: lambda e: e.args,
 }
 
 

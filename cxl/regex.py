@@ -1,0 +1,18 @@
+"""Which regular expressions are allowed: what RE2 accepts, so that matching takes linear time on every engine."""
+
+from functools import lru_cache
+
+
+@lru_cache(maxsize=512)
+def problem(pattern: str) -> str | None:
+    """Why a pattern is not valid, or None."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "invalid"
+        return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    return None
