@@ -1,0 +1,1 @@
+"""Errata: a changelog engine for data that gets corrected."""
