@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
-import yaml
-
 from errata.diagnostics import Diagnostic, Label
 from errata.environment import MASK, BadReference, Reference, Secret, expand
 from errata.yaml import nodes
+from errata.yaml.events import Event
 from errata.yaml.nodes import Key, Node, Scalar, Substitution, substituted
 from errata.yaml.offsets import offsets
 from errata.yaml.scalars import TooLarge, resolve
@@ -19,10 +18,15 @@ DEEPEST = 64
 MOST_NODES = 100_000
 """Values that a file may have, aliases counted as what they stand for."""
 
+_PROPERTIES = re.compile(r"([&!][^\s]*(\s+|\Z))*")
 _CORE = "tag:yaml.org,2002:"
 _TEXT_TAGS = ("!", f"{_CORE}str")
-_PROPERTIES = re.compile(r"([&!][^\s]*(\s+|\Z))*")
-_OTHER_TAGS = {f"{_CORE}int": int, f"{_CORE}float": (float, int), f"{_CORE}bool": bool, f"{_CORE}null": type(None)}
+_OTHER_TAGS: dict[str, tuple[type, ...]] = {
+    f"{_CORE}int": (int,),
+    f"{_CORE}float": (float, int),
+    f"{_CORE}bool": (bool,),
+    f"{_CORE}null": (type(None),),
+}
 
 
 class Refused(Exception):
@@ -46,51 +50,43 @@ class Composer:
         self._anchors: dict[str, Node | None] = {}
         self._count = 0
 
-    def compose(self, events: Iterator[yaml.Event]) -> Node:
+    def compose(self, events: Iterator[Event]) -> Node:
         """The root value. Raises yaml.MarkedYAMLError for wrong syntax and Refused beyond a budget."""
-        root: Node = Scalar(0, 0, None, None, "", "")
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                root = self._node(next(events), events, 1)
-                next(events)
-                self._single(next(events))
-                break
+        if next(events, None) is None:
+            return Scalar(0, 0, None, None, "", "")
+        root = self._node(next(events), events, 1)
+        second = next(events, None)
+        if second:
+            self._note(second, "YAML-007", "a second document begins here; a file holds one")
         return root
 
-    def _single(self, event: yaml.Event) -> None:
-        if isinstance(event, yaml.DocumentStartEvent):
-            self._note(event, "YAML-007", "a second document begins here; a file holds one")
-
-    def _diagnostic(self, event: yaml.Event, code: str, message: str, help: str = "", labels: tuple[Label, ...] = ()) -> Diagnostic:
-        place = self._source.span(event.start_mark.index, event.end_mark.index)
+    def _diagnostic(self, event: Event, code: str, message: str, help: str = "", labels: tuple[Label, ...] = ()) -> Diagnostic:
+        place = self._source.span(event.start, event.end)
         return Diagnostic.at(place, code, message, help=help, labels=labels, lines=self._source)
 
-    def _note(self, event: yaml.Event, code: str, message: str, help: str = "", labels: tuple[Label, ...] = ()) -> None:
+    def _note(self, event: Event, code: str, message: str, help: str = "", labels: tuple[Label, ...] = ()) -> None:
         self.found.append(self._diagnostic(event, code, message, help, labels))
 
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
+    def _node(self, event: Event, events: Iterator[Event], depth: int) -> Node:
         if depth > DEEPEST:
             raise Refused(self._diagnostic(event, "YAML-004", f"values are nested deeper than {DEEPEST} levels"))
-        if isinstance(event, yaml.AliasEvent):
+        if event.kind == "alias":
             return self._alias(event)
         self._spend(event, 1)
-        if event.anchor:
-            self._anchors[event.anchor] = None
-        node = self._fresh(event, events, depth)
-        if event.anchor:
-            self._anchors[event.anchor] = node
+        if not event.anchor:
+            return self._fresh(event, events, depth)
+        self._anchors[event.anchor] = None
+        node = self._anchors[event.anchor] = self._fresh(event, events, depth)
         return node
 
-    def _fresh(self, event: yaml.NodeEvent, events: Iterator[yaml.Event], depth: int) -> Node:
-        if isinstance(event, yaml.SequenceStartEvent):
-            self._collection_tag(event, "seq")
-            return self._sequence(event, events, depth)
-        if isinstance(event, yaml.MappingStartEvent):
-            self._collection_tag(event, "map")
-            return self._mapping(event, events, depth)
-        return self._scalar(event)
+    def _fresh(self, event: Event, events: Iterator[Event], depth: int) -> Node:
+        if event.kind == "scalar":
+            return self._scalar(event)
+        if event.tag not in ("", "!", f"{_CORE}{'seq' if event.kind == 'sequence' else 'map'}"):
+            self._unknown_tag(event)
+        return self._sequence(event, events, depth) if event.kind == "sequence" else self._mapping(event, events, depth)
 
-    def _alias(self, event: yaml.AliasEvent) -> Node:
+    def _alias(self, event: Event) -> Node:
         target = self._anchors.get(event.anchor)
         if target is None:
             reason = "refers to itself" if event.anchor in self._anchors else "is not defined above"
@@ -98,27 +94,27 @@ class Composer:
         self._spend(event, target.size)
         return target
 
-    def _spend(self, event: yaml.Event, count: int) -> None:
+    def _spend(self, event: Event, count: int) -> None:
         self._count += count
         if self._count > MOST_NODES:
             raise Refused(self._diagnostic(event, "YAML-004", f"more than {MOST_NODES:,} values, aliases counted as what they stand for"))
 
-    def _sequence(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
-        result = nodes.Sequence(event.start_mark.index, event.end_mark.index)
+    def _sequence(self, event: Event, events: Iterator[Event], depth: int) -> Node:
+        result = nodes.Sequence(event.start, event.end)
         for inner in events:
-            if isinstance(inner, yaml.SequenceEndEvent):
-                result.end = inner.end_mark.index
+            if inner.kind == "end":
+                result.end = inner.end
                 break
             item = self._node(inner, events, depth + 1)
             result.items.append(item)
             result.size += item.size
         return result
 
-    def _mapping(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Node:
-        result = nodes.Mapping(event.start_mark.index, event.end_mark.index)
+    def _mapping(self, event: Event, events: Iterator[Event], depth: int) -> Node:
+        result = nodes.Mapping(event.start, event.end)
         for inner in events:
-            if isinstance(inner, yaml.MappingEndEvent):
-                result.end = inner.end_mark.index
+            if inner.kind == "end":
+                result.end = inner.end
                 break
             key = self._key(inner, events, depth)
             value = self._node(next(events), events, depth + 1)
@@ -127,15 +123,15 @@ class Composer:
                 result.entries[key.text] = (key, value)
         return result
 
-    def _key(self, event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Key | None:
+    def _key(self, event: Event, events: Iterator[Event], depth: int) -> Key | None:
         """The text of a key, numbers and constants too. Lists and maps cannot be keys."""
         node = self._node(event, events, depth + 1)
         if isinstance(node, Scalar):
-            return Key(substituted(node.parsed, node.substitutions), event.start_mark.index, event.end_mark.index)
+            return Key(substituted(node.parsed, node.substitutions), event.start, event.end)
         self._note(event, "YAML-008", "a list or map cannot be a key")
         return None
 
-    def _new(self, event: yaml.Event, key: Key, result: nodes.Mapping) -> bool:
+    def _new(self, event: Event, key: Key, result: nodes.Mapping) -> bool:
         if key.text == "<<":
             self._note(event, "YAML-009", "merge keys (<<) are not part of YAML 1.2", "write the entries out")
             return False
@@ -145,35 +141,29 @@ class Composer:
             self._note(event, "YAML-002", f"the key '{key.text}' stands twice in one map", "", (label,))
         return older is None
 
-    def _collection_tag(self, event: yaml.CollectionStartEvent, kind: str) -> None:
-        if event.tag not in (None, "!", f"{_CORE}{kind}"):
-            self._unknown_tag(event)
-
-    def _unknown_tag(self, event: yaml.NodeEvent) -> None:
-        shown = str(event.tag).replace(_CORE, "!!")
+    def _unknown_tag(self, event: Event) -> None:
+        shown = event.tag.replace(_CORE, "!!")
         self._note(event, "YAML-003", f"unknown tag {shown}", "a pipeline file holds plain values only")
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
-        start, end = self._content(event), event.end_mark.index
-        style = (event.style or "").strip()
-        parsed = event.value
-        found = self._substitutions(event, parsed, style) if MASK in parsed and self._references else ()
-        value = self._value(event, substituted(parsed, found), style)
-        if not any(self._secret(one) for one in found):
-            return Scalar(start, end, value, value, parsed, style, found)
-        return Scalar(start, end, Secret(substituted(parsed, found)), substituted(parsed, found, written=True), parsed, style, found)
+    def _scalar(self, event: Event) -> Scalar:
+        start, parsed = self._content(event), event.text
+        found = self._substitutions(event, start) if MASK in parsed and self._references else ()
+        text = substituted(parsed, found)
+        if any(one.written.startswith("${secret:") for one in found):
+            return Scalar(start, event.end, Secret(text), substituted(parsed, found, written=True), parsed, event.style, found)
+        value = self._value(event, text)
+        return Scalar(start, event.end, value, value, parsed, event.style, found)
 
-    def _content(self, event: yaml.ScalarEvent) -> int:
+    def _content(self, event: Event) -> int:
         """Where the scalar itself begins, behind its anchor and tag."""
-        start, end = event.start_mark.index, event.end_mark.index
-        match = _PROPERTIES.match(self._masked, start, end) if event.anchor or event.tag else None
-        return match.end() if match else int(start)
+        match = _PROPERTIES.match(self._masked, event.start, event.end) if event.anchor or event.tag else None
+        return match.end() if match else event.start
 
-    def _substitutions(self, event: yaml.ScalarEvent, parsed: str, style: str) -> tuple[Substitution, ...]:
+    def _substitutions(self, event: Event, start: int) -> tuple[Substitution, ...]:
         """What stands for the references in a scalar: each is one run of mask characters that begins at its offset."""
-        places = offsets(self._masked, self._content(event), event.end_mark.index, style, parsed)
+        places = offsets(self._masked, start, event.end, event.style, event.text)
         found = []
-        for index, character in enumerate(parsed):
+        for index, character in enumerate(event.text):
             reference = self._references.get(places[index]) if character == MASK else None
             if reference:
                 written = self._source.text[reference.start : reference.end]
@@ -191,20 +181,16 @@ class Composer:
             self.secrets.add(value)
         return value
 
-    @staticmethod
-    def _secret(found: Substitution) -> bool:
-        return found.written.startswith("${secret:")
-
-    def _value(self, event: yaml.ScalarEvent, text: str, style: str) -> object:
+    def _value(self, event: Event, text: str) -> object:
         """The value of a scalar: text when quoted, a block or tagged so, else what YAML 1.2 reads."""
-        if event.tag in _TEXT_TAGS or (style and event.tag is None):
+        if event.tag in _TEXT_TAGS or (event.style and not event.tag):
             return text
         value = self._resolved(event, text)
-        if event.tag is not None and not isinstance(value, _OTHER_TAGS.get(event.tag, ())):
+        if event.tag and not isinstance(value, _OTHER_TAGS.get(event.tag, ())):
             self._unknown_tag(event)
         return value
 
-    def _resolved(self, event: yaml.ScalarEvent, text: str) -> object:
+    def _resolved(self, event: Event, text: str) -> object:
         try:
             return resolve(text)
         except TooLarge:

@@ -12,6 +12,7 @@ from errata.diagnostics import Diagnostic, raise_errors
 from errata.environment import masked, references
 from errata.yaml.compose import Composer, Refused
 from errata.yaml.document import Document
+from errata.yaml.events import events
 from errata.yaml.nodes import Node, Scalar
 from errata.yaml.source import SourceText
 
@@ -85,7 +86,7 @@ def _compose(source: SourceText, env: MappingType[str, str]) -> Document:
     text = masked(source.text, found) if found else source.text
     composer = Composer(source, text, found, env)
     try:
-        root = composer.compose(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        root = composer.compose(events(text))
     except yaml.MarkedYAMLError as error:
         return _failed(source, [*composer.found, _syntax(source, error)])
     except Refused as refused:
