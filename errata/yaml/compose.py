@@ -194,5 +194,5 @@ class Composer:
         try:
             return resolve(text)
         except TooLarge:
-            self._note(event, "YAML-010", "the number does not fit 64 bits", "quote it where it is meant as text")
+            self._note(event, "YAML-011", "the number does not fit 64 bits", "quote it where it is meant as text")
             return text

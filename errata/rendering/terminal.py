@@ -1,0 +1,60 @@
+"""Text that is safe and aligned on a terminal: control characters escaped, wide characters counted, colour where it is wanted."""
+
+import os
+import re
+import unicodedata
+from typing import TextIO
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_STYLES = {"red": "31", "yellow": "33", "blue": "34", "green": "32", "bold": "1", "dim": "2"}
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def escaped(text: str) -> str:
+    """The text with control, bidirectional and lone surrogate characters shown as escapes."""
+    return _CONTROL.sub(lambda found: _escape(found.group()), text) if not text.isprintable() else text
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def flattened(text: str) -> str:
+    """The text with one blank or `?` for each control character, so that columns stay where they are."""
+    return _CONTROL.sub(lambda found: " " if found.group() == "\t" else "?", text)
+
+
+def width(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def padded(text: str, columns: int, *, right: bool = False) -> str:
+    """The text filled with blanks to so many columns."""
+    blanks = " " * max(columns - width(text), 0)
+    return blanks + text if right else text + blanks
+
+
+def styled(text: str, *names: str, on: bool) -> str:
+    """The text in the styles named, where `on`."""
+    return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m" if on and text else text
+
+
+def wants_color(stream: TextIO, *, no_color: bool = False) -> bool:
+    """Whether the stream is a terminal and nobody asked for plain text (--no-color, NO_COLOR, TERM=dumb)."""
+    plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return not plain and is_terminal(stream)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether the stream is a terminal."""
+    return not stream.closed and stream.isatty()
