@@ -1,0 +1,149 @@
+"""Fold, consolidate, negate, pair and diff: the algebra of deltas (DESIGN, "A changelog row").
+
+A key has at most one live row, so a valid delta takes back at most one image of a key and brings in at most one.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.images import comparables, fingerprint
+from changelog.ops import Op, is_negative, is_positive, only_appends, weight
+from changelog.schema import CAUSE, EPOCH, KEY, OP, column, image_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_OLD, _NEW = "_old", "_new"
+
+
+def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
+    """The fold: the rows that stand after epoch `at` (default: after the last).
+
+    In: stored op rows (`_epoch`, `_op`, `_key`, `_cause`, image). Out: `_epoch`, `_key`, image of the live rows. A positive row
+    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back.
+    """
+    rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
+    standing = rows.where(is_positive(F.col(OP))).drop(OP, CAUSE)
+    if not has_negatives:
+        return standing
+    dead = rows.where(is_negative(F.col(OP))).groupBy(KEY).agg(F.max(EPOCH).alias("_dead"))
+    joined = standing.join(dead, KEY, "left")
+    return joined.where(F.col("_dead").isNull() | (F.col(EPOCH) >= F.col("_dead"))).select(*map(column, standing.columns))
+
+
+def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
+    """A delta that brings every row of a live frame in."""
+    return _signed(live_rows, Op.APPEND, cause)
+
+
+def as_retractions(live_rows: DataFrame, cause: str) -> DataFrame:
+    """A delta that takes every row of a live frame back."""
+    return _signed(live_rows, Op.RETRACT, cause)
+
+
+def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
+    envelope = [_code(op).alias(OP), F.col(KEY), F.lit(cause).alias(CAUSE)]
+    return live_rows.select(*envelope, *map(column, image_columns(live_rows)))
+
+
+def negate(delta: DataFrame) -> DataFrame:
+    """The inverse delta: what came in is taken back and the other way round. Applying both changes nothing."""
+    inverse = {Op.APPEND: Op.RETRACT, Op.RETRACT: Op.APPEND, Op.CORRECT_FROM: Op.CORRECT_TO}
+    op = reduce(lambda rest, pair: F.when(F.col(OP) == int(pair[0]), _code(pair[1])).otherwise(rest), inverse.items(), _code(Op.CORRECT_FROM))
+    return delta.withColumn(OP, op)
+
+
+def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
+    """The net change of each key, with at most one row of each sign; `_epoch`, where there is one, is dropped.
+
+    Equal images of opposite sign cancel, what is left becomes `-C`/`+C` where both signs are left and `-R` or `+A` where one is.
+    `ops` is what the caller knows the delta to hold: with appends alone it is returned as it is, without a shuffle. With
+    `compare`, a correction that shows in none of these columns vanishes too. One shuffle, by `_key`.
+    """
+    if only_appends(ops):
+        return delta.drop(EPOCH)
+    net = _cancel(delta.drop(EPOCH).repartition(F.col(KEY)), None)
+    if compare is not None:
+        net = _cancel(net, compare)
+    return _paired_ops(net)
+
+
+def _cancel(delta: DataFrame, compare: Sequence[str] | None) -> DataFrame:
+    """Drop rows whose images are offset by equal images of the other sign, within their key."""
+    names = image_columns(delta) if compare is None else compare
+    same = [F.col(KEY), *comparables(delta, names)]
+    sign = weight(F.col(OP))
+    rank = F.row_number().over(Window.partitionBy(*same, sign).orderBy(CAUSE))
+    ranked = delta.withColumns({"_net": F.sum(sign).over(Window.partitionBy(*same)), "_rank": rank})
+    kept = (F.col("_net") * sign > 0) & (F.col("_rank") <= F.abs("_net"))
+    return ranked.where(kept).drop("_net", "_rank")
+
+
+def _paired_ops(net: DataFrame) -> DataFrame:
+    key, sign = Window.partitionBy(KEY), weight(F.col(OP))
+    both = F.min(sign).over(key) != F.max(sign).over(key)
+    return net.withColumn("_both", both).withColumn(OP, _op(sign > 0, F.col("_both"))).drop("_both")
+
+
+def _op(positive: Column, both: Column) -> Column:
+    came = F.when(both, _code(Op.CORRECT_TO)).otherwise(_code(Op.APPEND))
+    return F.when(positive, came).otherwise(F.when(both, _code(Op.CORRECT_FROM)).otherwise(_code(Op.RETRACT)))
+
+
+def _code(op: Op) -> Column:
+    return F.lit(int(op)).cast("tinyint")
+
+
+def pair(delta: DataFrame) -> DataFrame:
+    """One row a key (and epoch, where there is one): `_key`, `_cause`, and the images taken back and brought in as structs `_old` and `_new`.
+
+    In: a consolidated delta. A struct is null where the key has no row of that sign. The cause is that of the row brought
+    in, else of the row taken back.
+    """
+    image = F.struct(*map(column, image_columns(delta)))
+    came, went = is_positive(F.col(OP)), is_negative(F.col(OP))
+    keys = [name for name in (EPOCH, KEY) if name in delta.columns]
+    grouped = delta.groupBy(*keys).agg(
+        _only(went, F.col(CAUSE)).alias("_went"), _only(came, F.col(CAUSE)).alias("_came"), _only(went, image).alias(_OLD), _only(came, image).alias(_NEW)
+    )
+    return grouped.select(*keys, F.coalesce("_came", "_went").alias(CAUSE), _OLD, _NEW)
+
+
+def _only(condition: Column, value: Column) -> Column:
+    return F.first(F.when(condition, value), ignorenulls=True)
+
+
+def unpair(pairs: DataFrame) -> DataFrame:
+    """The op rows of a `pair` frame: one or two a key, none where both structs are null."""
+    old, new = F.col(_OLD), F.col(_NEW)
+    went = F.struct(_op(F.lit(False), new.isNotNull()).alias(OP), old.alias("image"))
+    came = F.struct(_op(F.lit(True), old.isNotNull()).alias(OP), new.alias("image"))
+    rows = F.explode(F.array_compact(F.array(F.when(old.isNotNull(), went), F.when(new.isNotNull(), came))))
+    keys = [name for name in pairs.columns if name not in (_OLD, _NEW)]
+    return pairs.select(*keys, rows.alias("_change")).select(F.col(f"_change.{OP}"), *keys, "_change.image.*")
+
+
+def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
+    """The delta that turns one live frame into another: `+A`, `-R`, or `-C` and `+C`, by `_key`; nothing where the images agree.
+
+    `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
+    """
+    names = [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
+    old, new = (_sided(frame, other, names, compare, side) for frame, other, side in ((old_live, new_live, _OLD), (new_live, old_live, _NEW)))
+    changed = old.join(new, KEY, "full").where(~F.col(f"{_OLD}_print").eqNullSafe(F.col(f"{_NEW}_print")))
+    return unpair(changed.select(KEY, F.lit(cause).alias(CAUSE), _OLD, _NEW))
+
+
+def _sided(frame: DataFrame, other: DataFrame, names: Sequence[str], compare: Sequence[str] | None, side: str) -> DataFrame:
+    """`_key`, the image as a struct called `side`, and its fingerprint, with the columns that only `other` has filled with nulls."""
+    types = {field.name: field.dataType for field in other.schema.fields}
+    missing = {name: F.lit(None).cast(types[name]) for name in names if name not in frame.columns}
+    full = frame.select(*map(column, frame.columns), *(value.alias(name) for name, value in missing.items()))
+    return full.select(KEY, F.struct(*map(column, names)).alias(side), fingerprint(full, names if compare is None else compare).alias(f"{side}_print"))

@@ -1,0 +1,108 @@
+"""Labels: where a row stands in its file, or a file among the files of its source.
+
+A label is a tuple of numbers below 2**48 that compares as tuples do. Row 5 of a file is `(5,)`; what is put between rows 5
+and 6 later is `(5, n)`, what comes before the first row `(0, n)`. As bytes: each number in 6 bytes big-endian, followed by 01
+where another follows and by 00 at the end. The last number is never 0, so there is always room on both sides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pyspark.sql import functions as F
+
+from changelog.key_columns import hex_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column
+
+LabelTuple: TypeAlias = tuple[int, ...]
+
+_WIDTH: Final = 6
+_LIMIT: Final = 1 << (8 * _WIDTH)
+_STRIDE: Final = 1 << 24
+_ENDS, _CONTINUES = b"\x00", b"\x01"
+
+
+def row_label(numbers: Sequence[int]) -> bytes:
+    """The bytes of a label. Raises OverflowError for a number outside 0 to 2**48 - 1, ValueError for no numbers."""
+    if not numbers:
+        raise ValueError("a label has at least one number")
+    return _CONTINUES.join(number.to_bytes(_WIDTH, "big") for number in numbers) + _ENDS
+
+
+def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
+    """The label that begins at byte `start`, and the place behind it. Raises ValueError where none does."""
+    numbers, at = [], start
+    while True:
+        closing = data[at + _WIDTH : at + _WIDTH + 1]
+        if closing not in (_ENDS, _CONTINUES):
+            raise ValueError(f"no label at byte {start}")
+        numbers.append(int.from_bytes(data[at : at + _WIDTH], "big"))
+        at += _WIDTH + 1
+        if closing == _ENDS:
+            return tuple(numbers), at
+
+
+def row_label_column(row: Column) -> Column:
+    """The bytes of the label `(row,)` of a bigint Column."""
+    return F.unhex(F.concat(hex_digits(row, 2 * _WIDTH), F.lit(_ENDS.hex())))
+
+
+def row_labels(prefix: bytes, first: int, count: int) -> pa.Array:
+    """The keys `prefix` ++ label `(first,)`, `(first + 1,)`, ... as a binary Arrow array of `count` values."""
+    import numpy as np
+    import pyarrow as pa
+
+    width = len(prefix) + _WIDTH + 1
+    keys = np.zeros((count, width), dtype=np.uint8)
+    keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
+    numbers = np.arange(first, first + count, dtype=">u8").view(np.uint8).reshape(count, 8)
+    keys[:, len(prefix) : -1] = numbers[:, 8 - _WIDTH :]
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(keys)])
+
+
+def labels_between(low: LabelTuple | None, high: LabelTuple | None, count: int) -> list[LabelTuple]:
+    """`count` labels in order, strictly between `low` and `high` (None: open); behind the last row they count on by one.
+
+    To keep a removed row's label from being taken by another in the same run, pass neighbours of the old version, removed
+    rows included. Raises ValueError unless `low` < `high`.
+    """
+    if low is not None and high is not None and low >= high:
+        raise ValueError(f"no label lies between {low} and {high}")
+    if high is None:
+        start = low[0] if low else 0
+        return [(start + step,) for step in range(1, count + 1)]
+    prefix, floor, ceiling = _room(low or (), high, count)
+    return [(*prefix, number) for number in _spread(floor, ceiling, count)]
+
+
+def _room(low: LabelTuple, high: LabelTuple, count: int) -> tuple[LabelTuple, int, int]:
+    """The shallowest level with `count` free numbers: its prefix, and the numbers that bound it."""
+    depth, bounded = 0, True
+    while True:
+        floor = low[depth] if depth < len(low) else 0
+        ceiling = high[depth] if bounded else _LIMIT
+        if ceiling - floor > count:
+            return (*low[:depth], *(0,) * (depth - len(low))), floor, ceiling
+        bounded = bounded and floor == ceiling
+        depth += 1
+
+
+def _spread(floor: int, ceiling: int, count: int) -> Iterator[int]:
+    """Numbers strictly between the bounds: in the middle of a fresh level, beside the row they follow or precede otherwise.
+
+    A stride keeps room between them, so that a label grows only after many insertions at one place.
+    """
+    stride = min((ceiling - floor) // (count + 1), _STRIDE)
+    if floor and ceiling == _LIMIT:
+        first = floor + stride
+    elif ceiling < _LIMIT and not floor:
+        first = ceiling - count * stride
+    else:
+        first = floor + (ceiling - floor - (count - 1) * stride) // 2
+    return iter(range(first, first + count * stride, stride)) if stride else iter(())
