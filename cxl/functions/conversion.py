@@ -1,0 +1,169 @@
+"""Conversions (user guide, "Conversion Methods"): `to_*` fails where `try_*` gives null."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+from cxl import text
+from cxl.failure import conversion_failure
+from cxl.functions import strptime
+from cxl.functions.native import NOT_CONSTANT, Fallible, Site
+from cxl.functions.registry import Builtin, Param, register
+from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
+
+_INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT_COLUMN = r"\A[+-]?[0-9]+\z"
+_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_FLOAT = re.compile(_DECIMAL, re.ASCII)
+_WORDS = {"inf": float("inf"), "infinity": float("inf"), "nan": float("nan")}
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
+
+
+# To Python values; None where a value does not convert ------------------------------------------------------------------
+def _int(value: Any) -> int | None:
+    if isinstance(value, float):
+        return int(value) if abs(value) < 2.0**63 else None
+    if isinstance(value, str):
+        number = int(value) if len(value) <= 4000 and _INT.fullmatch(value) else None
+        return number if number is not None and -(2**63) <= number < 2**63 else None
+    return int(value) if isinstance(value, int) else None
+
+
+def _float(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        if _FLOAT.fullmatch(value):
+            return float(value)
+        sign = -1.0 if value.startswith("-") else 1.0
+        word = _WORDS.get(value.lower().removeprefix("-" if sign < 0 else "+"))
+        return None if word is None else sign * word
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _bool(value: Any) -> bool | None:
+    if isinstance(value, str):
+        word = value.lower()
+        return True if word in _TRUE else False if word in _FALSE else None
+    return bool(value) if isinstance(value, int) else None
+
+
+def _date(value: Any, format_: str | None = None) -> date | None:
+    if isinstance(value, str):
+        return strptime.parse_iso_date(value) if format_ is None else strptime.parse_date(value, format_)
+    return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
+
+
+def _date_time(value: Any, format_: str | None = None) -> datetime | None:
+    if isinstance(value, str):
+        return strptime.parse_iso_date_time(value) if format_ is None else strptime.parse_date_time(value, format_)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)
+    return value if isinstance(value, datetime) else None
+
+
+# To columns that are null where a value does not convert -----------------------------------------------------------------
+def _int_column(site: Site) -> Any:
+    if site.kind is Kind.STRING:
+        return site.f.when(site.receiver.rlike(_INT_COLUMN), site.receiver.try_cast("bigint"))
+    if site.kind is Kind.FLOAT:
+        return site.f.when(site.f.abs(site.receiver) < site.f.lit(2.0**63), site.receiver.try_cast("bigint"))
+    return site.receiver.cast("bigint") if site.kind in (Kind.INT, Kind.BOOL) else site.f.lit(None).cast("bigint")
+
+
+def _float_column(site: Site) -> Any:
+    if site.kind is Kind.STRING:
+        words = site.f.lower(site.receiver).isin("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan")
+        return site.f.when(site.receiver.rlike(rf"\A{_DECIMAL}\z") | words, site.receiver.try_cast("double"))
+    return site.receiver.cast("double") if site.kind in (Kind.INT, Kind.FLOAT) else site.f.lit(None).cast("double")
+
+
+def _bool_column(site: Site) -> Any:
+    if site.kind is Kind.STRING:
+        word = site.f.lower(site.receiver)
+        return site.f.when(word.isin(*_TRUE), site.f.lit(True)).when(word.isin(*_FALSE), site.f.lit(False))
+    if site.kind is Kind.INT:
+        return site.receiver != 0
+    return site.receiver if site.kind is Kind.BOOL else site.f.lit(None).cast("boolean")
+
+
+def _date_column(site: Site) -> Any:
+    if site.kind is Kind.STRING:
+        given = site.constant(0)
+        return None if given is NOT_CONSTANT else strptime.date_column(site.f, site.receiver, given)
+    return site.receiver.cast("date") if site.kind in (Kind.DATE, Kind.DATE_TIME) else site.f.lit(None).cast("date")
+
+
+def _date_time_column(site: Site) -> Any:
+    if site.kind is Kind.STRING:
+        given = site.constant(0)
+        return None if given is NOT_CONSTANT else strptime.date_time_column(site.f, site.receiver, given)
+    if site.kind is Kind.DATE:
+        return site.f.timestamp_micros(site.f.unix_date(site.receiver).cast("bigint") * site.f.lit(86_400_000_000))
+    return site.receiver if site.kind is Kind.DATE_TIME else site.f.lit(None).cast("timestamp")
+
+
+def _static(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
+    """Only where the receiver's type is known."""
+    return lambda site: None if site.receiver_type.is_dynamic else build(site)
+
+
+def _strict(python: Callable[..., Any], target: str) -> Callable[..., Any]:
+    def convert(value: Any, *args: Any) -> Any:
+        result = python(value, *args)
+        if result is None:
+            raise conversion_failure(text.display(value), target)
+        return result
+
+    return convert
+
+
+def _fallible(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
+    def column(site: Site) -> Any:
+        value = build(site)
+        return None if value is None else Fallible(value)
+
+    return column
+
+
+def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], python: Any, spark: Any, params: tuple[Param, ...] = ()) -> None:
+    """The strict and the lenient form of a conversion."""
+    shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods"}
+    column = _static(spark)
+    lenient = (example[0].replace("to_", "try_", 1), example[1])
+    register(Builtin(name=f"to_{word}", returns=returns, doc=f"{doc} Fails where the value does not convert.", examples=(example,),
+                     python=_strict(python, returns.kind.value), spark=_fallible(column), **shared))  # fmt: skip
+    register(Builtin(name=f"try_{word}", returns=returns.or_null, doc=f"{doc} Null where the value does not convert.",
+                     examples=(lenient, (f'"?".try_{word}()', "null")), python=python, spark=column, **shared))  # fmt: skip
+
+
+_FORMAT = (Param("format", STRING, optional=True),)
+_pair("int", INT, "As an Int: a Float is truncated, a String is a sign and digits, true is 1.", ('"42".to_int()', "42"), _int, _int_column)
+_pair("float", FLOAT, "As a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), _float, _float_column)
+_pair("bool", BOOL, "As a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
+      ('"Yes".to_bool()', "true"), _bool, _bool_column)  # fmt: skip
+_pair("date", DATE, "As a Date: a String `YYYY-MM-DD`, or in the format given.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
+      _date, _date_column, _FORMAT)  # fmt: skip
+_pair("datetime", DATE_TIME, "As a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or in the format given.",
+      ('"2024-03-15T14:30:00".to_datetime()', "2024-03-15T14:30:00"), _date_time, _date_time_column, _FORMAT)  # fmt: skip
+
+
+# To text ----------------------------------------------------------------------------------------------------------------
+
+
+def _text_column(site: Site) -> Any:
+    """Null where only the interpreter knows the text: a Float of many digits."""
+    if site.kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE):
+        return site.receiver.cast("string")
+    if site.kind is Kind.DATE_TIME:
+        return site.f.replace(site.receiver.cast("string"), site.f.lit(" "), site.f.lit("T"))
+    return None
+
+
+_SHOWN = "As text: the shortest decimal that reads back, `YYYY-MM-DD` for dates."
+register(Builtin(name="to_string", receiver=ANY, returns=STRING, doc=f"{_SHOWN} Never fails.", examples=(("1.0.to_string()", "1"),),
+                 category="Conversion", section="Conversion Methods", python=text.display, spark=_static(_text_column)))  # fmt: skip
+register(Builtin(name="format", receiver=ANY, params=(Param("format", STRING),), returns=STRING, doc=f"{_SHOWN} The format is not used.",
+                 examples=(('42.format("")', "42"),), category="String", section="Formatting and concatenation",
+                 python=lambda value, _: text.display(value), spark=_static(_text_column)))  # fmt: skip

@@ -1,0 +1,84 @@
+"""Map methods (user guide, "Map Methods"): they give new maps, and null for anything but a map."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cxl.functions.registry import Builtin, Param, register
+from cxl.types import ANY, ARRAY, MAP, STRING
+
+
+class _NoPath(Exception):
+    """A path that is not well formed, or that does not fit the value."""
+
+
+def _segments(path: str) -> Iterator[str | int]:
+    """The steps of `a.b[0].c`: keys and indices. Raises _NoPath where it is not well formed."""
+    rest, after_index = path, False
+    while True:
+        if not after_index:
+            end = min((at for at in (rest.find("."), rest.find("[")) if at >= 0), default=len(rest))
+            yield rest[:end]
+            rest = rest[end:]
+        if not rest:
+            return
+        mark, rest = rest[0], rest[1:]
+        if mark == "[":
+            digits, bracket, rest = rest.partition("]")
+            yield _index(digits, bracket, rest)
+        after_index = mark == "["
+
+
+def _index(digits: str, bracket: str, rest: str) -> int:
+    if not bracket or not (digits.isascii() and digits.isdigit()) or (rest and rest[0] not in ".["):
+        raise _NoPath
+    return int(digits)
+
+
+def _put(holder: Any, steps: list[str | int], value: Any) -> Any:
+    """A copy of the holder with the value at the steps. Raises _NoPath where a step does not fit."""
+    if not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str):
+        if not isinstance(holder, dict):
+            raise _NoPath
+        return {**holder, step: _put(holder.get(step, {}) if rest else None, rest, value)}
+    if not isinstance(holder, list) or step >= len(holder):
+        raise _NoPath
+    return [*holder[:step], _put(holder[step], rest, value), *holder[step + 1 :]]
+
+
+def _set(value: Any, path: str | None, new: Any) -> dict[str, Any] | None:
+    if not isinstance(value, dict) or path is None:
+        return None
+    try:
+        result: dict[str, Any] = _put(value, list(_segments(path)), new)
+    except _NoPath:
+        return None
+    return result
+
+
+def _merge(value: Any, other: Any) -> dict[str, Any] | None:
+    return {**value, **other} if isinstance(value, dict) and isinstance(other, dict) else None
+
+
+def _remove_field(value: Any, key: str) -> dict[str, Any] | None:
+    return {name: member for name, member in value.items() if name != key} if isinstance(value, dict) else None
+
+
+def _entry(name: str, doc: str, example: tuple[str, str], python: Any, **more: Any) -> None:
+    settings = {"receiver": ANY, "returns": MAP.or_null, "category": "Map", "section": "Map Methods", **more}
+    register(Builtin(name=name, doc=doc, examples=(example,), python=python, **settings))
+
+
+_entry("keys", "The keys, in their order.", ("profile.keys()", '["name","address"]'),
+       lambda value: list(value) if isinstance(value, dict) else None, returns=ARRAY.or_null)  # fmt: skip
+_entry("values", "The values, in their order.", ('profile.set("address", 1).values()', '["Alice",1]'),
+       lambda value: list(value.values()) if isinstance(value, dict) else None, returns=ARRAY.or_null)  # fmt: skip
+_entry("merge", "The entries of both maps; those of the argument win.", ('profile["address"].merge(profile)["name"]', "Alice"),
+       _merge, params=(Param("other", MAP),))  # fmt: skip
+_entry("set", "With an entry set; the key may be a path such as `a.b[0].c`. Missing maps on the way are made, what does not fit gives null.",
+       ('profile.set("address.city", "NYC")', '{"name":"Alice","address":{"city":"NYC"}}'), _set,
+       params=(Param("key", STRING), Param("value", ANY)), null_arguments=True)  # fmt: skip
+_entry("remove_field", "Without an entry; the key is taken as it is.", ('profile.remove_field("address")', '{"name":"Alice"}'),
+       _remove_field, params=(Param("key", STRING),))  # fmt: skip

@@ -1,0 +1,213 @@
+"""Formats of dates and times: chrono's specifiers, in Python and as columns (SPEC-DECISIONS, Builtins 38 and 41).
+
+A format is cut into pieces once. Each piece writes itself (`format_date`) and says which text it reads (`to_date` with a
+format). English names only. In parsing, numbers may have fewer digits than their width, names may have any case, a blank
+in the format stands for any white space, and the text must fit completely.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
+
+MONTHS = "January February March April May June July August September October November December".split()
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_ALIASES = {
+    "D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "v": "%e-%b-%Y", "R": "%H:%M", "T": "%H:%M:%S", "X": "%H:%M:%S",
+    "r": "%I:%M:%S %p", "c": "%a %b %e %H:%M:%S %Y", "n": "\n", "t": "\t", "%": "%%",
+}  # fmt: skip
+_FRACTIONS = ("%.3f", "%.6f", "%.9f", "%.f", "%3f", "%6f", "%9f")
+
+
+class BadFormat(Exception):
+    """A format that has an unknown specifier; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A specifier that writes a number: width, padding, how to get it in Python and as a column."""
+
+    width: int
+    pad: str
+    python: Callable[[Any], int]
+    column: Callable[[Any, Any], Any]
+    time: bool = False
+
+
+def _iso_year_column(f: Any, c: Any) -> Any:
+    return f.year(f.date_add(c.cast("date"), f.lit(3) - f.weekday(c)))
+
+
+def _hour12(hour: int) -> int:
+    return (hour + 11) % 12 + 1
+
+
+NUMBERS: dict[str, Number] = {
+    "Y": Number(4, "0", lambda d: d.year, lambda f, c: f.year(c)),
+    "C": Number(2, "0", lambda d: d.year // 100, lambda f, c: f.floor(f.year(c) / 100)),
+    "y": Number(2, "0", lambda d: d.year % 100, lambda f, c: f.year(c) % 100),
+    "q": Number(1, "0", lambda d: (d.month + 2) // 3, lambda f, c: f.quarter(c)),
+    "m": Number(2, "0", lambda d: d.month, lambda f, c: f.month(c)),
+    "d": Number(2, "0", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
+    "e": Number(2, " ", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
+    "j": Number(3, "0", lambda d: d.timetuple().tm_yday, lambda f, c: f.dayofyear(c)),
+    "u": Number(1, "0", lambda d: d.isoweekday(), lambda f, c: f.weekday(c) + 1),
+    "w": Number(1, "0", lambda d: d.isoweekday() % 7, lambda f, c: f.dayofweek(c) - 1),
+    "G": Number(4, "0", lambda d: d.isocalendar().year, _iso_year_column),
+    "g": Number(2, "0", lambda d: d.isocalendar().year % 100, lambda f, c: _iso_year_column(f, c) % 100),
+    "V": Number(2, "0", lambda d: d.isocalendar().week, lambda f, c: f.weekofyear(c)),
+    "U": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.isoweekday() % 7) // 7, lambda f, c: f.floor((f.dayofyear(c) + 7 - f.dayofweek(c)) / 7)),
+    "W": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.weekday()) // 7, lambda f, c: f.floor((f.dayofyear(c) + 6 - f.weekday(c)) / 7)),
+    "H": Number(2, "0", lambda d: d.hour, lambda f, c: f.hour(c), True),
+    "k": Number(2, " ", lambda d: d.hour, lambda f, c: f.hour(c), True),
+    "I": Number(2, "0", lambda d: _hour12(d.hour), lambda f, c: (f.hour(c) + 11) % 12 + 1, True),
+    "l": Number(2, " ", lambda d: _hour12(d.hour), lambda f, c: (f.hour(c) + 11) % 12 + 1, True),
+    "M": Number(2, "0", lambda d: d.minute, lambda f, c: f.minute(c), True),
+    "S": Number(2, "0", lambda d: d.second, lambda f, c: f.second(c), True),
+    "s": Number(1, "0", lambda d: int((d - datetime(1970, 1, 1)).total_seconds() // 1), lambda f, c: f.floor(f.unix_micros(c) / 1_000_000), True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A specifier that writes a name out of a list."""
+
+    names: tuple[str, ...]
+    python: Callable[[Any], int]
+    column: Callable[[Any, Any], Any]
+    time: bool = False
+
+
+_MONTH = (lambda d: d.month - 1, lambda f, c: f.month(c) - 1)
+_DAY = (lambda d: d.weekday(), lambda f, c: f.weekday(c))
+_NOON = (lambda d: d.hour // 12, lambda f, c: f.floor(f.hour(c) / 12).cast("int"))
+_SHORT_MONTHS, _SHORT_DAYS = tuple(m[:3] for m in MONTHS), tuple(d[:3] for d in DAYS)
+NAMES: dict[str, Name] = {
+    "B": Name(tuple(MONTHS), *_MONTH), "b": Name(_SHORT_MONTHS, *_MONTH), "h": Name(_SHORT_MONTHS, *_MONTH),
+    "A": Name(tuple(DAYS), *_DAY), "a": Name(_SHORT_DAYS, *_DAY),
+    "p": Name(("AM", "PM"), *_NOON, time=True), "P": Name(("am", "pm"), *_NOON, time=True),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A specifier in a format: its letter (`f` with its form for fractions), and the padding asked for by a flag."""
+
+    letter: str
+    flag: str = ""
+
+    @property
+    def needs_time(self) -> bool:
+        """Whether a Date has nothing to show here."""
+        known = NUMBERS.get(self.letter) or NAMES.get(self.letter)
+        return known.time if known else True
+
+
+Piece = str | Spec
+
+
+@lru_cache(maxsize=512)
+def pieces(format_: str) -> tuple[Piece, ...]:
+    """The format cut into literal text and specifiers. Raises BadFormat."""
+    found: list[Piece] = []
+    rest = format_
+    while rest:
+        before, percent, rest = rest.partition("%")
+        found.extend([before] if before else [])
+        if percent:
+            piece, rest = _specifier(rest)
+            found.extend(piece)
+    return tuple(found)
+
+
+def _specifier(rest: str) -> tuple[tuple[Piece, ...], str]:
+    for form in _FRACTIONS:
+        if rest.startswith(form[1:]):
+            return (Spec(form[1:]),), rest[len(form) - 1 :]
+    flag = rest[:1] if rest[:1] in ("-", "_", "0") else ""
+    letter, rest = rest[len(flag) : len(flag) + 1], rest[len(flag) + 1 :]
+    if letter in _ALIASES and not flag:
+        return (("%",) if letter == "%" else pieces(_ALIASES[letter])), rest
+    if letter not in NUMBERS and letter not in NAMES and letter != "f":
+        raise BadFormat(f"unknown specifier '%{flag}{letter}'")
+    return (Spec(letter, flag),), rest
+
+
+def check(format_: str) -> str | None:
+    """What is wrong with a format, or None."""
+    try:
+        pieces(format_)
+    except BadFormat as error:
+        return str(error)
+    return None
+
+
+def shows_time(format_: str) -> bool:
+    """Whether a format has a specifier that a Date cannot answer."""
+    return any(isinstance(piece, Spec) and piece.needs_time for piece in pieces(format_))
+
+
+# Writing ----------------------------------------------------------------------------------------------------------------
+def write(value: date, format_: str) -> str | None:
+    """A date or time in a format; null where a Date is asked for its time. Raises BadFormat."""
+    if not isinstance(value, datetime) and shows_time(format_):
+        return None
+    return "".join(piece if isinstance(piece, str) else _write(piece, value) for piece in pieces(format_))
+
+
+def _write(spec: Spec, value: Any) -> str:
+    if spec.letter in NUMBERS:
+        number = NUMBERS[spec.letter]
+        return _padded(str(number.python(value)), number, spec.flag)
+    if spec.letter in NAMES:
+        return NAMES[spec.letter].names[NAMES[spec.letter].python(value)]
+    return _fraction(spec.letter, value.microsecond)
+
+
+def _padded(digits: str, number: Number, flag: str) -> str:
+    pad = {"": number.pad, "-": "", "_": " ", "0": "0"}[flag]
+    return digits.rjust(number.width, pad) if pad else digits
+
+
+def _fraction(letter: str, micros: int) -> str:
+    digits = f"{micros:06d}000"
+    if letter == "f":
+        return digits
+    if letter == ".f":
+        width = 0 if micros == 0 else 3 if micros % 1000 == 0 else 6
+        return f".{digits[:width]}" if width else ""
+    return f"{'.' if letter.startswith('.') else ''}{digits[: int(letter[-2])]}"
+
+
+def write_column(f: Any, value: Any, is_date: bool, format_: str) -> Any:
+    """The same as a column; None where it cannot be one."""
+    try:
+        parts = pieces(format_)
+    except BadFormat:
+        return None
+    if is_date and shows_time(format_):
+        return f.lit(None).cast("string")
+    if any(isinstance(piece, Spec) and piece.letter[-1] == "f" for piece in parts):
+        return None
+    columns = [f.lit(piece) if isinstance(piece, str) else _spec_column(f, value, piece) for piece in parts]
+    text = f.concat(*columns) if columns else f.lit("")
+    return text if any(isinstance(piece, Spec) for piece in parts) else f.when(value.isNotNull(), text)
+
+
+def _spec_column(f: Any, value: Any, spec: Spec) -> Any:
+    if spec.letter in NAMES:
+        return _name_column(f, NAMES[spec.letter], value)
+    number = NUMBERS[spec.letter]
+    digits = number.column(f, value).cast("bigint").cast("string")
+    pad = {"": number.pad, "-": "", "_": " ", "0": "0"}[spec.flag]
+    if not pad or number.width == 1:
+        return digits
+    return f.lpad(digits, f.lit(number.width), f.lit(pad))
+
+
+def _name_column(f: Any, name: Name, value: Any) -> Any:
+    width = max(map(len, name.names))
+    table = "".join(one.ljust(width) for one in name.names)
+    return f.rtrim(f.substring(f.lit(table), name.column(f, value) * width + 1, f.lit(width)))
+
