@@ -1,0 +1,1 @@
+"""What touches the outside: engines, Delta tables, the run ledger, file formats, transports. Only this layer has effects."""

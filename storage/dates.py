@@ -1,0 +1,137 @@
+"""Dates and times in text: the accepted spellings (SPEC-DECISIONS, "Sources" 3), vectorised.
+
+date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`; date_time: `Y-m-d` and `H:M:S` with `T` or one blank between, or `m/d/Y H:M[:S]`. Years have four digits,
+the other parts one or two. The pipeline's own strftime patterns are tried first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_DATE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?P<y>[0-9]{4})-(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})",
+        r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})/(?P<y>[0-9]{4})",
+        r"(?P<y>[0-9]{4})/(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})",
+        r"(?P<m>[0-9]{1,2})-(?P<d>[0-9]{1,2})-(?P<y>[0-9]{4})",
+    )
+)
+_CLOCK = r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})"
+_TIME = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?P<y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})[T ]{_CLOCK}:(?P<S>[0-9]{{1,2}})",
+        rf"(?P<m>[0-9]{{1,2}})/(?P<d>[0-9]{{1,2}})/(?P<y>[0-9]{{4}}) {_CLOCK}(:(?P<S>[0-9]{{1,2}}))?",
+    )
+)
+_MICROSECONDS = pa.timestamp("us")
+_UTC = pa.timestamp("us", tz="UTC")
+_CLOCK_DIRECTIVE = re.compile(r"%[-_0]?[HIkIlMSpPTRXrsc+]")
+
+
+def date_of(text: str) -> date | None:
+    """One date, or null where the text is none of the accepted spellings."""
+    for pattern in _DATE:
+        found = pattern.fullmatch(text)
+        if found:
+            return _real(lambda f=found: date(int(f["y"]), int(f["m"]), int(f["d"])))
+    return None
+
+
+def time_of(text: str) -> datetime | None:
+    """One date-time without zone, or null where the text is none of the accepted spellings."""
+    for pattern in _TIME:
+        found = pattern.fullmatch(text)
+        if found:
+            parts = [int(found[name] or 0) for name in "ymdHMS"]
+            return _real(lambda p=parts: datetime(*p))
+    return None
+
+
+def _real(make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except ValueError:
+        return None
+
+
+def wrong_format(pattern: str) -> bool:
+    """Whether a strftime pattern is one that no date can be read with."""
+    try:
+        _with_pattern(pl.Series(["x"]), pattern)
+    except pl.exceptions.PolarsError:
+        return True
+    return False
+
+
+def parse_dates(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
+    """Dates (date32) of a text column; null where nothing fits."""
+    if not formats:
+        try:
+            return _no_year_zero(pc.cast(text, pa.date32()), text, date_of)
+        except pa.ArrowInvalid:
+            return _by_distinct(text, date_of, pa.date32())
+    own = _by_formats(text, formats).cast(pa.date32(), safe=False)
+    return _filled(own, text, date_of)
+
+
+def parse_times(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
+    """Date-times (timestamp of microseconds, UTC) of a text column; null where nothing fits."""
+    if formats:
+        return _filled(_by_formats(text, formats), text, time_of).cast(_UTC)
+    lengths = pc.min_max(pc.binary_length(text)).as_py()
+    if lengths == {"min": 19, "max": 19}:
+        try:
+            return _no_year_zero(pc.cast(text, _MICROSECONDS), text, time_of).cast(_UTC)
+        except pa.ArrowInvalid:
+            pass
+    return _by_distinct(text, time_of, _MICROSECONDS).cast(_UTC)
+
+
+def _no_year_zero(values: pa.Array, text: pa.Array, one: Callable[[str], Any]) -> pa.Array:
+    """Arrow reads the year 0000, which neither calendar of the engines has."""
+    least = pc.min(values)
+    first = pa.scalar(datetime(1, 1, 1), _MICROSECONDS).cast(values.type, safe=False)
+    if least.is_valid and pc.less(least, first).as_py():
+        return _by_distinct(text, one, values.type)
+    return values
+
+
+def _by_distinct(text: pa.Array, one: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
+    coded = pc.dictionary_encode(text)
+    known = pa.array([one(cell) for cell in coded.dictionary.to_pylist()], kind)
+    return known.take(coded.indices)
+
+
+def _filled(own: pa.Array, text: pa.Array, one: Callable[[str], Any]) -> pa.Array:
+    missing = pc.and_(pc.is_null(own), pc.is_valid(text))
+    if not pc.any(missing).as_py():
+        return own
+    rest = _by_distinct(pc.filter(text, missing), one, own.type)
+    return pc.replace_with_mask(own, missing, rest)
+
+
+def _by_formats(text: pa.Array, formats: Sequence[str]) -> pa.Array:
+    series = pl.from_arrow(text)
+    assert isinstance(series, pl.Series)
+    result = pl.Series([None] * len(series), dtype=pl.Datetime("us"))
+    for pattern in formats:
+        result = result.zip_with(result.is_not_null(), _with_pattern(series, pattern))
+    return result.to_arrow().cast(_MICROSECONDS)
+
+
+def _with_pattern(series: pl.Series, pattern: str) -> pl.Series:
+    if not _CLOCK_DIRECTIVE.search(pattern):
+        return series.str.to_date(pattern, strict=False).cast(pl.Datetime("us"))
+    times = series.str.to_datetime(pattern, time_unit="us", strict=False)
+    if times.dtype == pl.Datetime("us"):
+        return times
+    return times.dt.convert_time_zone("UTC").dt.replace_time_zone(None)

@@ -1,0 +1,111 @@
+"""File formats by the name that `type:` gives them. A format is one package here, which registers its reader and writer.
+
+    reader = formats.reader("csv", {"delimiter": ";"}, ReadPlan(columns))
+    for batch in reader.read(data, "orders.csv"): ...
+
+A new format is a new package in this folder: nothing else names it. Its `__init__` has options and classes and imports nothing heavy; what reads
+and writes stands beside it and is imported when the first byte is read or written.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from storage.formats.contract import (
+    CHUNK_BYTES,
+    ERROR,
+    MAX_RECORD_BYTES,
+    ROW,
+    ArrayPath,
+    Column,
+    FormatError,
+    InputError,
+    OptionError,
+    Options,
+    OutputError,
+    Range,
+    Reader,
+    ReadPlan,
+    Reject,
+    Section,
+    WritePlan,
+    Writer,
+)
+
+__all__ = [
+    "CHUNK_BYTES", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Column", "FormatError", "InputError", "OptionError", "Options",
+    "OutputError", "Range", "ReadPlan", "Reader", "Reject", "Section", "WritePlan", "Writer", "names", "reader", "reader_type",
+    "register_reader", "register_writer", "writer", "writer_type",
+]  # fmt: skip
+
+_readers: dict[str, type[Reader]] = {}
+_writers: dict[str, type[Writer]] = {}
+_R = TypeVar("_R", bound=type[Reader])
+_W = TypeVar("_W", bound=type[Writer])
+
+
+def register_reader(name: str) -> Callable[[_R], _R]:
+    """Class decorator: the reader of `type: name`."""
+
+    def add(cls: _R) -> _R:
+        _readers[name] = cls
+        return cls
+
+    return add
+
+
+def register_writer(name: str) -> Callable[[_W], _W]:
+    """Class decorator: the writer of `type: name`."""
+
+    def add(cls: _W) -> _W:
+        _writers[name] = cls
+        return cls
+
+    return add
+
+
+def names() -> tuple[str, ...]:
+    """Every format, in alphabetical order."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+
+
+def reader_type(name: str) -> type[Reader]:
+    """The reader class of a format; KeyError for a name that is none."""
+    _load(name)
+    return _readers[name]
+
+
+def writer_type(name: str) -> type[Writer]:
+    """The writer class of a format; KeyError for a name that is none."""
+    _load(name)
+    return _writers[name]
+
+
+def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
+    """A reader with checked options; OptionError for those that the format does not know."""
+    cls = reader_type(name)
+    return cls(_checked(cls.Options, options), plan)
+
+
+def writer(name: str, options: Mapping[str, Any], plan: WritePlan) -> Writer:
+    """A writer with checked options; OptionError for those that the format does not know."""
+    cls = writer_type(name)
+    return cls(_checked(cls.Options, options), plan)
+
+
+def _checked(model: type[Options], options: Mapping[str, Any]) -> Options:
+    try:
+        return model.model_validate(dict(options))
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        place = ("options", *first["loc"])
+        raise OptionError(f"{'.'.join(map(str, place))}: {first['msg']}", place) from wrong
+
+
+def _load(name: str) -> None:
+    if name not in names():
+        raise KeyError(name)
+    import_module(f"{__name__}.{name}")

@@ -1,0 +1,252 @@
+"""What every format promises: columns, ranges of a file, readers that give typed batches, writers that give bytes.
+
+A reader turns bytes into Arrow record batches: the declared columns in schema order, then the undeclared ones in file order,
+then `_row` (bigint, the record's number in its file, from 1) and `_error` (null, or the JSON of a `Reject`: such a row is
+a rejected record and its data columns are of no use). A file that is broken as a whole raises `InputError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROW = "_row"
+ERROR = "_error"
+CHUNK_BYTES = 16 << 20
+MAX_RECORD_BYTES = 64 << 20
+
+
+class FormatError(Exception):
+    """Base of what goes wrong between files and records."""
+
+
+class OptionError(FormatError):
+    """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`."""
+
+    def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
+        super().__init__(message)
+        self.path = tuple(path)
+
+
+class OutputError(FormatError):
+    """A value that a format cannot hold, or a target that cannot be written (exit 4)."""
+
+
+class InputError(FormatError):
+    """A file that cannot be read as what it is said to be (exit 4).
+
+    `line` counts lines or records from 1, `offset` bytes from 0; either may be unknown. The text is
+    `file: line 3: message`, from which `found_in` recovers the error when an engine only hands its text on.
+    """
+
+    _MARK: ClassVar[re.Pattern[str]] = re.compile(r"InputError: (?P<text>[^\n]+)")
+
+    def __init__(self, file: str, message: str, *, line: int | None = None, offset: int | None = None) -> None:
+        self.file, self.message, self.line, self.offset = file, message, line, offset
+        place = f": line {line}" if line is not None else f": byte {offset}" if offset is not None else ""
+        super().__init__(f"{file}{place}: {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_input_error, (self.file, self.message, self.line, self.offset))
+
+    @classmethod
+    def found_in(cls, text: str) -> str | None:
+        """The message of an input error inside the text of an engine's exception; null when it tells of something else."""
+        found = cls._MARK.search(text)
+        return found["text"].strip() if found else None
+
+
+def _input_error(file: str, message: str, line: int | None, offset: int | None) -> InputError:
+    return InputError(file, message, line=line, offset=offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of records: its name and its declared type, as the source's schema writes it (`int`, `nullable(date)` ...)."""
+
+    name: str
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bytes `start` to `end` of a (decompressed) file; its first record has number `first_row` in the file.
+
+    `head` is what a reader must know of the file's beginning to read a range behind it (CSV: the header record).
+    """
+
+    start: int
+    end: int
+    first_row: int = 1
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A record that a source rejects: DLQ category, what is wrong, the record's fields as text, or its raw text."""
+
+    category: Literal["type_coercion_failure", "malformed_record"]
+    detail: str
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    raw: str | None = None
+
+    def json(self) -> str:
+        """The text of the `_error` column: members category, detail, fields, raw."""
+        import orjson
+
+        return orjson.dumps(
+            {"category": self.category, "detail": self.detail, "fields": dict(self.fields), "raw": self.raw}
+        ).decode()
+
+
+class Options(BaseModel):
+    """Base of the `options:` models: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPath:
+    """How a nested array becomes records or text (user guide, "Array paths")."""
+
+    path: str
+    mode: Literal["explode", "join"] = "explode"
+    separator: str = ","
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The path's keys, without the leading `$.`."""
+        return tuple(self.path.removeprefix("$").removeprefix(".").split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How a source wants its files read, whatever their format.
+
+    `undeclared` are the columns beyond the schema that the batches shall have (`Reader.undeclared` finds those of a file).
+    `layout` is the content of a format schema, already loaded; `sections` the envelope's sections.
+    """
+
+    declared: tuple[Column, ...]
+    undeclared: tuple[Column, ...] = ()
+    on_unmapped: Literal["auto_widen", "drop", "reject"] = "auto_widen"
+    date_formats: tuple[str, ...] = ()
+    array_paths: tuple[ArrayPath, ...] = ()
+    layout: Mapping[str, Any] | None = None
+    sections: tuple[Section, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The data columns of the batches."""
+        return self.declared + self.undeclared
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The declared names."""
+        return frozenset(column.name for column in self.declared)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a document's envelope: where it is found (`xml_path`, `json_pointer` or `segment`) and its typed fields."""
+
+    name: str
+    kind: Literal["xml_path", "json_pointer", "segment"]
+    where: str
+    fields: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads files of one format. Frozen and picklable: it travels to the executors inside `mapInArrow`."""
+
+    options: Any
+    plan: ReadPlan
+
+    Options: ClassVar[type[Options]] = Options
+    splittable: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check what options and plan together decide; raises OptionError."""
+
+    def with_undeclared(self, columns: Sequence[Column]) -> Self:
+        """The same reader, whose batches have these columns behind the declared ones."""
+        return replace(self, plan=replace(self.plan, undeclared=tuple(columns)))
+
+    def undeclared(self, data: bytes, name: str) -> tuple[Column, ...]:
+        """The columns of a file that the schema does not name, in file order; empty unless the policy is auto_widen.
+
+        Raises InputError when the policy is reject and there are some. Formats whose header names the columns look at no more than `data`'s
+        first record, so a prefix of the file will do where `splittable` holds.
+        """
+        return ()
+
+    def split(self, path: Path, target: int = CHUNK_BYTES) -> list[Range]:
+        """Ranges of about `target` bytes that together are the file; formats that cannot be cut give one."""
+        return [Range(0, path.stat().st_size)]
+
+    def read(self, data: bytes, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        """The records of `data`, which is a whole file or, with `part`, exactly the bytes of that range. Raises InputError."""
+        raise NotImplementedError
+
+    def envelope(self, data: bytes, name: str) -> dict[str, dict[str, Any]]:
+        """The declared envelope sections of a file: section, field, value; raises InputError for a value of another type."""
+        return {}
+
+    def schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        from storage.formats.batches import batch_schema
+
+        return batch_schema(self.plan.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """How an output wants its records written. `types` of the columns are those of the pipeline (`any`: JSON text)."""
+
+    columns: tuple[Column, ...]
+    include_header: bool = True
+    preserve_nulls: bool = False
+    layout: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes records of one format. header, then any number of bodies (joined by `separator`), then footer, make the file."""
+
+    options: Any
+    plan: WritePlan
+
+    Options: ClassVar[type[Options]] = Options
+    splittable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check what options and plan together decide; raises OptionError."""
+
+    def header(self) -> bytes:
+        """What stands before the first record."""
+        return b""
+
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        """The records of a batch, whose columns are those of the plan. Raises OutputError."""
+        raise NotImplementedError
+
+    def separator(self) -> bytes:
+        """What stands between the texts of two batches that both have records."""
+        return b""
+
+    def footer(self) -> bytes:
+        """What stands behind the last record."""
+        return b""
+
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        """Each record's own text, for outputs that are cut by size: joined by the separator they are `render`'s."""
+        return [self.render(batch.slice(i, 1)) for i in range(batch.num_rows)]

@@ -1,0 +1,107 @@
+"""CSV (user guide, "CSV"; SPEC-DECISIONS, "Sources" and "Formats: CSV"): RFC 4180 quoting, LF, CR LF or CR line ends, blank lines are no records.
+
+A quote opens only at the start of a field; text behind a closing quote belongs to the field, as Python's `csv` has it. A record with too
+few or too many cells is a reject of category `malformed_record`; a quote that is never closed, bytes that are not valid in the
+encoding, or an empty header are input errors.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import CHUNK_BYTES, Column, InputError, Options, Range, Reader, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _one_ascii(value: str) -> str:
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        raise ValueError("must be one ASCII character that is no line end")
+    return value
+
+
+def _known_encoding(value: str) -> str:
+    try:
+        return codecs.lookup(value.strip()).name
+    except LookupError:
+        raise ValueError(f"unknown encoding '{value}'") from None
+
+
+Character = Annotated[str, AfterValidator(_one_ascii)]
+Encoding = Annotated[str, AfterValidator(_known_encoding)]
+# Encodings in which the bytes of separators, quotes and line ends never occur inside another character, so that a file can be cut as bytes.
+_CUTTABLE = ("utf-8", "utf-8-sig", "ascii", "iso8859", "latin", "cp125", "cp437", "cp850", "koi8", "mac-", "mac_")
+
+
+class CsvReadOptions(Options):
+    """`options:` of a CSV source."""
+
+    delimiter: Character = ","
+    quote_char: Character = '"'
+    has_header: bool = True
+    encoding: Encoding = "utf-8"
+
+    @property
+    def cuttable(self) -> bool:
+        """Whether ASCII characters are single bytes in the file's encoding, and only they."""
+        return self.encoding.startswith(_CUTTABLE)
+
+
+class CsvWriteOptions(Options):
+    """`options:` of a CSV output. `formula_guard` puts an apostrophe before text that a spreadsheet would run as a formula."""
+
+    delimiter: Character = ","
+    formula_guard: bool = Field(False)
+
+
+@register_reader("csv")
+class CsvReader(Reader):
+    """Reads CSV. Undeclared columns are strings and come in the header's order."""
+
+    Options: ClassVar[type[Options]] = CsvReadOptions
+    splittable: ClassVar[bool] = True
+    options: CsvReadOptions
+
+    def undeclared(self, data: bytes, name: str) -> tuple[Column, ...]:
+        from storage.formats.csv.header import header_of
+
+        header = header_of(self.options, data, name)
+        extra = tuple(Column(field) for field in dict.fromkeys(header.names) if field not in self.plan.names)
+        if extra and self.plan.on_unmapped == "reject":
+            raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=1)
+        return extra if self.plan.on_unmapped == "auto_widen" else ()
+
+    def split(self, path: Path, target: int = CHUNK_BYTES) -> list[Range]:
+        from storage.formats.csv.ranges import ranges_of
+
+        return ranges_of(self.options, path, target)
+
+    def read(self, data: bytes, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.csv.parse import read_chunk
+
+        return read_chunk(self, data, name, part)
+
+
+@register_writer("csv")
+class CsvWriter(Writer):
+    """Writes CSV: LF line ends, quotes only where needed, null as an empty cell."""
+
+    Options: ClassVar[type[Options]] = CsvWriteOptions
+    options: CsvWriteOptions
+
+    def header(self) -> bytes:
+        from storage.formats.csv.write import header_line
+
+        return header_line(self.plan, self.options) if self.plan.include_header else b""
+
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        from storage.formats.csv.write import render
+
+        return render(batch, self.plan, self.options)

@@ -1,0 +1,80 @@
+"""The first record of a CSV file, and text in its encoding."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+
+from storage.formats.contract import MAX_RECORD_BYTES, InputError
+from storage.formats.csv import CsvReadOptions
+from storage.formats.csv.scan import Dialect, as_bytes, records
+
+BOM = b"\xef\xbb\xbf"
+_FIRST_LOOK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Names of the columns, where the data begins, and the first record's own text (UTF-8), from which the names can be had again."""
+
+    names: tuple[str, ...]
+    end: int
+    text: bytes
+
+
+def to_utf8(options: CsvReadOptions, data: bytes, name: str) -> bytes:
+    """The bytes as UTF-8 without byte order mark; InputError where they are not valid in the declared encoding."""
+    data = data.removeprefix(BOM) if options.encoding.startswith("utf-8") else data
+    if data.isascii() and options.cuttable:
+        return data
+    try:
+        text = data.decode("utf-8" if options.encoding == "utf-8-sig" else options.encoding)
+    except UnicodeDecodeError as wrong:
+        shown = options.encoding.upper()
+        raise InputError(name, f"not valid {shown}: {wrong.reason}", offset=wrong.start) from None
+    return data if options.encoding.startswith("utf-8") else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
+
+
+def header_of(options: CsvReadOptions, data: bytes, name: str) -> Header:
+    """The header of a file, or of a prefix of it that holds the first record; `end` counts in the bytes as given."""
+    skipped = len(BOM) if options.encoding.startswith("utf-8") and data.startswith(BOM) else 0
+    if not options.cuttable:
+        return _first_record(options, to_utf8(options, data, name), name)
+    found = _first_record(options, data[skipped:], name)
+    return Header(found.names, found.end + skipped, found.text)
+
+
+def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
+    """Column names from the text (UTF-8) of a file's first record."""
+    cells = next(csv.reader([record.decode()], delimiter=options.delimiter, quotechar=options.quote_char, doublequote=True), [])
+    return tuple(cells) if options.has_header else tuple(f"col_{i}" for i in range(len(cells)))
+
+
+def _first_record(options: CsvReadOptions, data: bytes, name: str) -> Header:
+    start, end = _first_bounds(options, data, name)
+    if start == end:
+        if options.has_header:
+            raise InputError(name, "the header row is missing: the file is empty", line=1)
+        return Header((), 0, b"")
+    text = to_utf8(options, data[start:end], name)
+    found = names_in(options, text)
+    if options.has_header and not any(cell.strip() for cell in found):
+        raise InputError(name, "the header row is empty", line=1)
+    return Header(found, end if options.has_header else 0, text)
+
+
+def _first_bounds(options: CsvReadOptions, data: bytes, name: str) -> tuple[int, int]:
+    """Start and end of the first record; both 0 when there is none."""
+    size, dialect = _FIRST_LOOK, Dialect.of(options)
+    while True:
+        found = records(as_bytes(data[:size]), dialect)
+        whole = size >= len(data)
+        if len(found.starts) and (whole or len(found.starts) > 1):
+            if found.open_quote and len(found.starts) == 1:
+                raise InputError(name, "a quoted field is never closed", line=1)
+            return int(found.starts[0]), int(found.ends[0])
+        if whole:
+            return 0, 0
+        if size > MAX_RECORD_BYTES:
+            raise InputError(name, f"the first record is longer than {MAX_RECORD_BYTES >> 20} MB", line=1)
+        size *= 4

@@ -1,0 +1,119 @@
+"""CSV text to typed batches: Arrow's parser on text that is all in order, with the scanner's record positions where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from storage.formats.batches import typed_batches
+from storage.formats.contract import InputError, Range, Reject
+from storage.formats.csv.header import header_of, names_in, to_utf8
+from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records
+
+if TYPE_CHECKING:
+    from storage.formats.csv import CsvReader, CsvReadOptions
+
+_BLOCK = 1 << 20
+
+
+def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+    """The records of a whole file or of one of its ranges."""
+    options = reader.options
+    if part is None:
+        text = to_utf8(options, data, name)
+        header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
+        names, body, first = header.names, text[header.end :], 1
+    else:
+        names, body, first = names_in(options, part.head), to_utf8(options, data, name), part.first_row
+    wanted = _wanted(reader, names)
+    table = _parse(options, body, len(names), wanted)
+    if table is None:
+        yield from _with_rejects(reader, body, names, wanted, name, first)
+        return
+    rows = pa.array(np.arange(first, first + table.num_rows))
+    yield from typed_batches(reader.plan.columns, _columns(table, wanted), rows, reader.plan.date_formats)
+
+
+def _wanted(reader: CsvReader, names: Sequence[str]) -> dict[str, int]:
+    """Which cell each column of the plan has; of columns with one name the last counts."""
+    places = {name: index for index, name in enumerate(names)}
+    return {column.name: places[column.name] for column in reader.plan.columns if column.name in places}
+
+
+def _columns(table: pa.Table, wanted: dict[str, int]) -> dict[str, pa.Array]:
+    return {name: table.column(str(index)).combine_chunks() for name, index in wanted.items()}
+
+
+def _parse(options: CsvReadOptions, body: bytes, width: int, wanted: dict[str, int]) -> pa.Table | None:
+    """The wanted cells as text, columns named by position; null when some record is not `width` cells wide or a quote stays open."""
+    ragged = False
+
+    def refuse(_row: pacsv.InvalidRow) -> str:
+        nonlocal ragged
+        ragged = True
+        return "skip"
+
+    if not body.strip(b"\r\n") or not width:
+        return pa.table({str(index): pa.array([], pa.string()) for index in wanted.values()})
+    quoted = options.quote_char.encode() in body
+    places = [str(index) for index in range(width)]
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(body),
+            read_options=pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1 if quoted else _BLOCK, column_names=places),
+            parse_options=pacsv.ParseOptions(
+                delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=quoted, invalid_row_handler=refuse
+            ),
+            convert_options=pacsv.ConvertOptions(
+                check_utf8=False,
+                include_columns=[str(index) for index in dict.fromkeys(wanted.values())] or places[:1],
+                column_types=dict.fromkeys(places, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return None if ragged else table
+
+
+def _with_rejects(
+    reader: CsvReader, body: bytes, names: Sequence[str], wanted: dict[str, int], name: str, first: int
+) -> Iterator[pa.RecordBatch]:
+    """The slower way: every record's position and width are known, so that the bad ones can be told with their numbers."""
+    data = as_bytes(body)
+    found = records(data, Dialect.of(reader.options))
+    if found.open_quote:
+        raise InputError(name, "a quoted field is never closed", line=_line_of(body, int(found.starts[-1])))
+    bad = np.flatnonzero(found.cells != len(names))
+    good = np.flatnonzero(found.cells == len(names))
+    table = _parse(reader.options, _without(body, data, found, bad), len(names), wanted)
+    if table is None or table.num_rows != len(good):
+        raise InputError(name, "the CSV text cannot be read", line=_line_of(body, int(found.starts[0])))
+    order = np.argsort(np.concatenate([good, bad]), kind="stable")
+    errors = [None] * len(good) + [_malformed(body, found, index, len(names)) for index in bad.tolist()]
+    padding = pa.nulls(len(bad), pa.string())
+    text = {key: pa.concat_arrays([cells, padding]).take(pa.array(order)) for key, cells in _columns(table, wanted).items()}
+    rows = pa.array(np.arange(first, first + len(found.starts)))
+    rejected = pa.array(errors, pa.string()).take(pa.array(order))
+    yield from typed_batches(reader.plan.columns, text, rows, reader.plan.date_formats, rejected)
+
+
+def _without(body: bytes, data: Bytes, found: Records, bad: np.ndarray) -> bytes:
+    keep, at = [], 0
+    for index in bad.tolist():
+        keep.append(body[at : found.starts[index]])
+        at = int(found.ends[index])
+    return b"".join([*keep, body[at:]])
+
+
+def _malformed(body: bytes, found: Records, index: int, width: int) -> str:
+    raw = body[found.starts[index] : found.ends[index]].decode("utf-8", "replace")
+    return Reject("malformed_record", f"{found.cells[index]} cells where the header has {width}", raw=raw).json()
+
+
+def _line_of(body: bytes, offset: int) -> int:
+    return body.count(b"\n", 0, offset) + 1

@@ -1,0 +1,118 @@
+"""Where CSV records begin and end, found with numpy over the bytes.
+
+A quote matters only where it opens a field or closes one, and in well-formed text every quote does, with doubled quotes as a close and an open
+side by side: so whether a byte is inside quotes is the parity of the quotes before it. `toggles` checks that this holds (each opening
+quote follows a separator, each closing one is followed by one) and sorts the quotes out one by one where it does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.formats.csv import CsvReadOptions
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Positions: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+LF, CR = 10, 13
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The two characters that structure a file, as bytes."""
+
+    delimiter: int
+    quote: int
+
+    @classmethod
+    def of(cls, options: CsvReadOptions) -> Dialect:
+        """The characters that the options name."""
+        return cls(ord(options.delimiter), ord(options.quote_char))
+
+    def separators(self) -> tuple[int, int, int]:
+        """What stands before an opening and behind a closing quote."""
+        return self.delimiter, LF, CR
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of some text: where each begins and ends (line end left out) and how many cells it has; whether a quote stays open."""
+
+    starts: Positions
+    ends: Positions
+    cells: Positions
+    open_quote: bool
+
+
+def terminators(data: Bytes) -> Mask:
+    """Which bytes are LF or CR. A CR LF is two of them with an empty line between, which is no record."""
+    lines: Mask = data == LF
+    if (data == CR).any():
+        lines |= data == CR
+    return lines
+
+
+def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool) -> tuple[Positions, bool]:
+    """Positions in [start, end) of the quotes that open or close a field, and whether `end` lies inside quotes; `inside`: whether start does."""
+    quotes = np.flatnonzero(data[start:end] == dialect.quote) + start
+    if not len(quotes) or _well_formed(data, dialect, quotes, inside):
+        return quotes, inside ^ bool(len(quotes) & 1)
+    return _one_by_one(data, dialect, quotes, inside)
+
+
+def _well_formed(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> bool:
+    opening = quotes[1::2] if inside else quotes[0::2]
+    closing = quotes[0::2] if inside else quotes[1::2]
+    allowed = np.zeros(256, np.bool_)
+    allowed[[*dialect.separators(), dialect.quote]] = True
+    before = allowed[data[opening - 1]] | (opening == 0)
+    last = len(data) - 1
+    behind = allowed[data[np.minimum(closing + 1, last)]] | (closing == last)
+    return bool(before.all() and behind.all())
+
+
+def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> tuple[Positions, bool]:
+    before = data[quotes - 1]
+    opens = np.isin(before, dialect.separators()) | (quotes == 0)
+    first = quotes[0]
+    closed = int(first) - 1 if not inside and first > 0 and before[0] == dialect.quote else -2
+    kept = []
+    for position, may_open in zip(quotes.tolist(), opens.tolist(), strict=True):
+        if inside:
+            inside, closed = False, position
+        elif may_open or closed == position - 1:
+            inside = True
+        else:
+            continue
+        kept.append(position)
+    return np.array(kept, np.int64), inside
+
+
+def outside(positions: Positions, quotes: Positions, inside: bool = False) -> Positions:
+    """Those positions that lie outside quotes; `inside`: the state before the first quote."""
+    if not len(quotes):
+        return positions[:0] if inside else positions
+    odd = np.searchsorted(quotes, positions) & 1
+    return positions[odd == int(inside)]
+
+
+def records(data: Bytes, dialect: Dialect) -> Records:
+    """Every record of a text that begins outside quotes."""
+    quotes, still_open = toggles(data, dialect, 0, len(data), False)
+    lines = outside(np.flatnonzero(terminators(data)), quotes)
+    bounds = np.concatenate([np.array([-1]), lines, np.array([len(data)])])
+    starts, ends = bounds[:-1] + 1, bounds[1:]
+    filled = ends > starts
+    starts, ends = starts[filled], ends[filled]
+    delimiters = outside(np.flatnonzero(data == dialect.delimiter), quotes)
+    cells = np.searchsorted(delimiters, ends) - np.searchsorted(delimiters, starts) + 1
+    return Records(starts, ends, cells, still_open)
+
+
+def as_bytes(data: Any) -> Bytes:
+    """A buffer as an array of bytes, without a copy."""
+    return np.frombuffer(data, np.uint8)

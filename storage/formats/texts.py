@@ -1,0 +1,77 @@
+"""The text of values in files (SPEC-DECISIONS, "Formats"): one form for every text format.
+
+Floats: the shortest digits that read back, no exponent, no `.0`; dates `YYYY-MM-DD`; date-times with `T`, a fraction only where there is one;
+bool `true` and `false`; dynamic scalars like their plain kind, arrays as compact JSON. A map has no text: OutputError.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage.coerce import is_dynamic
+from storage.formats.contract import Column, OutputError
+
+
+def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
+    """A column as text, null where it is null. Raises OutputError for a map."""
+    kind = values.type
+    if is_dynamic(column.type) and pa.types.is_string(kind):
+        return pa.array([plain_text(cell, column.name, form) for cell in values.to_pylist()], pa.string())
+    if pa.types.is_floating(kind):
+        return float_text(values)
+    if pa.types.is_timestamp(kind):
+        return time_text(values)
+    return values if pa.types.is_string(kind) else values.cast(pa.string())
+
+
+def float_text(values: pa.Array) -> pa.Array:
+    """Shortest decimal text without exponent and without `.0`; `NaN`, `inf`, `-inf`."""
+    series = pl.from_arrow(values)
+    assert isinstance(series, pl.Series)
+    text = series.cast(pl.String).str.strip_suffix(".0")
+    exponent = text.str.contains("e", literal=True).fill_null(False)
+    if exponent.any():
+        plain = text.filter(exponent).map_elements(lambda cell: format(Decimal(cell), "f"), return_dtype=pl.String)
+        text = text.scatter(exponent.arg_true(), plain)
+    return _string(text)
+
+
+def time_text(values: pa.Array) -> pa.Array:
+    """`YYYY-MM-DDTHH:MM:SS`, with a fraction where the time has one."""
+    series = pl.from_arrow(values.cast(pa.timestamp("us")))
+    assert isinstance(series, pl.Series)
+    text = series.dt.strftime("%Y-%m-%dT%H:%M:%S")
+    fraction = (series.dt.microsecond() != 0).fill_null(False)
+    if fraction.any():
+        longer = series.filter(fraction).dt.strftime("%Y-%m-%dT%H:%M:%S%.6f").str.strip_chars_end("0")
+        text = text.scatter(fraction.arg_true(), longer)
+    return _string(text)
+
+
+def plain_text(json_text: str | None, name: str, form: str) -> str | None:
+    """The text of one dynamic value: a scalar's plain form, an array's JSON; OutputError for a map."""
+    if json_text is None:
+        return None
+    value = orjson.loads(json_text)
+    if isinstance(value, dict):
+        raise OutputError(
+            f"column '{name}' holds a map, which {form} cannot hold: leave include_unmapped at true so that it is expanded, "
+            "or turn it into a scalar in CXL (UnserializableMapValue)"
+        )
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, float):
+        return str(float_text(pa.array([value]))[0])
+    return json_text
+
+
+def _string(series: pl.Series) -> pa.Array:
+    array = series.to_arrow()
+    return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(pa.string())
+
+
