@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cxl import ast
+from cxl.canonical import statement_text
 from cxl.diagnostics import Diagnostic, Findings
 from cxl.parse import Parsed, parse_program
 from cxl.source import Origin, TextOrigin
@@ -33,6 +34,10 @@ class Module:
     def names(self) -> list[str]:
         """Everything that can stand behind `::`."""
         return [*self.functions, *self.constants]
+
+    def normal_text(self) -> str:
+        """Its statements in one spelling, for fingerprints."""
+        return "\n".join(statement_text(statement) for statement in self.statements)
 
 
 def read_module(name: str, text: str, file: str = "") -> Module:

@@ -1,0 +1,257 @@
+"""Expressions: syntax tree to typed tree, with every error (user guide, "Types & Literals"; SPEC-DECISIONS, Language 24 to 29).
+
+What is in error becomes a literal of unknown type, so its consequences are not reported.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cxl import ast, calls, imports, typed, typerules
+from cxl.diagnostics import Findings, Label
+from cxl.implicit import convert, same_number, same_patterns
+from cxl.modules import Module
+from cxl.resolve import Resolver, Scope, Target, Variable, poison
+from cxl.source import Span
+from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, NULL, STRING, Kind, Type, unify
+
+_LITERALS: dict[str, Type] = {"int": INT, "float": FLOAT, "string": STRING, "date": DATE, "bool": BOOL, "null": NULL}
+_HOLDERS = (Kind.MAP, Kind.ARRAY, Kind.ANY, Kind.NULL)
+_CONDITION_HELP = "use an explicit comparison"
+
+
+@dataclass(slots=True)
+class Uses:
+    """What a program asks of its operator, collected while it is checked."""
+
+    aggregates: list[typed.AggregateUse] = field(default_factory=list)
+    windows: list[typed.WindowUse] = field(default_factory=list)
+    modules: dict[str, Module] = field(default_factory=dict)
+    slots: int = 0
+
+
+@dataclass(slots=True)
+class Checker:
+    """The state of checking one program: what it is compiled against, the scope, and what has been found.
+
+    `place` replaces every span while the body of a module's function is checked for a call. `inside` says which construct
+    stands around (emit, filter, let, aggregate, window), for the rules on where calls may be.
+    """
+
+    target: Target
+    findings: Findings
+    resolver: Resolver
+    scope: Scope = field(default_factory=Scope)
+    uses: Uses = field(default_factory=Uses)
+    definitions: dict[int, typed.Expr] = field(default_factory=dict)
+    functions: dict[str, ast.Fn] = field(default_factory=dict)
+    aliases: dict[str, Module | None] = field(default_factory=dict)
+    module: Module | None = None
+    calling: tuple[str, ...] = ()
+    place: Span | None = None
+    inside: str = "emit"
+    emitting: str | None = None
+
+    def at(self, span: Span) -> Span:
+        """Where a node is said to be."""
+        return self.place or span
+
+    def new_slot(self) -> int:
+        """A slot number that nothing else has."""
+        self.uses.slots += 1
+        return self.uses.slots - 1
+
+    def define(self, name: str, type_: Type, value: typed.Expr | None = None) -> Variable:
+        """A new variable, visible from now on."""
+        variable = Variable(name, self.new_slot(), type_)
+        self.scope.own[name] = variable
+        if value is not None:
+            self.definitions[variable.slot] = value
+        return variable
+
+    def error(self, code: str, message: str, span: Span, *, help: str = "", labels: tuple[Label, ...] = ()) -> typed.Literal:
+        """Note an error and give what stands for the expression."""
+        self.findings.error(code, message, self.at(span), help=help, labels=() if self.place else labels)
+        return poison(self.at(span))
+
+    # Expressions --------------------------------------------------------------------------------------------------------
+
+    def expr(self, node: ast.Expr) -> typed.Expr:
+        """The typed form of an expression."""
+        return _CHECKS[type(node)](self, node)
+
+    def condition(self, node: ast.Expr, what: str) -> typed.Expr:
+        """An expression that decides something: Bool, or not known."""
+        value = self.expr(node)
+        if typerules.is_condition(value.type):
+            return value
+        return self.error("CXL-T006", f"{what} must be Bool, got {value.type.base}", node.span, help=_CONDITION_HELP)
+
+    def literal(self, node: ast.Literal) -> typed.Expr:
+        return typed.Literal(_LITERALS[node.kind], self.at(node.span), node.value)
+
+    def now(self, node: ast.Now) -> typed.Expr:
+        return typed.System(DATE_TIME, self.at(node.span), "now", ())
+
+    def wildcard(self, node: ast.Wildcard) -> typed.Expr:
+        return self.error("CXL-P010", "'_' is only a pattern of match", node.span)
+
+    def name(self, node: ast.Name) -> typed.Expr:
+        variable = self.scope.find(node.name)
+        if variable is not None:
+            return variable.read(self.at(node.span))
+        if self.module is not None and node.name in self.module.constants:
+            return imports.constant(self, self.module, node.name, node.span)
+        span = self.at(node.span)
+        return self.resolver.field(node.name, span) or self.resolver.unknown(node.name, span, self.scope)
+
+    def unary(self, node: ast.Unary) -> typed.Expr:
+        operand = self.expr(node.operand)
+        rule = typerules.negation if node.op == "-" else typerules.inversion
+        type_ = rule(operand.type)
+        if type_ is None:
+            wanted = "a number" if node.op == "-" else "Bool"
+            return self.error("CXL-T004", f"cannot apply '{node.op}' to {operand.type.base}", node.span, help=f"the operand must be {wanted}")
+        return typed.Unary(type_, self.at(node.span), "-" if node.op == "-" else "not", operand)
+
+    # Operators ----------------------------------------------------------------------------------------------------------
+
+    def binary(self, node: ast.Binary) -> typed.Expr:
+        """A chain from its inside out, without recursion along its left side."""
+        chain = [node]
+        while isinstance(chain[-1].left, ast.Binary):
+            chain.append(chain[-1].left)
+        value = self.expr(chain[-1].left)
+        for link in reversed(chain):
+            value = self._operation(link, value, self.expr(link.right))
+        return value
+
+    def _operation(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> typed.Expr:
+        type_ = self._operation_type(node.op, left.type, right.type)
+        if type_ is None:
+            return self._operand_error(node, left, right)
+        if node.op not in ("and", "or"):
+            left, right = same_number(left, right)
+        op: Any = node.op
+        return typed.Binary(type_, self.at(node.span), op, left, right)
+
+    def _operation_type(self, op: str, left: Type, right: Type) -> Type | None:
+        if op in typed.ARITHMETIC:
+            return typerules.arithmetic(op, left, right)
+        return typerules.comparison(op, left, right) if op in typed.COMPARISON else typerules.logical(left, right)
+
+    def _operand_error(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> typed.Expr:
+        shown = f"{left.type.base} and {right.type.base}"
+        labels = (Label(node.left.span, str(left.type.base)), Label(node.right.span, str(right.type.base)))
+        help = "convert one operand: .to_int() or .to_string()"
+        if node.op in ("and", "or"):
+            help = "both operands must be Bool"
+        elif left.type.base == right.type.base:
+            help = f"'{node.op}' is not defined for {left.type.base}"
+        self.error("CXL-T004", f"cannot apply '{node.op}' to {shown}", node.op_span, help=help, labels=labels)
+        return poison(self.at(node.span))
+
+    def coalesce(self, node: ast.Coalesce) -> typed.Expr:
+        left, right = self.expr(node.left), self.expr(node.right)
+        type_ = right.type if left.type == NULL else typerules.join(left.type.base, right.type)
+        return typed.Coalesce(type_, self.at(node.span), convert(left, type_.or_null), convert(right, type_))
+
+    def conditional(self, node: ast.If) -> typed.Expr:
+        condition = self.condition(node.condition, "the condition of if")
+        then = self.expr(node.then)
+        otherwise = self.expr(node.otherwise) if node.otherwise else typed.Literal(NULL, self.at(node.span), None)
+        type_ = typerules.join(then.type, otherwise.type)
+        return typed.If(type_, self.at(node.span), condition, convert(then, type_), convert(otherwise, type_))
+
+    # Match --------------------------------------------------------------------------------------------------------------
+
+    def match(self, node: ast.Match) -> typed.Expr:
+        subject = self.expr(node.subject) if node.subject else None
+        arms = [typed.Arm(self._pattern(arm, node.subject, subject), self.expr(arm.result)) for arm in node.arms]
+        if all(arm.pattern is not None for arm in arms):
+            help = "add '_ => default' as the last arm"
+            return self.error("CXL-T007", "match must have a '_' arm that catches the rest", Span(node.span.start, node.span.start + 5), help=help)
+        last = next(index for index, arm in enumerate(arms) if arm.pattern is None)
+        if last < len(arms) - 1:
+            self.findings.warning("CXL-L002", "this arm is never reached: '_' stands before it", self.at(node.arms[last + 1].span))
+        return self._typed_match(node, subject, arms[: last + 1])
+
+    def _typed_match(self, node: ast.Match, subject: typed.Expr | None, arms: list[typed.Arm]) -> typed.Expr:
+        type_ = arms[0].result.type
+        for arm in arms[1:]:
+            type_ = typerules.join(type_, arm.result.type)
+        if subject is not None:
+            subject, arms = same_patterns(subject, arms)
+        done = tuple(replace(arm, result=convert(arm.result, type_)) for arm in arms)
+        return typed.Match(type_, self.at(node.span), subject, done)
+
+    def _pattern(self, arm: ast.Arm, subject_node: ast.Expr | None, subject: typed.Expr | None) -> typed.Expr | None:
+        if isinstance(arm.pattern, ast.Wildcard):
+            return None
+        if subject is None or subject_node is None:
+            return self.condition(arm.pattern, "a condition of match")
+        pattern = self.expr(arm.pattern)
+        if unify(subject.type, pattern.type) is None:
+            labels = (Label(subject_node.span, str(subject.type.base)),)
+            message = f"cannot match {subject.type.base} with a pattern of type {pattern.type.base}"
+            return self.error("CXL-T004", message, arm.pattern.span, labels=labels, help="subject and patterns must have one type")
+        return pattern
+
+    # Paths --------------------------------------------------------------------------------------------------------------
+
+    def index(self, node: ast.Index) -> typed.Expr:
+        receiver, index = self.expr(node.receiver), self.expr(node.index)
+        if receiver.type.kind not in _HOLDERS:
+            return self.error("CXL-T011", f"cannot index {receiver.type.base}", node.receiver.span, help="arrays and maps can be indexed")
+        return typed.Index(ANY, self.at(node.span), receiver, index)
+
+    def member(self, node: ast.Member) -> typed.Expr:
+        root, path = _system_path(node)
+        if root is not None:
+            return self._system_member(root, path)
+        if isinstance(node.receiver, ast.Name) and self._is_qualifier(node.receiver.name):
+            return self.resolver.qualified(node.receiver.name, node.name, self.at(node.span), self.at(node.name_span))
+        if calls.is_row_call(node.receiver):
+            return calls.window_row(self, node.receiver, node.name, node.name_span)
+        return self._map_member(node)
+
+    def _is_qualifier(self, name: str) -> bool:
+        return name in self.target.inputs and self.scope.find(name) is None
+
+    def _map_member(self, node: ast.Member) -> typed.Expr:
+        receiver = self.expr(node.receiver)
+        if receiver.type.kind not in _HOLDERS:
+            help = f"a method has parentheses: .{node.name}()"
+            return self.error("CXL-T011", f"{receiver.type.base} has no member '{node.name}'", node.name_span, help=help)
+        return typed.Member(ANY, self.at(node.span), receiver, node.name)
+
+    def _system_member(self, root: ast.SystemRoot, path: list[ast.Member]) -> typed.Expr:
+        value: typed.Expr
+        written = self.scope.find(f"$meta.{path[0].name}") if root.namespace == "meta" else None
+        if written is not None:
+            value, used = written.read(self.at(path[0].span)), 1
+        else:
+            value, used = self.resolver.system(root, [(link.name, self.at(link.name_span)) for link in path])
+        for link in path[used:]:
+            value = typed.Member(ANY, self.at(link.span), value, link.name)
+        return value
+
+    def system_root(self, node: ast.SystemRoot) -> typed.Expr:
+        return self.resolver.system(node, [])[0]
+
+
+def _system_path(node: ast.Member) -> tuple[ast.SystemRoot | None, list[ast.Member]]:
+    """The root and the members of `$namespace.a.b`, outermost last; None where the chain starts with something else."""
+    path = [node]
+    while isinstance(path[-1].receiver, ast.Member):
+        path.append(path[-1].receiver)
+    root = path[-1].receiver
+    return (root if isinstance(root, ast.SystemRoot) else None), path[::-1]
+
+
+_CHECKS: dict[type, Callable[[Checker, Any], typed.Expr]] = {
+    ast.Literal: Checker.literal, ast.Now: Checker.now, ast.Wildcard: Checker.wildcard, ast.Name: Checker.name,
+    ast.Unary: Checker.unary, ast.Binary: Checker.binary, ast.Coalesce: Checker.coalesce, ast.If: Checker.conditional,
+    ast.Match: Checker.match, ast.Index: Checker.index, ast.Member: Checker.member, ast.SystemRoot: Checker.system_root,
+    ast.MethodCall: calls.method, ast.FreeCall: calls.free, ast.ModuleMember: imports.module_member,
+}  # fmt: skip

@@ -1,0 +1,103 @@
+"""Programs with aggregate or window calls taken apart into what runs before and after the operator's own work."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cxl import typed
+from cxl.check import Checker
+from cxl.program import Program
+from cxl.resolve import Target
+from cxl.source import Span
+from cxl.types import Schema
+
+_PER_RECORD = ("source", "record", "meta", "doc")
+Use = typed.AggregateUse | typed.WindowUse
+
+
+def taken_apart(program: Program, target: Target, check: Checker) -> Program:
+    """The program with `before` and `after` where it needs them; notes what cannot stand outside of an aggregate call."""
+    if target.mode == "aggregate":
+        _check_groups(program, target, check)
+        return replace(program, before=_before(program, _row_part(program)), after=_after_groups(program, target))
+    if program.calls:
+        return replace(program, before=_before(program, ()), after=_after_rows(program))
+    if program.windows:
+        return replace(program, before=_before(program, ()), after=_after_rows(program))
+    return program
+
+
+def _uses(program: Program) -> tuple[Use, ...]:
+    return (*program.calls, *program.windows)
+
+
+def _row_part(program: Program) -> tuple[typed.Statement, ...]:
+    kept = typed.Let | typed.Filter | typed.Trace
+    return tuple(statement for statement in program.statements if isinstance(statement, kept))
+
+
+def _before(program: Program, statements: tuple[typed.Statement, ...]) -> Program:
+    """The row program that emits the calls' arguments."""
+    slots = program.slots
+    emits: list[typed.Statement] = []
+    fields = {}
+    for use in _uses(program):
+        for column, arg in zip(use.columns, use.args, strict=True):
+            emits.append(typed.Emit(arg.span, column, slots, arg))
+            fields[column] = arg.type
+            slots += 1
+    return _part(program, program.schema, (*statements, *emits), Schema(fields.items()), slots)
+
+
+def _after_rows(program: Program) -> Program:
+    schema = program.schema.with_fields({use.column: use.type for use in _uses(program)})
+    return _part(program, schema, program.statements, program.output, program.slots)
+
+
+def _after_groups(program: Program, target: Target) -> Program:
+    group = {name: program.schema[name] for name in target.group_by if name in program.schema}
+    schema = Schema({**group, **{use.column: use.type for use in program.calls}}.items())
+    needed = _needed_slots(program)
+    kept = (s for s in program.statements if isinstance(s, typed.Emit) or (isinstance(s, typed.Let) and s.slot in needed))
+    return _part(program, schema, tuple(kept), program.output, program.slots)
+
+
+def _part(program: Program, schema: Schema, statements: tuple[typed.Statement, ...], output: Schema, slots: int) -> Program:
+    mode = program.mode if program.expression is not None else "row"
+    return replace(program, mode=mode, schema=schema, statements=statements, output=output, slots=slots, calls=(), windows=())
+
+
+def _needed_slots(program: Program) -> set[int]:
+    """The variables that emits read, through lets and earlier emits."""
+    values = {s.slot: s.value for s in program.statements if isinstance(s, typed.Let | typed.Emit)}
+    pending = [s.value for s in program.statements if isinstance(s, typed.Emit)]
+    needed: set[int] = set()
+    while pending:
+        for slot in _locals(pending.pop()) - needed:
+            needed.add(slot)
+            pending.extend([values[slot]] if slot in values else [])
+    return needed
+
+
+def _locals(expression: typed.Expr) -> set[int]:
+    return {node.slot for node in typed.walk(expression) if isinstance(node, typed.Local)}
+
+
+def _check_groups(program: Program, target: Target, check: Checker) -> None:
+    for name in target.group_by:
+        if name not in program.schema:
+            check.error("CXL-A008", f"group_by field '{name}' is not in the input", Span(0, 0))
+    needed = _needed_slots(program)
+    for statement in program.statements:
+        if isinstance(statement, typed.Emit) or (isinstance(statement, typed.Let) and statement.slot in needed):
+            _check_outside(typed.walk(statement.value), target, check)
+
+
+def _check_outside(nodes: Iterable[typed.Expr], target: Target, check: Checker) -> None:
+    """Note reads of single records outside of aggregate calls."""
+    for node in nodes:
+        if isinstance(node, typed.Field) and node.name not in target.group_by:
+            message = f"field '{node.name}' must appear in group_by or be used inside an aggregate function"
+            check.error("CXL-A005", message, node.span, help=f"for example max({node.name})")
+        elif isinstance(node, typed.System) and node.namespace in _PER_RECORD:
+            message = f"'${node.name}' belongs to single records and cannot stand outside of an aggregate function"
+            check.error("CXL-A007", message, node.span, help=f"for example first(${node.name})")

@@ -1,0 +1,36 @@
+"""What a program emits: names, types and order (user guide, "Emit Each", "Output schema")."""
+
+from collections.abc import Iterator
+
+from cxl import typed, typerules
+from cxl.diagnostics import Findings
+from cxl.types import Schema, Type
+
+Statements = tuple[typed.Statement, ...]
+
+
+def output_schemas(statements: Statements, findings: Findings) -> tuple[Schema, Schema]:
+    """The schema of the emitted fields in the order of first emit, and that of emit meta.
+
+    An emit behind the last emit each block of its level reaches no record; it is no column, and a warning says so.
+    """
+    fields: dict[str, Type] = {}
+    for statement, depth in _reaching(statements, 0, findings):
+        if isinstance(statement, typed.Emit):
+            known = fields.get(statement.name)
+            type_ = statement.value.type
+            fields[statement.name] = type_ if known is None or depth == 0 else typerules.join(known, type_)
+    meta = {one.name: one.value.type for one in typed.walk_statements(statements) if isinstance(one, typed.EmitMeta)}
+    return Schema(fields.items()), Schema(meta.items())
+
+
+def _reaching(statements: Statements, depth: int, findings: Findings) -> Iterator[tuple[typed.Statement, int]]:
+    blocks = [index for index, statement in enumerate(statements) if isinstance(statement, typed.EmitEach)]
+    for index, statement in enumerate(statements):
+        if isinstance(statement, typed.EmitEach):
+            yield from _reaching(statement.body, depth + 1, findings)
+        elif blocks and index > blocks[-1] and isinstance(statement, typed.Emit):
+            help = "put it before the block"
+            findings.warning("CXL-L001", f"emit '{statement.name}' reaches no record: it stands behind emit each", statement.span, help=help)
+        else:
+            yield statement, depth

@@ -1,0 +1,148 @@
+"""A compiled program: what operators and backends read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cxl import typed
+from cxl.diagnostics import Diagnostic
+from cxl.modules import Module
+from cxl.parse import Parsed
+from cxl.resolve import Mode
+from cxl.source import Origin, Position, Span
+from cxl.types import Schema
+
+_VARYING = ("now", "pipeline")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program without errors.
+
+    `statements` in order (empty for a bare expression), `expression` for the modes predicate, expression and set. `output`:
+    the emitted fields in the order of first emit; `meta`: those of emit meta.
+
+    With aggregate calls (`calls`) or window calls (`windows`): `before` is a row program over the input that emits the
+    arguments of call i as `__arg_<i>_<j>` (and filters, for an aggregate); the operator computes `__agg_<i>` or `__win_<i>`
+    from them; `after` is the row program over the group fields (the whole row, for windows) and those columns.
+    """
+
+    text: str
+    mode: Mode
+    schema: Schema
+    origin: Origin
+    syntax: Parsed
+    statements: tuple[typed.Statement, ...] = ()
+    expression: typed.Expr | None = None
+    output: Schema = field(default_factory=Schema)
+    meta: Schema = field(default_factory=Schema)
+    calls: tuple[typed.AggregateUse, ...] = ()
+    windows: tuple[typed.WindowUse, ...] = ()
+    before: "Program | None" = None
+    after: "Program | None" = None
+    slots: int = 0
+    modules: tuple[Module, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def expressions(self) -> Iterator[typed.Expr]:
+        """Every expression that stands in a statement, the arguments of calls, and the bare expression."""
+        for statement in typed.walk_statements(self.statements):
+            yield from typed.expressions(statement)
+        for use in (*self.calls, *self.windows):
+            yield from use.args
+        if self.expression is not None:
+            yield self.expression
+
+    def nodes(self) -> Iterator[typed.Expr]:
+        """Every node of every expression."""
+        for expression in self.expressions():
+            yield from typed.walk(expression)
+
+    @cached_property
+    def filters(self) -> tuple[typed.Filter, ...]:
+        """The filters, in order."""
+        return tuple(statement for statement in self.statements if isinstance(statement, typed.Filter))
+
+    @cached_property
+    def distinct(self) -> tuple[typed.Distinct, ...]:
+        """The distinct statements, in order."""
+        return tuple(statement for statement in self.statements if isinstance(statement, typed.Distinct))
+
+    @cached_property
+    def fans_out(self) -> bool:
+        """Whether it has an emit each block: a record may give any number of records."""
+        return any(isinstance(statement, typed.EmitEach) for statement in self.statements)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The input columns that it reads; `qualifier.name` for qualified ones."""
+        fields = (node for node in self.nodes() if isinstance(node, typed.Field))
+        rows = {use.member for use in self.windows if use.member is not None}
+        return frozenset(one.name if one.qualifier is None else f"{one.qualifier}.{one.name}" for one in fields) | rows
+
+    @cached_property
+    def reads_system(self) -> frozenset[str]:
+        """The system variables that it reads: `now`, `source.row`, `vars.rate`, ..."""
+        return frozenset(node.name for node in self.nodes() if isinstance(node, typed.System))
+
+    @cached_property
+    def deterministic(self) -> bool:
+        """Whether the same record gives the same output in every run: no `now`, no `$pipeline`."""
+        builtins = (entry for node in self.nodes() if isinstance(node, typed.Call) for entry in node.overloads)
+        return not any(name.split(".")[0] in _VARYING for name in self.reads_system) and all(one.deterministic for one in builtins)
+
+    def normal_text(self) -> str:
+        """The program in one spelling, for fingerprints: comments, blanks and layout do not count; used modules do."""
+        from cxl.canonical import canonical_text
+
+        own = canonical_text(self.syntax)
+        used = (f"# {module.name}\n{module.normal_text()}" for module in sorted(self.modules, key=lambda one: one.name))
+        return "\n".join((own, *used))
+
+    def locate(self, span: Span) -> Position:
+        """File, line and column of a place of the program."""
+        return self.origin.locate(span.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """One part of a predicate that is joined by `and`.
+
+    `inputs`: the qualifiers that it reads. For a comparison: the operator, both sides, and the qualifiers that each reads.
+    """
+
+    expression: typed.Expr
+    inputs: frozenset[str]
+    op: str | None = None
+    left: typed.Expr | None = None
+    right: typed.Expr | None = None
+    left_inputs: frozenset[str] = frozenset()
+    right_inputs: frozenset[str] = frozenset()
+
+
+def conjuncts(program: Program) -> tuple[Conjunct, ...]:
+    """The parts of a predicate at its top level, in order. Raises ValueError for a program without an expression."""
+    if program.expression is None:
+        raise ValueError("conjuncts of a program that is no predicate")
+    return tuple(_conjunct(part) for part in _split(program.expression))
+
+
+def _split(expression: typed.Expr) -> Iterator[typed.Expr]:
+    stack = [expression]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, typed.Binary) and part.op == "and":
+            stack.extend((part.right, part.left))
+        else:
+            yield part
+
+
+def _conjunct(part: typed.Expr) -> Conjunct:
+    if not isinstance(part, typed.Binary) or part.op not in typed.COMPARISON:
+        return Conjunct(part, _inputs(part))
+    return Conjunct(part, _inputs(part), part.op, part.left, part.right, _inputs(part.left), _inputs(part.right))
+
+
+def _inputs(expression: typed.Expr) -> frozenset[str]:
+    fields = (node for node in typed.walk(expression) if isinstance(node, typed.Field))
+    return frozenset(node.qualifier for node in fields if node.qualifier is not None)

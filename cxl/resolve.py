@@ -1,0 +1,199 @@
+"""Names: what a word means where it stands (user guide, "Statements", "System Variables"; SPEC-DECISIONS, Language 3 to 7).
+
+Innermost first: closure parameter, emit each binding, let and emitted names, then the fields of the input.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cxl import ast, typed
+from cxl.diagnostics import Findings, did_you_mean
+from cxl.modules import NO_MODULES, Modules
+from cxl.source import Span
+from cxl.system import NAMESPACES, SystemTypes
+from cxl.types import ANY, DATE_TIME, Schema, Type
+
+Mode = Literal["row", "aggregate", "predicate", "expression", "combine", "set"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a program is compiled against.
+
+    `inputs`: qualifier to schema where fields must be written `orders.amount` (combine) or may be `this.amount` (mode set).
+    `group_by`: the fields that an aggregate's emits may read outside of calls. `window`: `$window` calls are allowed, over
+    rows of `window_schema` (default: the input). `window_bounds`: `$window.start` and `$window.end` are there.
+    """
+
+    schema: Schema = field(default_factory=Schema)
+    mode: Mode = "row"
+    inputs: Mapping[str, Schema] = field(default_factory=dict)
+    system: SystemTypes = field(default_factory=SystemTypes)
+    modules: Modules = NO_MODULES
+    group_by: tuple[str, ...] = ()
+    window: bool = False
+    window_schema: Schema | None = None
+    window_bounds: bool = False
+
+    @property
+    def qualified_only(self) -> bool:
+        """Whether a bare field name is an error."""
+        return bool(self.inputs) and self.mode != "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Something the program defined."""
+
+    name: str
+    slot: int
+    type: Type
+
+    def read(self, span: Span) -> typed.Local:
+        """A reference to it."""
+        return typed.Local(self.type, span, self.slot, self.name)
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names defined so far, in the scope's own block and in those around it."""
+
+    outer: "Scope | None" = None
+    own: dict[str, Variable] = field(default_factory=dict)
+
+    def find(self, name: str) -> Variable | None:
+        """The innermost variable of a name."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.own:
+                return scope.own[name]
+            scope = scope.outer
+        return None
+
+    def names(self) -> Iterator[str]:
+        """Every visible name."""
+        yield from self.own
+        if self.outer is not None:
+            yield from self.outer.names()
+
+
+def defined_later(statements: Iterable[ast.Statement]) -> dict[str, Span]:
+    """Names that let and emit define anywhere on the top level, with the place of the first definition."""
+    found: dict[str, Span] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Let | ast.Emit):
+            found.setdefault(statement.name, statement.name_span)
+    return found
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Answers what names mean, and notes those that mean nothing."""
+
+    target: Target
+    findings: Findings
+    later: dict[str, Span] = field(default_factory=dict)
+
+    def field(self, name: str, span: Span) -> typed.Expr | None:
+        """The input field of a name; the errors of bare names where they must be qualified."""
+        target = self.target
+        if name in target.schema and not target.qualified_only:
+            return typed.Field(target.schema[name], span, name)
+        owners = [qualifier for qualifier, schema in target.inputs.items() if name in schema]
+        if target.qualified_only and owners:
+            forms = " or ".join(f"{owner}.{name}" for owner in owners)
+            self.findings.error("CXL-R010", f"field '{name}' must be qualified", span, help=f"write {forms}")
+            return poison(span)
+        return None
+
+    def unknown(self, name: str, span: Span, scope: Scope) -> typed.Expr:
+        """Note a name that means nothing here."""
+        if name == "it":
+            help = "'it' is the element inside a closure: items.filter(it => it > 1)"
+            self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
+        elif name in self.later and self.later[name].start > span.start - 1:
+            self.findings.error("CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it")
+        else:
+            known = [*scope.names(), *self.target.schema, *self.target.inputs]
+            help = did_you_mean(name, known) or _listed("fields", self.target.schema)
+            self.findings.error("CXL-R001", f"unknown field '{name}'", span, help=help)
+        return poison(span)
+
+    def qualified(self, qualifier: str, name: str, span: Span, name_span: Span) -> typed.Expr:
+        """`orders.amount` of an input called orders."""
+        schema = self.target.inputs[qualifier]
+        if name not in schema:
+            help = did_you_mean(name, schema) or _listed("fields", schema)
+            self.findings.error("CXL-R001", f"unknown field '{name}' in input '{qualifier}'", name_span, help=help)
+            return poison(span)
+        return typed.Field(schema[name], span, name, None if self.target.mode == "set" else qualifier)
+
+    # System variables ---------------------------------------------------------------------------------------------------
+
+    def system(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[typed.Expr, int]:
+        """What `$namespace.path` reads, and how many names of the path that takes."""
+        namespace = root.namespace
+        if namespace not in NAMESPACES:
+            help = did_you_mean(namespace, NAMESPACES) or f"there are {', '.join('$' + name for name in NAMESPACES)}"
+            self.findings.error("CXL-R004", f"unknown system namespace '${namespace}'", root.span, help=help)
+            return poison(root.span), len(path)
+        if not path:
+            self.findings.error("CXL-R005", f"'${namespace}' needs a member", root.span, help=f"${namespace}.name")
+            return poison(root.span), 0
+        if namespace == "doc":
+            return self._doc(root, path)
+        if namespace == "window":
+            return self._window_bound(root, path)
+        if namespace == "source" and path[0][0] in self.target.system.qualified and len(path) > 1:
+            known = self.target.system.qualified[path[0][0]]
+            return self._member(root, path[:2], known), 2
+        return self._member(root, path[:1], self.target.system.members(namespace)), 1
+
+    def _member(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]], known: Mapping[str, Type] | None) -> typed.Expr:
+        names = tuple(name for name, _ in path)
+        span = root.span.to(path[-1][1])
+        dotted = ".".join((root.namespace, *names))
+        if dotted in self.target.system.withheld:
+            help = "declare it in the composition's _compose.scoped_vars"
+            self.findings.error("E173", f"composition body references parent-scope variable '${dotted}'", span, help=help)
+            return poison(span)
+        if known is not None and names[-1] not in known:
+            self.findings.error("E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known))
+            return poison(span)
+        return typed.System(ANY if known is None else known[names[-1]], span, root.namespace, names)
+
+    def _declare(self, root: ast.SystemRoot, name: str, known: Mapping[str, Type]) -> str:
+        near = did_you_mean(name, known)
+        return near or (f"declare it in pipeline.vars ({root.namespace})" if root.namespace != "ck" else _listed("correlation fields", known))
+
+    def _doc(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[typed.Expr, int]:
+        if len(path) < 2:
+            self.findings.error("CXL-R005", "'$doc' needs a section and a field", root.span, help="$doc.section.field")
+            return poison(root.span), len(path)
+        (section, _), (name, name_span) = path[:2]
+        type_ = self.target.system.doc_type(section, name)
+        if type_ is None:
+            sections = self.target.system.doc or {}
+            near = did_you_mean(section, sections) if section not in sections else did_you_mean(name, sections[section])
+            self.findings.error("CXL-R005", f"unknown document field '$doc.{section}.{name}'", path[0][1].to(name_span), help=near)
+            return poison(root.span.to(name_span)), 2
+        return typed.System(type_.or_null, root.span.to(name_span), "doc", (section, name)), 2
+
+    def _window_bound(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[typed.Expr, int]:
+        name, span = path[0]
+        if name in ("start", "end") and self.target.window_bounds:
+            return typed.System(DATE_TIME, root.span.to(span), "window", (name,)), 1
+        help = "only an aggregate with a time window has bounds" if name in ("start", "end") else f"a window function has parentheses: $window.{name}()"
+        self.findings.error("CXL-W001", f"'$window.{name}' cannot be read here", root.span.to(span), help=help)
+        return poison(root.span), 1
+
+
+def poison(span: Span) -> typed.Literal:
+    """What stands for an expression that is in error: its type is not known, so nothing follows from it."""
+    return typed.Literal(ANY, span, None)
+
+
+def _listed(what: str, names: Iterable[str]) -> str:
+    shown = list(names)
+    return f"{what}: {', '.join(shown[:8])}{', ...' if len(shown) > 8 else ''}" if shown else ""

@@ -1,0 +1,103 @@
+"""Statements checked in order: each sees what those before it defined (user guide, "Statements", "Emit Each")."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cxl import ast, imports, typed
+from cxl.check import Checker
+from cxl.resolve import Scope, Variable
+from cxl.types import ANY, Kind
+
+Emitted = dict[str, Variable]
+
+
+def check_statements(check: Checker, nodes: tuple[ast.Statement, ...], emitted: Emitted) -> tuple[typed.Statement, ...]:
+    """The typed forms; `emitted` gains the names that are emitted, in the order of first emit."""
+    found: list[typed.Statement] = []
+    for node in nodes:
+        statement = _CHECKS[type(node)](check, node, emitted)
+        if statement is not None:
+            found.append(statement)
+    return tuple(found)
+
+
+def _let(check: Checker, node: ast.Let, emitted: Emitted) -> typed.Statement:
+    check.inside = "let"
+    value = check.expr(node.value)
+    return typed.Let(node.span, node.name, check.define(node.name, value.type, value).slot, value)
+
+
+def _emit(check: Checker, node: ast.Emit, emitted: Emitted) -> typed.Statement:
+    check.inside, check.emitting = "emit", node.name
+    value = check.expr(node.value)
+    check.emitting = None
+    variable = check.define(node.name, value.type, value)
+    emitted[node.name] = variable
+    return typed.Emit(node.span, node.name, variable.slot, value)
+
+
+def _emit_meta(check: Checker, node: ast.EmitMeta, emitted: Emitted) -> typed.Statement:
+    _refuse_in_aggregate(check, node, "emit meta")
+    check.inside = "emit"
+    value = check.expr(node.value)
+    return typed.EmitMeta(node.span, node.name, check.define(f"$meta.{node.name}", value.type, value).slot, value)
+
+
+def _filter(check: Checker, node: ast.Filter, emitted: Emitted) -> typed.Statement:
+    check.inside = "filter"
+    return typed.Filter(node.span, check.condition(node.condition, "filter predicate"))
+
+
+def _distinct(check: Checker, node: ast.Distinct, emitted: Emitted) -> typed.Statement:
+    _refuse_in_aggregate(check, node, "distinct")
+    if node.by is None:
+        keys = tuple((name, variable.read(node.span)) for name, variable in emitted.items())
+        return typed.Distinct(node.span, None, keys)
+    return typed.Distinct(node.span, node.by, ((node.by, check.expr(ast.Name(node.by_span, node.by))),))
+
+
+def _trace(check: Checker, node: ast.Trace, emitted: Emitted) -> typed.Statement:
+    check.inside = "let"
+    guard = check.condition(node.guard, "the condition of trace") if node.guard else None
+    return typed.Trace(node.span, node.level or "trace", guard, check.expr(node.message))
+
+
+def _emit_each(check: Checker, node: ast.EmitEach, emitted: Emitted) -> typed.Statement:
+    _refuse_in_aggregate(check, node, "emit each")
+    check.inside = "let"
+    source = check.expr(node.source)
+    _check_source(check, node, source)
+    outer, check.scope = check.scope, Scope(check.scope)
+    binding = check.define(node.binding, ANY)
+    body = check_statements(check, node.body, dict(emitted))
+    check.scope = outer
+    return typed.EmitEach(node.span, node.binding, binding.slot, source, node.outer, body)
+
+
+def _check_source(check: Checker, node: ast.EmitEach, source: typed.Expr) -> None:
+    allowed = (Kind.ARRAY, Kind.ANY, Kind.NULL) if node.outer else (Kind.ARRAY, Kind.ANY)
+    if source.type.kind not in allowed:
+        help = "an array, null or a value of type any" if node.outer else "an array or a value of type any; over null say outer"
+        check.error("CXL-T009", f"emit each needs an array, got {source.type.base}", node.source.span, help=help)
+
+
+def _use(check: Checker, node: ast.Use, emitted: Emitted) -> None:
+    imports.use(check, node)
+
+
+def _fn(check: Checker, node: ast.Fn, emitted: Emitted) -> None:
+    if node.name in check.functions:
+        check.error("CXL-R009", f"function '{node.name}' is defined twice", node.name_span)
+    imports.define_function(check, node)
+
+
+def _refuse_in_aggregate(check: Checker, node: ast.Statement, what: str) -> None:
+    if check.target.mode == "aggregate":
+        help = "put it into a transform before or behind the aggregate"
+        check.error("CXL-A006", f"'{what}' is not permitted inside an aggregate", node.span, help=help)
+
+
+_CHECKS: dict[type, Callable[[Checker, Any, Emitted], typed.Statement | None]] = {
+    ast.Let: _let, ast.Emit: _emit, ast.EmitMeta: _emit_meta, ast.Filter: _filter, ast.Distinct: _distinct,
+    ast.Trace: _trace, ast.EmitEach: _emit_each, ast.Use: _use, ast.Fn: _fn,
+}  # fmt: skip
