@@ -1,0 +1,94 @@
+"""Aggregate functions (user guide, "Aggregate Functions"): `python` gets the values of a group, one list an argument, in row order.
+
+Nulls do not count, but for `count(*)` and `collect`. Sums are exact and rounded once (DESIGN section 4).
+"""
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from cxl.failure import CxlFailure
+from cxl.functions.registry import Builtin, Param, register
+from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
+
+
+def _known(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def exact_sum(values: Iterable[float]) -> float:
+    """The sum of Floats and Ints, exact and rounded once; infinities and NaN as IEEE 754 adds them."""
+    known = list(values)
+    special = [value for value in known if not math.isfinite(value)]
+    if special:
+        return math.fsum(set(special)) if len(set(map(str, special))) == 1 else math.nan
+    total = sum(map(Fraction, known), Fraction(0))
+    try:
+        return float(total)
+    except OverflowError:
+        return math.copysign(math.inf, total)
+
+
+def _numbers(values: Iterable[Any]) -> list[float]:
+    known = _known(values)
+    for value in known:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise CxlFailure(f"type mismatch: expected a number, got {type(value).__name__}", category="aggregate_type_error")
+    return known
+
+
+def total(values: Iterable[Any]) -> float | None:
+    """The sum of the values that are not null; Int while all are Int. Raises CxlFailure beyond 64 bits."""
+    numbers = _numbers(values)
+    if not numbers:
+        return None
+    if any(isinstance(number, float) for number in numbers):
+        return exact_sum(numbers)
+    result = sum(numbers)
+    if not -(2**63) <= result < 2**63:
+        raise CxlFailure("integer overflow in sum", category="aggregate_finalize")
+    return result
+
+
+def mean(values: Iterable[Any]) -> float | None:
+    """The arithmetic mean of the values that are not null."""
+    numbers = _numbers(values)
+    if any(not math.isfinite(number) for number in numbers):
+        return exact_sum(numbers)
+    return exact_sum(numbers) / len(numbers) if numbers else None
+
+
+def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> float | None:
+    """Sum of value times weight over the sum of weights; null where the weights sum to zero or there is no pair."""
+    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight is not None]
+    _numbers(part for pair in pairs for part in pair)
+    weight = exact_sum(weight for _, weight in pairs)
+    return exact_sum(float(value) * float(weight) for value, weight in pairs) / weight if weight else None
+
+
+def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, ...], *, star: bool = False) -> None:
+    register(Builtin(name=name, receiver=None, kind="aggregate", doc=doc, python=python, returns=returns, params=params, star=star,
+                     category="Aggregate", section="Aggregate Functions"))  # fmt: skip
+
+
+def _argument(_: Type, arguments: tuple[Type, ...]) -> Type:
+    return arguments[0].or_null if arguments else ANY
+
+
+def _sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
+    return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT) else NUMERIC).or_null
+
+
+_VALUE, _NUMBER = (Param("value"),), (Param("value", NUMERIC),)
+_entry("sum", "The sum; null where there is no value.", total, _sum_type, _NUMBER)
+_entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(_known(values)), INT,
+       (Param("value", optional=True),), star=True)  # fmt: skip
+_entry("avg", "The arithmetic mean.", mean, FLOAT.or_null, _NUMBER)
+_entry("min", "The least value.", lambda values: min(_known(values), default=None), _argument, _VALUE)
+_entry("max", "The greatest value.", lambda values: max(_known(values), default=None), _argument, _VALUE)
+_entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
+_entry("weighted_avg", "The weighted mean.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
+_entry("first", "The value of the first record.", lambda values: next(iter(values), None), _argument, _VALUE)
+_entry("last", "The value of the last record.", lambda values: values[-1] if values else None, _argument, _VALUE)
+_entry("any", "Some value that is not null: the first.", lambda values: next(iter(_known(values)), None), _argument, _VALUE)
