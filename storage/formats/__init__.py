@@ -20,6 +20,7 @@ from storage.formats.contract import (
     MAX_RECORD_BYTES,
     ROW,
     ArrayPath,
+    Buffer,
     Column,
     FormatError,
     InputError,
@@ -36,7 +37,7 @@ from storage.formats.contract import (
 )
 
 __all__ = [
-    "CHUNK_BYTES", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Column", "FormatError", "InputError", "OptionError", "Options",
+    "CHUNK_BYTES", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
     "OutputError", "Range", "ReadPlan", "Reader", "Reject", "Section", "WritePlan", "Writer", "names", "reader", "reader_type",
     "register_reader", "register_writer", "writer", "writer_type",
 ]  # fmt: skip

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from mmap import mmap
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Buffer: TypeAlias = bytes | mmap
+"""A file's bytes, read or mapped."""
 ROW = "_row"
 ERROR = "_error"
 CHUNK_BYTES = 16 << 20
@@ -80,7 +82,7 @@ class Column:
 class Range:
     """Bytes `start` to `end` of a (decompressed) file; its first record has number `first_row` in the file.
 
-    `head` is what a reader must know of the file's beginning to read a range behind it (CSV: the header record).
+    `head` is what a reader must know of the file's beginning to read the range (CSV: the header record); without it the range is the whole file.
     """
 
     start: int
@@ -181,23 +183,22 @@ class Reader:
         """The same reader, whose batches have these columns behind the declared ones."""
         return replace(self, plan=replace(self.plan, undeclared=tuple(columns)))
 
-    def undeclared(self, data: bytes, name: str) -> tuple[Column, ...]:
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         """The columns of a file that the schema does not name, in file order; empty unless the policy is auto_widen.
 
-        Raises InputError when the policy is reject and there are some. Formats whose header names the columns look at no more than `data`'s
-        first record, so a prefix of the file will do where `splittable` holds.
+        Raises InputError when the policy is reject and there are some. CSV looks at the header only, self-describing formats at every record.
         """
         return ()
 
-    def split(self, path: Path, target: int = CHUNK_BYTES) -> list[Range]:
-        """Ranges of about `target` bytes that together are the file; formats that cannot be cut give one."""
-        return [Range(0, path.stat().st_size)]
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
+        """Ranges of about `target` bytes that together are the file; one for formats and files that cannot be cut. Raises InputError."""
+        return [Range(0, len(data))]
 
-    def read(self, data: bytes, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         """The records of `data`, which is a whole file or, with `part`, exactly the bytes of that range. Raises InputError."""
         raise NotImplementedError
 
-    def envelope(self, data: bytes, name: str) -> dict[str, dict[str, Any]]:
+    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         """The declared envelope sections of a file: section, field, value; raises InputError for a value of another type."""
         return {}
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Column, InputError, Options, Range, Reader, Writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Options, Range, Reader, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +68,7 @@ class CsvReader(Reader):
     splittable: ClassVar[bool] = True
     options: CsvReadOptions
 
-    def undeclared(self, data: bytes, name: str) -> tuple[Column, ...]:
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.csv.header import header_of
 
         header = header_of(self.options, data, name)
@@ -78,15 +77,15 @@ class CsvReader(Reader):
             raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=1)
         return extra if self.plan.on_unmapped == "auto_widen" else ()
 
-    def split(self, path: Path, target: int = CHUNK_BYTES) -> list[Range]:
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         from storage.formats.csv.ranges import ranges_of
 
-        return ranges_of(self.options, path, target)
+        return ranges_of(self.options, data, name, target)
 
-    def read(self, data: bytes, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.csv.parse import read_chunk
 
-        return read_chunk(self, data, name, part)
+        return read_chunk(self, bytes(data), name, part)
 
 
 @register_writer("csv")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from storage.formats.contract import MAX_RECORD_BYTES, InputError
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.scan import Dialect, as_bytes, records
 
@@ -35,13 +35,21 @@ def to_utf8(options: CsvReadOptions, data: bytes, name: str) -> bytes:
     return data if options.encoding.startswith("utf-8") else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
 
 
-def header_of(options: CsvReadOptions, data: bytes, name: str) -> Header:
-    """The header of a file, or of a prefix of it that holds the first record; `end` counts in the bytes as given."""
-    skipped = len(BOM) if options.encoding.startswith("utf-8") and data.startswith(BOM) else 0
+def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
+    """The header of a file; `end` counts in the bytes as given and leaves the line end out."""
     if not options.cuttable:
-        return _first_record(options, to_utf8(options, data, name), name)
-    found = _first_record(options, data[skipped:], name)
-    return Header(found.names, found.end + skipped, found.text)
+        data = to_utf8(options, bytes(data), name)
+    at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
+    start, end = _first_bounds(options, data, at, name)
+    if start == end:
+        if options.has_header:
+            raise InputError(name, "the header row is missing: the file is empty", line=1)
+        return Header((), at, b"")
+    text = to_utf8(options, data[start:end], name) if options.cuttable else data[start:end]
+    found = names_in(options, text)
+    if options.has_header and not any(cell.strip() for cell in found):
+        raise InputError(name, "the header row is empty", line=1)
+    return Header(found, end if options.has_header else at, text)
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
@@ -50,31 +58,18 @@ def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
     return tuple(cells) if options.has_header else tuple(f"col_{i}" for i in range(len(cells)))
 
 
-def _first_record(options: CsvReadOptions, data: bytes, name: str) -> Header:
-    start, end = _first_bounds(options, data, name)
-    if start == end:
-        if options.has_header:
-            raise InputError(name, "the header row is missing: the file is empty", line=1)
-        return Header((), 0, b"")
-    text = to_utf8(options, data[start:end], name)
-    found = names_in(options, text)
-    if options.has_header and not any(cell.strip() for cell in found):
-        raise InputError(name, "the header row is empty", line=1)
-    return Header(found, end if options.has_header else 0, text)
-
-
-def _first_bounds(options: CsvReadOptions, data: bytes, name: str) -> tuple[int, int]:
-    """Start and end of the first record; both 0 when there is none."""
+def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> tuple[int, int]:
+    """Start and end of the first record behind `at`; both the same when there is none."""
     size, dialect = _FIRST_LOOK, Dialect.of(options)
     while True:
-        found = records(as_bytes(data[:size]), dialect)
-        whole = size >= len(data)
+        found = records(as_bytes(data[at : at + size]), dialect)
+        whole = at + size >= len(data)
         if len(found.starts) and (whole or len(found.starts) > 1):
             if found.open_quote and len(found.starts) == 1:
                 raise InputError(name, "a quoted field is never closed", line=1)
-            return int(found.starts[0]), int(found.ends[0])
+            return int(found.starts[0]) + at, int(found.ends[0]) + at
         if whole:
-            return 0, 0
+            return at, at
         if size > MAX_RECORD_BYTES:
             raise InputError(name, f"the first record is longer than {MAX_RECORD_BYTES >> 20} MB", line=1)
         size *= 4

@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a whole file or of one of its ranges."""
     options = reader.options
-    if part is None:
+    if part is None or not part.head:
         text = to_utf8(options, data, name)
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
         names, body, first = header.names, text[header.end :], 1

@@ -1,0 +1,97 @@
+"""Reading files in tasks: a task is a range of a file; its reader runs on the driver for small files and inside `mapInArrow` for large ones.
+
+A table of tasks has the columns `path, name, start, end, first_row, head` and any others, which are repeated on each of the task's records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from storage.formats.contract import CHUNK_BYTES, Column, Range, Reader
+from storage.transports.files import buffer_of, bytes_of
+
+TASK_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("first_row", pa.int64(), nullable=False),
+        pa.field("head", pa.binary(), nullable=False),
+    ]
+)
+Finish: TypeAlias = Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A range of a file to read; `name` is how messages call the file, `attached` what every record of it shall carry besides."""
+
+    path: str
+    name: str
+    part: Range
+    attached: Mapping[str, Any] = field(default_factory=dict)
+
+
+def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, ...]:
+    """`Reader.undeclared` of a file. Raises InputError."""
+    return reader.undeclared(buffer_of(path, name), name)
+
+
+def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
+    """The tasks that together read a file. Raises InputError."""
+    parts = reader.split(buffer_of(path, name), name, target)
+    return [Task(str(path), name, part, attached or {}) for part in parts]
+
+
+def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
+    """The records of one task. Raises InputError."""
+    return reader.read(bytes_of(Path(task.path), task.name, task.part), task.name, task.part)
+
+
+def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.Table:
+    """Tasks as rows, `attached` being the schema of what they carry besides."""
+    extra = attached or pa.schema([])
+    rows = [
+        {
+            "path": task.path, "name": task.name, "start": task.part.start, "end": task.part.end,
+            "first_row": task.part.first_row, "head": task.part.head, **task.attached,
+        }
+        for task in tasks
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, pa.schema([*TASK_SCHEMA, *extra]))
+
+
+def chunk_reader(reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow` over a table of tasks: batches of `Reader.schema()` and the attached columns.
+
+    `finish(batch, attached values)` may make something else of each batch where it is read (keys, say). Raises InputError inside the engine;
+    `InputError.found_in` gets its message back from the engine's exception.
+    """
+    extra = attached or pa.schema([])
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from _read_row(reader, row, extra, finish)
+
+    return read
+
+
+def _read_row(reader: Reader, row: Mapping[str, Any], extra: pa.Schema, finish: Finish | None) -> Iterator[pa.RecordBatch]:
+    part = Range(row["start"], row["end"], row["first_row"], bytes(row["head"]))
+    values = {name: row[name] for name in extra.names}
+    for batch in read_task(reader, Task(row["path"], row["name"], part)):
+        yield finish(batch, values) if finish else _attach(batch, extra, values)
+
+
+def _attach(batch: pa.RecordBatch, extra: pa.Schema, values: Mapping[str, Any]) -> pa.RecordBatch:
+    for column in extra:
+        repeated = pa.repeat(pa.scalar(values[column.name], column.type), batch.num_rows)
+        batch = batch.append_column(column, repeated)
+    return batch
