@@ -1,0 +1,5 @@
+"""`python -m errata`."""
+
+from errata.cli import run
+
+run()

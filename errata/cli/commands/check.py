@@ -1,0 +1,42 @@
+"""`errata check`: every problem of a pipeline at once, no data read."""
+
+from typing import Any
+
+import click
+
+from errata.cli.console import Console, plural, rows_answer
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, format_option, project_options
+from errata.diagnostics import Diagnostic, PipelineErrors
+from errata.exits import Exit
+
+_COLUMNS = ("code", "severity", "message", "file", "line", "column", "length", "node", "labels", "help")
+
+
+@click.command("check")
+@project_options
+@format_option
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:  # noqa: A002 - the option's word
+    """Find every problem of a pipeline; no data is read.
+
+    Diagnostics go to standard error. With another format than text they are rows on standard output too.
+    """
+    console = console_of(quiet, verbose, no_color)
+    name = words["pipeline"]
+    try:
+        project = project_of(console, words)
+    except PipelineErrors as errors:
+        _rows(console, errors.diagnostics, format)
+        raise
+    _rows(console, project.diagnostics, format)
+    console.note(f"{name}: {plural(len(project.node_names), 'node')}, no errors")
+    return Exit.CLEAN
+
+
+def _rows(console: Console, found: Any, format: str) -> None:  # noqa: A002 - the option's word
+    if format != "text":
+        from errata.rendering.diagnostics import as_object
+
+        objects = [as_object(one) for one in found if isinstance(one, Diagnostic)]
+        rows_answer(console, objects, format, _COLUMNS)

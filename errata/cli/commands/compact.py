@@ -1,0 +1,24 @@
+"""`errata compact`: fewer, larger files, and old epochs folded to a base."""
+
+from typing import Any
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, project_options
+
+
+@click.command("compact")
+@project_options
+@option("--before", metavar="EPOCH", type=click.IntRange(min=1), help="Fold the epochs before this one to a base.")
+@format_option
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, before: int | None, **words: Any) -> int:  # noqa: A002
+    """Compact the tables of a pipeline; with --before, forget the history of old epochs."""
+    console = console_of(quiet, verbose, no_color)
+    engine = engine_of(words)
+    project = project_of(console, words, commits=True)
+    rows_answer(console, project.compact(before, engine), format, ("table",))
+    return 0

@@ -1,0 +1,42 @@
+"""`errata correct`: a correction by hand, with its effect."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.loading import known_node, project_of
+from errata.cli.parameters import Assignment, common_options, console_of, engine_of, engine_options, format_option, option, pairs, project_options
+from errata.options import RunOptions
+from errata.rendering.progress import progress
+
+Assignments = Sequence[tuple[str, str]]
+
+
+@click.command("correct")
+@project_options
+@click.argument("source")
+@option("--key", metavar="COLUMN=VALUE", multiple=True, required=True, type=Assignment(), help="Which record; repeat for more columns.")
+@option("--set", "changes", metavar="COLUMN=VALUE", multiple=True, type=Assignment(), help="A new value; repeat for more columns.")
+@option("--retract", is_flag=True, help="Take the record back.")
+@option("--reason", metavar="TEXT", required=True, help="Why; it is kept with the correction.")
+@option("--dry-run", is_flag=True, help="Show the effect, commit nothing.")
+@option("--wait", is_flag=True, help="Wait for another run's lock.")
+@format_option
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:  # noqa: A002
+    """Correct or retract a source record by hand, and show what it changes."""
+    console = console_of(quiet, verbose, no_color)
+    key, changes = pairs(words.pop("key"), "column"), pairs(words.pop("changes"), "column")
+    retract, reason = words.pop("retract"), words.pop("reason")
+    if retract == bool(changes):
+        raise click.UsageError("give either --set COLUMN=VALUE or --retract", click.get_current_context())
+    engine = engine_of(words)
+    project = project_of(console, words, commits=True)
+    with progress(console) as listener:
+        options = RunOptions(engine=engine, listener=listener, **words)
+        rows, result = project.correct(known_node(project, source), key, changes, retract, reason, options)
+    rows_answer(console, rows, format, ("node", "op", "before", "after"))
+    return console.end_of_run(result)

@@ -1,0 +1,39 @@
+"""`errata dlq`: rejected and suppressed records by trigger."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from errata.cli.application import Project
+from errata.cli.console import Console, rows_answer
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, project_options
+from errata.options import EngineOptions, RunOptions
+from errata.rendering.progress import progress
+
+
+@click.command("dlq")
+@project_options
+@click.argument("action", type=click.Choice(["list", "groups", "retry"]), default="list")
+@click.argument("group", required=False)
+@format_option
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:  # noqa: A002
+    """Show rejected and suppressed records (list), suppressed groups (groups), or admit a group again (retry GROUP)."""
+    console = console_of(quiet, verbose, no_color)
+    if (action == "retry") != (group is not None):
+        raise click.UsageError("retry takes the group that is tried again; list and groups take nothing", click.get_current_context())
+    engine = engine_of(words)
+    project = project_of(console, words, commits=action == "retry")
+    if group is not None:
+        return _retry(console, project, group, engine)
+    listing: Callable[[], Any] = project.dlq_list if action == "list" else project.dlq_groups
+    rows_answer(console, listing(), format)
+    return 0
+
+
+def _retry(console: Console, project: Project, group: str, engine: EngineOptions) -> int:
+    with progress(console) as listener:
+        return console.end_of_run(project.dlq_retry(group, RunOptions(engine=engine, listener=listener)))

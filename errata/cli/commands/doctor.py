@@ -1,0 +1,20 @@
+"""`errata doctor`: what is there, and how to repair what is not."""
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.parameters import common_options, console_of, format_option
+from errata.exits import Exit
+
+
+@click.command("doctor")
+@format_option
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str) -> int:  # noqa: A002 - the option's word
+    """Look at engines, Java, Delta, versions and folders."""
+    from errata.doctor import examine
+
+    console = console_of(quiet, verbose, no_color)
+    rows = list(examine())
+    rows_answer(console, rows, format, ("what", "verdict", "found", "repair"))
+    return Exit.STORAGE if any(row["verdict"] == "missing" for row in rows) else Exit.CLEAN

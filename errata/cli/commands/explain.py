@@ -1,0 +1,48 @@
+"""`errata explain`: the plan before a run, a parameter's provenance, or the page of a diagnostic's code."""
+
+from typing import Any
+
+import click
+
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, option, project_options
+from errata.failures import Usage
+
+
+@click.command("explain")
+@project_options
+@option("--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", env="EXPLAIN_FORMAT", help="How the plan is printed.")
+@option("--field", metavar="NODE.PARAM", help="Where the value of a composition's parameter comes from.")
+@option("--code", metavar="CODE", help="The page of a diagnostic's code; needs no pipeline.")
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, form: str, field: str | None, code: str | None, **words: Any) -> int:
+    """Show the plan of a pipeline, before a run; or explain a code."""
+    console = console_of(quiet, verbose, no_color)
+    if code:
+        console.answer([_page(code)])
+        return 0
+    if words["pipeline"] is None:
+        raise click.UsageError("name a pipeline, or a code with --code", click.get_current_context())
+    project = project_of(console, words)
+    if field:
+        node, dot, parameter = field.partition(".")
+        if not dot or not parameter:
+            raise click.UsageError(f"'{field}' is not written NODE.PARAM", click.get_current_context())
+        console.answer([project.explain_field(node, parameter)])
+        return 0
+    console.answer([project.explain(form)])
+    return 0
+
+
+command.params[0].required = False
+
+
+def _page(code: str) -> str:
+    from errata.codes import page, registered
+    from errata.diagnostics import did_you_mean
+
+    text = page(code)
+    if text is None:
+        known = registered()
+        raise Usage(f"there is no code '{code}'", help=did_you_mean(code, known) or f"known: {', '.join(known)}")
+    return text

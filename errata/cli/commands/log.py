@@ -1,0 +1,37 @@
+"""`errata log`: changelog rows with their causes; without a node, the committed runs."""
+
+from typing import Any
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.loading import known_node, project_of
+from errata.cli.parameters import common_options, console_of, format_option, option, project_options
+from errata.options import LogFilter
+
+_FORMS = ("two", "retract", "upsert", "single", "debezium", "flink")
+_OPS = ("+A", "-R", "-C", "+C")
+
+
+@click.command("log")
+@project_options
+@click.argument("node", required=False)
+@option("--epoch", metavar="N", type=click.IntRange(min=1), help="Rows of this epoch.")
+@option("--since", metavar="E", type=click.IntRange(min=1), help="Rows of this epoch and later ones.")
+@option("--op", type=click.Choice(_OPS), help="Rows of this op.")
+@option("--cause", metavar="CAUSE", help="Rows whose cause begins so.")
+@option("--where", metavar="CXL", help="Rows for whose data this is true.")
+@option("--limit", metavar="N", type=click.IntRange(min=0), help="At most so many rows.")
+@option("--form", type=click.Choice(_FORMS), default="two", help="The form of the stream.")
+@format_option
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | None, **words: Any) -> int:  # noqa: A002
+    """Show the changelog of a node, or the committed runs."""
+    console = console_of(quiet, verbose, no_color)
+    project = project_of(console, words)
+    filters = LogFilter(**words)
+    if node is None and filters != LogFilter():
+        raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
+    rows = project.runs() if node is None else project.log(known_node(project, node), filters)
+    rows_answer(console, rows, format)
+    return 0

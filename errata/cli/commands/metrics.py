@@ -1,0 +1,35 @@
+"""`errata metrics collect`: sweep the metrics files of runs into one archive (user guide, "Metrics & Monitoring")."""
+
+from pathlib import Path
+
+import click
+
+from errata.cli.console import plural
+from errata.cli.parameters import common_options, console_of, option
+
+
+@click.group("metrics")
+def command() -> None:
+    """Metrics of runs."""
+
+
+@command.command("collect")
+@option("--spool-dir", metavar="DIR", type=click.Path(path_type=Path), required=True, env="METRICS_SPOOL_DIR", help="Folder to sweep.")
+@option("--output-file", metavar="FILE", type=click.Path(path_type=Path), required=True, help="Archive that the lines are appended to.")
+@option("--delete-after-collect", is_flag=True, help="Remove the files that were archived.")
+@option("--dry-run", is_flag=True, help="Only show what would be collected.")
+@common_options
+def collect(quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool) -> int:
+    """Append each metrics file of a folder to an archive of JSON lines."""
+    from errata.spool import collect as sweep
+    from errata.spool import spooled
+
+    console = console_of(quiet, verbose, no_color)
+    if dry_run:
+        found = spooled(spool_dir)
+        console.answer([f"Would collect {plural(len(found), 'file')} from {spool_dir}\n"])
+        console.answer(f"  {one.path} ({one.pipeline})\n" for one in found)
+        return 0
+    count = sweep(spool_dir, output_file, delete=delete_after_collect)
+    console.answer([f"Collected {plural(count, 'file')} into {output_file}\n"])
+    return 0

@@ -1,0 +1,26 @@
+"""`errata revert`: a new epoch whose corrections restore an earlier state."""
+
+from typing import Any
+
+import click
+
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, project_options
+from errata.options import RunOptions
+from errata.rendering.progress import progress
+
+
+@click.command("revert")
+@project_options
+@option("--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run.")
+@option("--force", is_flag=True, help="Replace output files that exist.")
+@option("--wait", is_flag=True, help="Wait for another run's lock.")
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, epoch: int, **words: Any) -> int:
+    """Restore the state of an earlier epoch, as a new epoch."""
+    console = console_of(quiet, verbose, no_color)
+    engine = engine_of(words)
+    project = project_of(console, words, commits=True)
+    with progress(console) as listener:
+        return console.end_of_run(project.revert(epoch, RunOptions(engine=engine, listener=listener, **words)))

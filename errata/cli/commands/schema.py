@@ -1,0 +1,17 @@
+"""`errata schema`: the JSON Schema of pipeline files, for editors."""
+
+import click
+
+from errata.cli.parameters import common_options, console_of
+
+
+@click.command("schema")
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool) -> int:
+    """Print the JSON Schema (draft-07) of pipeline files, for editors."""
+    import json
+
+    from errata.file_schema import pipeline_schema
+
+    console_of(quiet, verbose, no_color).answer([json.dumps(pipeline_schema(), indent=2, ensure_ascii=False), "\n"])
+    return 0

@@ -1,0 +1,23 @@
+"""`errata show`: the live state of a node, now or at an epoch."""
+
+from typing import Any
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.loading import known_node, project_of
+from errata.cli.parameters import common_options, console_of, format_option, option, project_options
+
+
+@click.command("show")
+@project_options
+@click.argument("node")
+@option("--at", metavar="EPOCH", type=click.IntRange(min=1), help="As it stood at this epoch.")
+@format_option
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, at: int | None, **words: Any) -> int:  # noqa: A002
+    """Show the live rows of a node."""
+    console = console_of(quiet, verbose, no_color)
+    project = project_of(console, words)
+    rows_answer(console, project.show(known_node(project, node), at), format)
+    return 0

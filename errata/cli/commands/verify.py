@@ -1,0 +1,31 @@
+"""`errata verify`: fold, hash chain and conservation checks."""
+
+from typing import Any
+
+import click
+
+from errata.cli.console import plural, rows_answer
+from errata.cli.loading import project_of
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, project_options
+from errata.exits import Exit
+
+
+@click.command("verify")
+@project_options
+@option("--recompute", is_flag=True, help="Compare with a batch run too; starts an engine.")
+@format_option
+@engine_options
+@common_options
+def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: bool, **words: Any) -> int:  # noqa: A002
+    """Audit the state of a pipeline; exit code 5 where something is wrong."""
+    console = console_of(quiet, verbose, no_color)
+    engine = engine_of(words)
+    rows = list(project_of(console, words).verify(recompute, engine))
+    rows_answer(console, rows, format, ("check", "node", "epoch", "verdict", "detail"))
+    violations = sum(row["verdict"] != "ok" for row in rows)
+    if not violations:
+        console.note(f"{plural(len(rows), 'check')}, no violation")
+        return Exit.CLEAN
+    console.failure(f"{plural(violations, 'violation')} in {plural(len(rows), 'check')}")
+    console.left_behind(changed_nothing=True)
+    return Exit.VIOLATION

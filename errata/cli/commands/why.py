@@ -1,0 +1,32 @@
+"""`errata why`: the source records and corrections behind a row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from errata.cli.console import rows_answer
+from errata.cli.loading import known_node, project_of
+from errata.cli.parameters import Assignment, common_options, console_of, format_option, pairs, project_options
+
+
+@click.command("why")
+@project_options
+@click.argument("node")
+@click.argument("conditions", nargs=-1, required=True, metavar="FIELD=VALUE...", type=Assignment())
+@format_option
+@common_options
+def command(
+    quiet: bool,
+    verbose: int,
+    no_color: bool,
+    format: str,  # noqa: A002 - the option's word
+    node: str,
+    conditions: Sequence[tuple[str, str]],
+    **words: Any,
+) -> int:
+    """Show the source records and corrections behind the rows of a node."""
+    console = console_of(quiet, verbose, no_color)
+    project = project_of(console, words)
+    rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format)
+    return 0

@@ -1,0 +1,112 @@
+"""Where a command writes: answers to standard output, everything else to standard error; and how it ends."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from errata.diagnostics import Diagnostic
+from errata.options import RunResult
+from errata.rendering.terminal import escaped, styled, wants_color
+
+LEVELS = ("error", "warn", "info", "debug", "trace")
+NOTHING_CHANGED = "Nothing was changed."
+
+
+@dataclass(slots=True)
+class Console:
+    """One call of the command line. `level` is what is told: error, warn, info, debug or trace.
+
+    `standing` gives the last committed epoch once a command that may commit has loaded its project.
+    """
+
+    level: str = "info"
+    no_color: bool = False
+    standing: Callable[[], int | None] | None = None
+    warned: set[Diagnostic] = field(default_factory=set)
+
+    def tells(self, level: str) -> bool:
+        """Whether messages of a level are shown."""
+        return LEVELS.index(level) <= LEVELS.index(self.level)
+
+    @property
+    def color(self) -> bool:
+        """Whether standard error takes colour."""
+        return wants_color(sys.stderr, no_color=self.no_color)
+
+    def answer(self, pieces: Iterable[str]) -> None:
+        """The command's answer."""
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+
+    def note(self, text: str, *, level: str = "info") -> None:
+        """A line beside the answer."""
+        if self.tells(level):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Errors always; warnings once, unless only errors are told."""
+        from errata.rendering.diagnostics import as_text
+
+        shown = [one for one in found if one.is_error or (self.tells("warn") and one not in self.warned)]
+        self.warned.update(one for one in shown if not one.is_error)
+        if shown:
+            sys.stderr.write(f"{as_text(shown, color=self.color)}\n")
+            sys.stderr.flush()
+
+    def failure(self, message: str, help: str = "") -> None:  # noqa: A002 - the field's word
+        """Why a command stopped."""
+        head = styled("error", "bold", "red", on=self.color)
+        lines = [f"{head}: {escaped(message)}", *([f"  = help: {escaped(help)}"] if help else [])]
+        sys.stderr.write("\n".join(lines) + "\n")
+
+    def left_behind(self, *, changed_nothing: bool = False) -> None:
+        """The last line of every failing command: what stands now."""
+        sys.stderr.write(f"{NOTHING_CHANGED if changed_nothing else self._standing()}\n")
+        sys.stderr.flush()
+
+    def _standing(self) -> str:
+        if self.standing is None:
+            return NOTHING_CHANGED
+        try:
+            epoch = self.standing()
+        except OSError:
+            return "The last committed epoch stands; run again to continue."
+        return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands; run again to continue."
+
+    def end_of_run(self, result: RunResult) -> int:
+        """The closing line of a run; gives its exit code."""
+        if result.exit_code in (0, 2):
+            self.note(summary(result))
+        else:
+            if result.message:
+                self.failure(result.message)
+            self.left_behind()
+        return result.exit_code
+
+
+def summary(result: RunResult) -> str:
+    """What a run did, in one line."""
+    ops: dict[str, int] = {}
+    for counts in result.counts.values():
+        for op, count in counts.items():
+            ops[op] = ops.get(op, 0) + count
+    changes = ", ".join(f"{op} {count:,}" for op, count in ops.items() if count)
+    stands = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
+    did = f"{stands}: {changes}" if result.committed and changes else f"nothing changed, {stands}"
+    rejected = f"; {result.rejected:,} rejected" if result.rejected else ""
+    return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = ()) -> None:  # noqa: A002
+    """Rows as the command's answer in the format that was asked for."""
+    from errata.rendering.rows import render
+
+    console.answer(render(rows, format, columns))  # type: ignore[arg-type]  # click has checked the choice

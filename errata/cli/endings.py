@@ -1,0 +1,66 @@
+"""How a command ends that did not succeed: exit code, message, and what it left behind."""
+
+import sys
+import traceback
+
+import click
+
+from errata.cli.console import Console
+from errata.diagnostics import PipelineErrors
+from errata.exits import Exit
+from errata.failures import Failure, Usage
+
+
+def ended(error: BaseException, console: Console) -> int:
+    """Tell the error and give the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return _stopped(console, "interrupted", "", Exit.INTERRUPTED)
+    if isinstance(error, (click.ClickException, Usage)):
+        return _wrong_usage(error, console)
+    if isinstance(error, PipelineErrors):
+        console.diagnostics(error.diagnostics)
+        console.left_behind(changed_nothing=True)
+        return Exit.CONFIGURATION
+    if isinstance(error, Failure):
+        return _stopped(console, error.message, error.help, error.exit_code)
+    if isinstance(error, OSError):
+        return _stopped(console, _told(error), "", Exit.STORAGE)
+    return _defect(error, console)
+
+
+def _stopped(console: Console, message: str, help_line: str, code: int) -> int:
+    console.failure(message, help_line)
+    console.left_behind()
+    return code
+
+
+def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
+    """Words that no command takes, or that do not go together."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        sys.stderr.write(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
+    if isinstance(error, click.ClickException):
+        console.failure(error.format_message())
+    else:
+        console.failure(error.message, error.help)
+    console.left_behind(changed_nothing=True)
+    return Exit.USAGE
+
+
+def _told(error: OSError) -> str:
+    """An operating system's error with its file."""
+    names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{names}: {reason}" if names else reason
+
+
+def _defect(error: BaseException, console: Console) -> int:
+    """A defect of Errata itself: what it was, where, and the whole trace with -v."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" ({last[0].name}, line {last[0].lineno})" if last else ""
+    console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")
+    if console.tells("debug"):
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    console.left_behind()
+    return Exit.DEFECT

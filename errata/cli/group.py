@@ -1,0 +1,53 @@
+"""The `errata` command: its subcommands are the modules of `errata.cli.commands`, each loaded when it is asked for."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import click
+
+
+class Commands(click.Group):
+    """A group that finds the command NAME in the module `errata.cli.commands.NAME`, attribute `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands in alphabetical order."""
+        package = importlib.import_module("errata.cli.commands")
+        return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, None where there is none."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"errata.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest command's name for a misspelt one."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from errata.diagnostics import did_you_mean
+
+            hint = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"there is no command '{args[0]}'{f'; {hint}' if hint else ''}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"errata {version('errata')}")
+        except PackageNotFoundError:
+            click.echo("errata (not installed)")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, no_args_is_help=False)
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit.")
+def errata() -> None:
+    """A changelog engine for data that gets corrected.
+
+    `errata init` makes a small project to start from; `errata run pipeline.yaml` runs it, the first time everything,
+    afterwards only what changed.
+    """

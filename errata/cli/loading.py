@@ -1,0 +1,34 @@
+"""From a command's words to a loaded project."""
+
+from typing import Any, cast
+
+from errata.cli.application import Loader, Project
+from errata.cli.console import Console
+from errata.cli.parameters import PROJECT_WORDS, pairs
+from errata.failures import Usage
+
+
+def project_of(console: Console, words: dict[str, Any], *, commits: bool = False) -> Project:
+    """The project that a command's words name; they are taken out of `words`. Its warnings are told.
+
+    `commits`: the command may commit an epoch, so a failure tells which one stands. Raises PipelineErrors.
+    """
+    from errata import project as application
+
+    chosen = {name: words.pop(name) for name in PROJECT_WORDS}
+    chosen["variables"] = pairs(chosen["variables"], "variable")
+    project = cast("Loader", application.load)(chosen.pop("pipeline"), **chosen)
+    console.diagnostics(project.diagnostics)
+    if commits:
+        console.standing = project.head_epoch
+    return project
+
+
+def known_node(project: Project, name: str) -> str:
+    """The name, if the pipeline has such a node. Raises Usage with the nearest name."""
+    from errata.diagnostics import did_you_mean
+
+    if name not in project.node_names:
+        hint = did_you_mean(name, project.node_names) or f"its nodes: {', '.join(project.node_names)}"
+        raise Usage(f"the pipeline has no node '{name}'", help=hint)
+    return name

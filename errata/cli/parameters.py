@@ -1,0 +1,132 @@
+"""Options that commands share. Each can be given by `ERRATA_<OPTION>` too, and by the `CLINKER_<OPTION>` of the documents."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from errata.cli.console import LEVELS, Console
+from errata.options import EngineOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
+
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+_SIZE = re.compile(r"([0-9]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Function], Function]:
+    """A click option with its environment variables; `env` is their name without prefix where it is not the option's."""
+    long = next(name for name in names if name.startswith("--"))
+    word = env or long.removeprefix("--").replace("-", "_").upper()
+    settings.setdefault("show_default", settings.get("default") is not None and not settings.get("is_flag"))
+    return click.option(*names, envvar=[f"ERRATA_{word}", f"CLINKER_{word}"], **settings)
+
+
+def together(*decorators: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Several decorators as one, shown in the order in which they are given."""
+
+    def apply(function: Function) -> Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+class Size(click.ParamType):
+    """A number of bytes: `512M`; K, M and G are powers of 1024."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None or not int(match[1]):
+            self.fail(f"'{value}' is not a size such as 512M or 2G", param, ctx)
+        return int(match[1]) * _UNITS[match[2].upper()]
+
+
+class Assignment(click.ParamType):
+    """`NAME=VALUE`."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Name and value."""
+        if isinstance(value, tuple):
+            return value
+        name, sign, text = str(value).partition("=")
+        if not sign or not name:
+            self.fail(f"'{value}' is not written NAME=VALUE", param, ctx)
+        return name, text
+
+
+def pairs(given: Sequence[tuple[str, str]], what: str) -> Mapping[str, str]:
+    """Assignments as a map. Raises click.UsageError for a name that comes twice."""
+    result = dict(given)
+    if len(result) < len(given):
+        names = [name for name, _ in given]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise click.UsageError(f"{what} {twice} is given twice")
+    return result
+
+
+common_options = together(
+    option("--quiet", "-q", is_flag=True, help="No progress and no notes; errors are still told."),
+    option("--verbose", "-v", count=True, help="Tell more; -vv still more."),
+    option("--no-color", is_flag=True, help="Plain text, as with NO_COLOR."),
+)
+"""For every command; `console_of` turns them into a Console."""
+
+
+def console_of(quiet: bool, verbose: int, no_color: bool, log_level: str = "info") -> Console:
+    """The console that the common options ask for."""
+    level = "error" if quiet else LEVELS[min(LEVELS.index(log_level) + verbose, len(LEVELS) - 1)]
+    console = click.get_current_context().find_object(Console) or Console()
+    console.level, console.no_color = level, no_color
+    return console
+
+
+format_option = option("--format", type=click.Choice(["text", "json", "jsonl", "csv"]), default="text", help="How rows are printed.")
+
+state_option = option("--state", metavar="DIR", help="Where the state lives: a folder, or a URI such as s3://bucket/path.")
+
+pipeline_argument = click.argument("pipeline", type=click.Path(path_type=Path))
+
+project_options = together(
+    pipeline_argument,
+    option("--channel", metavar="FILE", type=click.Path(path_type=Path), help="Channel file to overlay."),
+    option("--var", "variables", metavar="SCOPE.NAME=VALUE", multiple=True, type=Assignment(), env="VAR", help="Override a declared variable."),
+    option("--base-dir", metavar="DIR", type=click.Path(path_type=Path), help="Folder for relative paths [default: the pipeline's]."),
+    option("--rules-path", metavar="DIR", type=click.Path(path_type=Path), help="Folder of CXL modules [default: rules]."),
+    option("--allow-absolute-paths", is_flag=True, help="Permit absolute paths in the pipeline."),
+    option("--env", "environment", metavar="NAME", env="ENV", help="Active environment."),
+    state_option,
+)
+"""For commands of a pipeline; `project_of` loads what they name."""
+
+PROJECT_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
+
+engine_options = together(
+    option("--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."),
+    option("--master", metavar="URL", help="Spark master."),
+    option("--remote", metavar="URL", help="Spark Connect server, sc://host:port."),
+    option("--memory-limit", metavar="SIZE", type=Size(), help="Memory for the engine, such as 512M or 2G; overrides the pipeline."),
+    option("--threads", metavar="N", type=click.IntRange(min=1), help="Cores for the engine [default: all]."),
+)
+"""For commands that may start an engine; `engine_of` reads them."""
+
+ENGINE_WORDS = ("engine", "master", "remote", "memory_limit", "threads")
+
+
+def engine_of(words: dict[str, Any]) -> EngineOptions:
+    """The engine options among a command's words, which are taken out of them."""
+    chosen = {name: words.pop(name) for name in ENGINE_WORDS}
+    if chosen["remote"] and chosen["engine"] == "sail":
+        raise click.UsageError("--remote names a Spark server; it does not go with --engine sail")
+    if chosen["remote"] and chosen["master"]:
+        raise click.UsageError("--remote and --master exclude each other")
+    return EngineOptions(**chosen)

@@ -1,0 +1,49 @@
+"""Why a command stopped, other than a project that does not load: exit code, message and what it left behind.
+
+    Failure
+    +-- Stopped         exit 3: fail_fast, an error threshold, a guard
+    +-- StorageFailed   exit 4: input, output, storage
+    +-- Busy            exit 6: another run holds the pipeline
+    +-- Usage           exit 64: wrong use of a command
+
+`errata.diagnostics.PipelineErrors` is exit 1 (CONTRACT.md, "Exit codes").
+"""
+
+
+class Failure(Exception):  # noqa: N818 - a stopped run is an answer, not a defect
+    """Base: `exit_code`, the message for people, an optional line of help."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, help: str = "") -> None:  # noqa: A002 - the field's word
+        """Keep the message and the help apart."""
+        super().__init__(message)
+        self.message = message
+        self.help = help
+
+
+class Stopped(Failure):
+    """An evaluation error under fail_fast, an error threshold or a guard ended the run."""
+
+
+class StorageFailed(Failure):
+    """An input, an output or the storage could not be read or written."""
+
+    exit_code = 4
+
+
+class Busy(Failure):
+    """Another run holds the pipeline."""
+
+    exit_code = 6
+
+    @classmethod
+    def held_by(cls, owner: str) -> "Busy":
+        """Another run's claim is alive."""
+        return cls(f"another run holds the pipeline: {owner}", help="wait for it with --wait")
+
+
+class Usage(Failure):
+    """A command was called with words that do not go together."""
+
+    exit_code = 64

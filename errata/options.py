@@ -1,0 +1,99 @@
+"""What a run is asked for, apart from the pipeline itself: the options of `errata run` as values (user guide, "CLI Reference")."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+EngineKind = Literal["auto", "spark", "sail"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Which engine does the data work. `auto`: spark where Java 17 or later is found, else sail.
+
+    `memory_limit` is in bytes; it and `threads` override what the pipeline file says.
+    """
+
+    engine: EngineKind = "auto"
+    master: str | None = None
+    remote: str | None = None
+    memory_limit: int | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happens during a run, for progress: `kind` is begin, node or end.
+
+    A node's event has its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
+    """
+
+    kind: Literal["begin", "node", "end"]
+    node: str = ""
+    type: str = ""
+    action: str = ""
+    rows_in: int = 0
+    rows_out: int = 0
+    ops: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    seconds: float = 0.0
+
+
+def ignore(event: Event) -> None:
+    """The listener of a run that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """One run. `preview` is the number of records of each source under --dry-run (None: validation only, nothing read)."""
+
+    engine: EngineOptions = EngineOptions()
+    batch_id: str | None = None
+    dry_run: bool = False
+    preview: int | None = None
+    preview_output: Path | None = None
+    error_threshold: int = 0
+    force: bool = False
+    metrics_spool_dir: Path | None = None
+    from_cursors: bool = False
+    full_refresh: bool = False
+    ephemeral: bool = False
+    max_retract_share: float | None = None
+    wait: bool = False
+    listener: Callable[[Event], None] = ignore
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which rows of a changelog `errata log` shows. `since` includes its epoch; `cause` matches by prefix; `where` is CXL."""
+
+    epoch: int | None = None
+    since: int | None = None
+    op: str | None = None
+    cause: str | None = None
+    where: str | None = None
+    limit: int | None = None
+    form: str = "two"
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit; `counts` are op counts by node.
+
+    `message` says why a run with exit code 3 or 4 stopped. `preview` is the text of a preview that goes to standard output.
+    """
+
+    exit_code: int
+    epoch: int | None = None
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    seconds: float = 0.0
+    message: str = ""
+    preview: str = ""
+    started: datetime | None = None
+    execution_id: str = ""
+    committed: bool = False

@@ -1,0 +1,155 @@
+"""Rows as an aligned table for people, and as JSON, JSON lines and CSV for programs (CONTRACT.md, "Commands")."""
+
+import csv
+import datetime
+import decimal
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+import orjson
+
+from errata.rendering.terminal import escaped, padded, width
+
+Row = Mapping[str, Any]
+Format = Literal["text", "json", "jsonl", "csv"]
+
+FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
+
+_Item = TypeVar("_Item")
+_SAMPLE = 1_000
+_WIDEST = 60
+_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
+
+
+def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = ()) -> Iterator[str]:  # noqa: A002 - the option's word
+    """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them."""
+    return _RENDERERS[format](rows, columns)
+
+
+def json_text(value: object) -> str:
+    """Compact JSON: dates in ISO form, NaN and infinities as null, integers of any size."""
+    try:
+        return orjson.dumps(value, default=_foreign, option=_OPTIONS).decode()
+    except orjson.JSONEncodeError:
+        return orjson.dumps(_plain(value), option=_OPTIONS).decode()
+
+
+def _foreign(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else bytes(value).hex() if isinstance(value, (bytes, bytearray)) else str(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    return value if isinstance(value, (str, int, float, bool, datetime.date)) or value is None else str(value)
+
+
+def _jsonl(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+    return (f"{json_text(row)}\n" for row in rows)
+
+
+def _json(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+    before = "["
+    for row in rows:
+        yield f"{before}{json_text(row)}"
+        before = ",\n "
+    yield "]\n" if before != "[" else "[]\n"
+
+
+def _csv(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+    held, more = _sampled(rows)
+    names = _names(held, columns)
+    yield _csv_line(names)
+    for row in _chain(held, more):
+        yield _csv_line([cell(row.get(name)) for name in names])
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+def _text(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+    """A table: the first rows decide the widths, so that a long answer can be shown as it comes."""
+    held, more = _sampled(rows)
+    names = _names(held, columns)
+    numbers = {name for name in names if held and all(_is_number(row.get(name)) for row in held)}
+    shown = [[_short(row.get(name)) for name in names] for row in held]
+    widths = [max([width(escaped(name)), *(width(line[index]) for line in shown)]) for index, name in enumerate(names)]
+    if names:
+        yield _table_line([escaped(name) for name in names], widths, names, numbers)
+        yield _table_line(["-" * columns_wide for columns_wide in widths], widths, names, numbers)
+    for line in _chain(shown, ([_short(row.get(name)) for name in names] for row in more)):
+        yield _table_line(line, widths, names, numbers)
+
+
+def _table_line(cells: Sequence[str], widths: Sequence[int], names: Sequence[str], numbers: set[str]) -> str:
+    fields = (padded(text, wide, right=name in numbers) for text, wide, name in zip(cells, widths, names, strict=True))
+    return "  ".join(fields).rstrip() + "\n"
+
+
+def _short(value: object) -> str:
+    text = escaped(cell(value))
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool))
+
+
+def cell(value: object) -> str:
+    """A value as the text of a cell: null is empty, lists and maps are JSON, floats are short and exact, bytes hexadecimal."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return json_text(value)
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+def _float_text(value: float) -> str:
+    """Shortest digits that read back the same, no `.0` on whole numbers (SPEC-DECISIONS, Formats)."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    text = format(decimal.Decimal(repr(value)), "f")
+    return text.removesuffix(".0")
+
+
+def _sampled(rows: Iterable[Row]) -> tuple[list[Row], Iterator[Row]]:
+    stream = iter(rows)
+    return list(islice(stream, _SAMPLE)), stream
+
+
+def _chain(held: Iterable[_Item], more: Iterable[_Item]) -> Iterator[_Item]:
+    yield from held
+    yield from more
+
+
+def _names(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    """All columns in the order in which they first come."""
+    return list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
+
+
+_RENDERERS: dict[Format, Callable[[Iterable[Row], Sequence[str]], Iterator[str]]] = {
+    "text": _text,
+    "json": _json,
+    "jsonl": _jsonl,
+    "csv": _csv,
+}
