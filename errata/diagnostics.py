@@ -6,10 +6,10 @@ Codes are registered, each with a page and an example, in `errata.codes`.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from cxl.diagnostics import Diagnostic as CxlDiagnostic
-from cxl.diagnostics import did_you_mean
+if TYPE_CHECKING:
+    from cxl.diagnostics import Diagnostic as CxlDiagnostic
 
 __all__ = ["Diagnostic", "Label", "LineSource", "PipelineErrors", "did_you_mean", "from_cxl"]
 
@@ -122,7 +122,14 @@ def ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(sorted(unique, key=lambda one: (one.file, one.line, one.column, one.code)))
 
 
-def from_cxl(found: CxlDiagnostic, *, node: str = "") -> Diagnostic:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'amount'?` for the nearest known name, or the empty text. The language is imported only when it is asked."""
+    from cxl.diagnostics import did_you_mean as nearest
+
+    return nearest(name, known)
+
+
+def from_cxl(found: "CxlDiagnostic", *, node: str = "") -> Diagnostic:
     """A finding of the language in the file that its origin names."""
     place = found.position
     labels = tuple(_label(found, label.span.start, label.span.length, label.text) for label in found.labels)
@@ -141,6 +148,6 @@ def from_cxl(found: CxlDiagnostic, *, node: str = "") -> Diagnostic:
     )
 
 
-def _label(found: CxlDiagnostic, start: int, length: int, text: str) -> Label:
+def _label(found: "CxlDiagnostic", start: int, length: int, text: str) -> Label:
     place = found.origin.locate(start) if found.origin else found.position
     return Label(text, place.file, place.line, place.column, max(length, 1))
