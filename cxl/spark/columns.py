@@ -1,0 +1,108 @@
+"""What an expression is once it is a column: value, type, and how it can fail.
+
+A row that fails is never an exception. Inside a chain of operations that are null just where an input is null or the
+operation failed, nothing has to be remembered but those inputs (`leaves`): the chain failed where its value is null and
+no leaf is. So `failed` costs one null check a chain, and is absent where nothing can fail.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from functools import reduce
+from itertools import count
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from cxl.functions.native import NOT_CONSTANT
+from cxl.types import Kind, Type
+
+_SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
+_EPOCH = datetime(1970, 1, 1)
+_numbers = count()
+
+
+def spark_type(type_: Type) -> str:
+    """The type of a column; dynamic values and nulls without a type are text."""
+    return _SPARK_TYPES.get(type_.kind, "string")
+
+
+def column_named(name: str) -> Column:
+    """The input column of a name, whatever characters are in it."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def literal(value: Any, type_: Type) -> Column:
+    """A constant as a column of a type; date-times do not depend on the client's time zone."""
+    if isinstance(value, datetime):
+        return F.timestamp_micros(F.lit((value - _EPOCH) // timedelta(microseconds=1)))
+    if isinstance(value, int) and not isinstance(value, bool) and type_.kind is Kind.FLOAT:
+        value = float(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return F.lit(value).cast(spark_type(type_))
+    assert isinstance(value, bool | float | str | date)
+    return F.lit(value)
+
+
+def any_of(*conditions: Column | None) -> Column | None:
+    """True where one of the conditions is; None where there is none."""
+    known = [condition for condition in conditions if condition is not None]
+    return reduce(lambda left, right: left | right, known) if known else None
+
+
+def both(left: Column | None, right: Column | None) -> Column | None:
+    """True where both conditions are; an absent one is true."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An expression as a column.
+
+    `leaves` by identity: the value is null only where one of them is, or (when `fallible`) where an operation failed.
+    `failed` is true where something inside failed that the leaves do not show; None: nothing can.
+    """
+
+    value: Column
+    type: Type
+    leaves: Mapping[Any, Column] = field(default_factory=dict)
+    fallible: bool = False
+    failed: Column | None = None
+    constant: Any = NOT_CONSTANT
+
+    def at(self, value: Column) -> "Lowered":
+        """The same, with the value read from a column that holds it."""
+        return replace(self, value=value)
+
+    @property
+    def failure(self) -> Column | None:
+        """True where this expression failed, else false; None where it cannot."""
+        if not self.fallible:
+            return self.failed
+        present = reduce(lambda seen, leaf: seen & leaf.isNotNull(), self.leaves.values(), self.value.isNull())
+        return any_of(self.failed, present)
+
+    @property
+    def never_null(self) -> bool:
+        """Whether the value is null nowhere."""
+        return not self.leaves and not self.fallible
+
+
+def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
+    """A column whose nulls are its own affair."""
+    return Lowered(value, type_, {next(_numbers): value}, failed=failed)
+
+
+def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:
+    """An operation that is null just where a part is, or where it failed."""
+    leaves = {key: leaf for part in parts for key, leaf in part.leaves.items()}
+    return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*(part.failed for part in parts)))
+
+
+def constant(value: Any, type_: Type) -> Lowered:
+    """A literal."""
+    column = literal(value, type_)
+    return opaque(column, type_) if value is None else Lowered(column, type_, constant=value)

@@ -1,0 +1,128 @@
+"""Subtrees and programs that no column can express: the interpreter, called by the engine with Arrow batches."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from cxl import typed
+from cxl.context import Context as RunContext
+from cxl.evaluate import Frame, build
+from cxl.failure import CxlFailure
+from cxl.program import Program
+from cxl.spark import worker
+from cxl.spark.columns import Lowered, constant, opaque, spark_type
+from cxl.spark.worker import ProgramTask, Read, Task
+
+
+if TYPE_CHECKING:
+    from cxl.spark.lowering import Lowering
+
+FAILURE_TYPE = "struct<category:string,message:string,field:string,start:bigint,end:bigint>"
+
+
+def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column]) -> Column:
+    """A column computed from Arrow struct arrays of the parts."""
+    import pyarrow as pa
+
+    def run(batch: pa.Array) -> pa.Array:
+        return function(batch)
+
+    members = parts or [F.lit(None).cast("boolean")]
+    return F.arrow_udf(run, returns)(F.struct(*(part.alias(f"c{index}") for index, part in enumerate(members))))
+
+
+# Expressions ------------------------------------------------------------------------------------------------------------
+def lower(lowering: "Lowering", expr: typed.Expr) -> Lowered:
+    """The expression evaluated by the interpreter; once and for all where it reads nothing."""
+    reads = list(_reads(expr))
+    if not reads:
+        return _folded(expr)
+    parts = [_part(lowering, node) for node in reads]
+    task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), lowering.context.max_expansion)
+    outcome = arrow_column(partial(worker.evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
+    if lowering.hoist:
+        outcome = _hoisted(lowering, outcome)
+    return opaque(outcome.getField("v"), expr.type, outcome.getField("f"))
+
+
+def _hoisted(lowering: "Lowering", outcome: Column) -> Column:
+    name = f"_cxl_u{lowering.hoisted}"
+    lowering.hoisted += 1
+    lowering.prelude[name] = outcome
+    return F.col(name)
+
+
+def _folded(expr: typed.Expr) -> Lowered:
+    try:
+        value = build(expr)(Frame({}, slots_of(expr), RunContext()))
+    except CxlFailure:
+        return opaque(F.lit(None).cast(spark_type(expr.type)), expr.type, F.lit(True))
+    return constant(worker.encode(value, expr.type), expr.type)
+
+
+def slots_of(expr: typed.Expr) -> int:
+    """How many variables a frame must have room for."""
+    slots = (getattr(node, "slot", -1) for node in typed.walk(expr))
+    return max(slots, default=-1) + 1
+
+
+def _reads(expr: typed.Expr) -> Iterator[typed.Expr]:
+    """The distinct fields, results, system variables and outer variables that an expression reads."""
+    bound = {node.slot for node in typed.walk(expr) if isinstance(node, typed.Closure | typed.Bind)}
+    seen: set[tuple[str, Any]] = set()
+    for node in typed.walk(expr):
+        is_read = isinstance(node, typed.Field | typed.Result | typed.System) or (isinstance(node, typed.Local) and node.slot not in bound)
+        if is_read and _identity(node) not in seen:
+            seen.add(_identity(node))
+            yield node
+
+
+def _identity(node: Any) -> tuple[str, Any]:
+    if isinstance(node, typed.Local):
+        return "local", node.slot
+    if isinstance(node, typed.System):
+        return "system", node.name
+    if isinstance(node, typed.Result):
+        return "field", node.column
+    return "field", node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
+
+
+def _read(node: typed.Expr) -> Read:
+    return Read(*_identity(node), node.type)
+
+
+def _part(lowering: "Lowering", node: typed.Expr) -> Column:
+    if isinstance(node, typed.Local):
+        return lowering.locals[node.slot].value
+    native = lowering.native(node)
+    assert native is not None
+    return native.value
+
+
+# Programs ---------------------------------------------------------------------------------------------------------------
+def _program_parts(lowering: "Lowering", program: Program) -> tuple[ProgramTask, list[Column]]:
+    distinct: dict[tuple[str, Any], typed.Expr] = {}
+    for node in program.nodes():
+        if isinstance(node, typed.Field | typed.Result | typed.System):
+            distinct.setdefault(_identity(node), node)
+    reads = list(distinct.values())
+    task = ProgramTask(program, tuple(_read(node) for node in reads), lowering.context.max_expansion)
+    return task, [_part(lowering, node) for node in reads]
+
+
+def fan_out(lowering: "Lowering", program: Program) -> Column:
+    """A struct of `rows`, the records that the program emits for a row, and `f`, whether it failed."""
+    task, parts = _program_parts(lowering, program)
+    members = ",".join(f"{name}:{spark_type(type_)}" for name, type_ in worker.fan_out_members(program))
+    return arrow_column(partial(worker.fan_out_batch, task), f"struct<rows:array<struct<{members}>>,f:boolean>", parts)
+
+
+def failures(lowering: "Lowering", program: Program) -> Column:
+    """A struct of category, message, emitted field and place; null where the program does not fail on the row."""
+    task, parts = _program_parts(lowering, program)
+    return arrow_column(partial(worker.failures_batch, task), FAILURE_TYPE, parts)
+
+

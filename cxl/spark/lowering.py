@@ -1,0 +1,200 @@
+"""Typed expressions as columns. What has no column (dynamic values, closures) goes, as a whole subtree, to the interpreter."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from cxl import typed
+from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Site
+from cxl.functions.registry import Builtin
+from cxl.spark import interpreted, operators
+from cxl.spark.columns import Lowered, any_of, column_named, constant, opaque, strict
+from cxl.spark.context import Context
+from cxl.types import BOOL, FLOAT, Kind, Type
+
+_DEEPEST = 40
+"""Longer chains and deeper trees are left to the interpreter: planners work on columns by recursion."""
+_NULL_TESTS = ("is_null", "debug")
+"""Methods that do not look into a dynamic value."""
+
+
+@dataclass
+class Lowering:
+    """Turns expressions into columns over one frame.
+
+    `locals` by slot: the values that statements have defined. `columns` gives input fields other names (`qualifier.name` in a combine). With `hoist`, results of the interpreter are put into
+    `prelude`, to be added to the frame before the columns are used.
+    """
+
+    context: Context
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    hoist: bool = False
+    locals: dict[int, Lowered] = field(default_factory=dict)
+    prelude: dict[str, Column] = field(default_factory=dict)
+    hoisted: int = 0
+
+    def lower(self, expr: typed.Expr) -> Lowered:
+        """The expression as a column."""
+        native = None if _too_deep(expr) else self.native(expr)
+        return native or interpreted.lower(self, expr)
+
+    def native(self, expr: typed.Expr) -> Lowered | None:
+        """The expression as a column of the engine's own functions, None where there is none."""
+        if _is_dynamic(expr.type) and not isinstance(expr, _PASSED_ON):
+            return None
+        return _NODES[type(expr)](self, expr) if type(expr) in _NODES else None
+
+    def child(self, expr: typed.Expr) -> Lowered:
+        """A part of an expression that is a column."""
+        return self.native(expr) or interpreted.lower(self, expr)
+
+    def field(self, node: typed.Field) -> Lowered:
+        key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
+        column = self.columns[key] if key in self.columns else column_named(node.name)
+        return Lowered(column, node.type, {("field", key): column})
+
+    def local(self, node: typed.Local) -> Lowered | None:
+        return self.locals.get(node.slot)
+
+    def result(self, node: typed.Result) -> Lowered:
+        return Lowered(column_named(node.column), node.type, {("result", node.column): column_named(node.column)})
+
+    def system(self, node: typed.System) -> Lowered:
+        return self.context.lower(node)
+
+    def literal(self, node: typed.Literal) -> Lowered:
+        return constant(node.value, node.type)
+
+    def promote(self, node: typed.Promote) -> Lowered | None:
+        operand = self.child(node.operand)
+        if node.type.kind is not Kind.FLOAT:
+            return None
+        if operand.constant is not NOT_CONSTANT:
+            return constant(float(operand.constant), FLOAT)
+        return strict(operand.value.cast("double"), node.type, [operand])
+
+    def unary(self, node: typed.Unary) -> Lowered | None:
+        if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
+            return None
+        operand = self.child(node.operand)
+        return operators.negative(operand) if node.op == "-" else operators.inverse(operand, node.type)
+
+    def binary(self, node: typed.Binary) -> Lowered | None:
+        first, chain = typed.spine(node)
+        if any(not _has_column(part.type) for link in chain for part in (link.left, link.right)):
+            return None
+        value = self.child(first)
+        for link in chain:
+            value = _operation(link, value, self.child(link.right))
+        return value
+
+    def coalesce(self, node: typed.Coalesce) -> Lowered | None:
+        if not (_has_column(node.left.type) and _has_column(node.right.type)):
+            return None
+        return operators.coalesce(self.child(node.left), self.child(node.right), node.type)
+
+    def conditional(self, node: typed.If) -> Lowered | None:
+        if not _has_column(node.condition.type):
+            return None
+        branches = [(self.child(node.condition), self.child(node.then))]
+        return operators.choice(branches, self.child(node.otherwise), node.type)
+
+    def match(self, node: typed.Match) -> Lowered | None:
+        patterns = [arm.pattern for arm in node.arms if arm.pattern is not None and not _is_null(arm.pattern)]
+        parts = [*patterns, *(arm.result for arm in node.arms), *((node.subject,) if node.subject else ())]
+        if not all(_has_column(part.type) for part in parts):
+            return None
+        subject = self.child(node.subject) if node.subject is not None else None
+        branches = [(self._fires(subject, arm.pattern), self.child(arm.result)) for arm in node.arms if arm.pattern is not None]
+        chosen = operators.choice(branches, self.child(node.arms[-1].result), node.type)
+        if subject is None or subject.failure is None:
+            return chosen
+        return opaque(chosen.value, chosen.type, any_of(subject.failure, chosen.failure))
+
+    def _fires(self, subject: Lowered | None, pattern: typed.Expr) -> Lowered:
+        """Whether an arm is taken; the subject's own failure is counted once, elsewhere."""
+        if _is_null(pattern):
+            return Lowered(F.lit(False) if subject is None else subject.value.isNull(), BOOL)
+        tested = self.child(pattern)
+        if subject is None:
+            return tested
+        whole = Lowered(subject.value, subject.type, {("subject", id(subject)): subject.value}, constant=subject.constant)
+        return operators.comparison("==", whole, tested, pattern.type)
+
+    def bind(self, node: typed.Bind) -> Lowered | None:
+        if not _has_column(node.value.type):
+            return None
+        value = self.child(node.value)
+        self.locals[node.slot] = value
+        body = self.child(node.body)
+        return Lowered(body.value, body.type, body.leaves, body.fallible, any_of(value.failure, body.failed), body.constant)
+
+    def call(self, node: typed.Call) -> Lowered | None:
+        entry = node.overloads[0]
+        if len(node.overloads) > 1 or entry.spark is None or not _callable(node, entry):
+            return None
+        receiver, args = self.child(node.receiver), [self.child(arg) for arg in node.args]
+        types = tuple(arg.type for arg in node.args)
+        constants = tuple(arg.constant for arg in args)
+        site = Site(F, receiver.value, tuple(arg.value for arg in args), node.receiver.type, types, constants)
+        return _answer(entry.spark(site), node.type, [receiver, *args])
+
+
+def _operation(link: typed.Binary, left: Lowered, right: Lowered) -> Lowered:
+    if link.op in typed.ARITHMETIC:
+        return operators.arithmetic(link.op, left, right, link.type)
+    operate = operators.comparison if link.op in typed.COMPARISON else operators.logical
+    return operate(link.op, left, right, link.type)
+
+
+def _answer(answer: Any, type_: Type, parts: list[Lowered]) -> Lowered | None:
+    """What a builtin made of its site."""
+    if answer is None:
+        return None
+    if isinstance(answer, Fallible):
+        return strict(answer.value, type_, parts, fallible=True)
+    failed = any_of(*(part.failure for part in parts))
+    if isinstance(answer, Outcome):
+        return opaque(answer.value, type_, any_of(failed, answer.failed))
+    return opaque(answer, type_, failed)
+
+
+def _callable(node: typed.Call, entry: Builtin) -> bool:
+    if entry.name in _NULL_TESTS:
+        return True
+    return _has_column(node.receiver.type) and all(_has_column(arg.type) and not isinstance(arg, typed.Closure) for arg in node.args)
+
+
+def _is_dynamic(type_: Type) -> bool:
+    return type_.is_dynamic
+
+
+def _has_column(type_: Type) -> bool:
+    """Whether values of the type are columns that the engine can work on."""
+    return not type_.is_dynamic and type_.kind is not Kind.NULL
+
+
+def _is_null(expr: typed.Expr) -> bool:
+    return isinstance(expr, typed.Literal) and expr.value is None
+
+
+def _too_deep(expr: typed.Expr) -> bool:
+    """Whether a planner should not see this tree."""
+    level: list[typed.Expr] = [expr]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in typed.children(node)]
+        if not level:
+            return False
+    return True
+
+
+_PASSED_ON = (typed.Field, typed.Local, typed.System, typed.Result)
+_NODES: dict[type, Callable[[Lowering, Any], Lowered | None]] = {
+    typed.Literal: Lowering.literal, typed.Field: Lowering.field, typed.Local: Lowering.local, typed.System: Lowering.system,
+    typed.Result: Lowering.result, typed.Promote: Lowering.promote, typed.Unary: Lowering.unary, typed.Binary: Lowering.binary,
+    typed.Coalesce: Lowering.coalesce, typed.If: Lowering.conditional, typed.Match: Lowering.match, typed.Bind: Lowering.bind,
+    typed.Call: Lowering.call,
+}  # fmt: skip

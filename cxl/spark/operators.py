@@ -1,0 +1,128 @@
+"""Operators as columns: what Spark's engines disagree on is settled here (SPEC-DECISIONS, Language 14 to 21).
+
+Int arithmetic uses the `try_` functions; a divisor that may be zero is replaced by null. Spark takes NaN for equal to itself and
+greater than every number, IEEE 754 does not: comparisons of Floats look for it.
+"""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from cxl.functions.native import NOT_CONSTANT
+from cxl.spark.columns import Lowered, any_of, both, opaque, strict
+from cxl.types import Kind, Type
+
+_INT_MIN = -(2**63)
+Build = Callable[[Column, Column], Column]
+
+
+def arithmetic(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
+    """`+ - * / %` of two Ints, two Floats or (for `+`) two Strings."""
+    if type_.kind is Kind.STRING:
+        return strict(F.concat(left.value, right.value), type_, [left, right])
+    if op in ("/", "%"):
+        return _division(op, left, right, type_)
+    if type_.kind is Kind.INT:
+        return strict(_INT_OPERATIONS[op](left.value, right.value), type_, [left, right], fallible=True)
+    return strict(_FLOAT_OPERATIONS[op](left.value, right.value), type_, [left, right])
+
+
+_INT_OPERATIONS: dict[str, Build] = {"+": F.try_add, "-": F.try_subtract, "*": F.try_multiply}
+_FLOAT_OPERATIONS: dict[str, Build] = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "%": lambda a, b: a % b,
+}  # fmt: skip
+
+
+def _division(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
+    is_quotient = type_.kind is Kind.INT and op == "/"
+    operation: Build = (lambda a, b: F.call_function("div", a, b)) if is_quotient else _FLOAT_OPERATIONS[op]
+    safe = right.constant is not NOT_CONSTANT and right.constant not in (0, -1)
+    if safe:
+        return strict(operation(left.value, right.value), type_, [left, right])
+    usable = right.value != F.lit(0)
+    if is_quotient:
+        usable = usable & ((right.value != F.lit(-1)) | (left.value != F.lit(_INT_MIN)))
+    return strict(operation(left.value, F.when(usable, right.value)), type_, [left, right], fallible=True)
+
+
+def negative(operand: Lowered) -> Lowered:
+    """Unary `-`."""
+    if operand.type.kind is Kind.FLOAT:
+        return strict(-operand.value, operand.type, [operand])
+    return strict(F.try_subtract(F.lit(0).cast("bigint"), operand.value), operand.type, [operand], fallible=True)
+
+
+def inverse(operand: Lowered, type_: Type) -> Lowered:
+    """`not`."""
+    return strict(~operand.value, type_, [operand])
+
+
+# Comparisons ------------------------------------------------------------------------------------------------------------
+def comparison(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
+    """`== != < <= > >=` of two values of one type; null where one of them is."""
+    return strict(_COMPARISONS[op](left, right), type_, [left, right])
+
+
+def _less(left: Lowered, right: Lowered, or_equal: bool) -> Column:
+    found = left.value <= right.value if or_equal else left.value < right.value
+    return _unless_nan(_unless_nan(found, right, left), left, right) if or_equal else _unless_nan(found, right, left)
+
+
+def _equal(left: Lowered, right: Lowered) -> Column:
+    tested, other = (right, left) if left.constant is NOT_CONSTANT and right.constant is not NOT_CONSTANT else (left, right)
+    return _unless_nan(left.value == right.value, tested, other)
+
+
+def _unless_nan(found: Column, tested: Lowered, other: Lowered) -> Column:
+    """The comparison, but false where `tested` is NaN (null where `other` is null)."""
+    if tested.type.kind is not Kind.FLOAT or tested.constant is not NOT_CONSTANT:
+        return found
+    number = ~F.isnan(tested.value)
+    return found & (number if other.never_null else number | other.value.isNull())
+
+
+_COMPARISONS: dict[str, Callable[[Lowered, Lowered], Column]] = {
+    "==": _equal, "!=": lambda a, b: ~_equal(a, b),
+    "<": lambda a, b: _less(a, b, False), "<=": lambda a, b: _less(a, b, True),
+    ">": lambda a, b: _less(b, a, False), ">=": lambda a, b: _less(b, a, True),
+}  # fmt: skip
+
+
+# Choices: what is not needed cannot fail --------------------------------------------------------------------------------
+def logical(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
+    """`and`, `or`: three-valued; the right side counts only where the left does not decide."""
+    undecided = F.coalesce(left.value if op == "and" else ~left.value, F.lit(True))
+    failed = any_of(left.failure, right.failure if right.failure is None else undecided & right.failure)
+    value = left.value & right.value if op == "and" else left.value | right.value
+    if left.never_null and right.never_null:
+        return Lowered(value, type_, failed=failed)
+    return opaque(value, type_, failed)
+
+
+def coalesce(left: Lowered, right: Lowered, type_: Type) -> Lowered:
+    """`left ?? right`."""
+    failed = any_of(left.failure, right.failure if right.failure is None else left.value.isNull() & right.failure)
+    value = F.coalesce(left.value, right.value)
+    return Lowered(value, type_, failed=failed) if right.never_null else opaque(value, type_, failed)
+
+
+Branch = tuple[Lowered, Lowered]
+"""A condition and what holds where it is true."""
+
+
+def choice(branches: list[Branch], otherwise: Lowered, type_: Type) -> Lowered:
+    """The first branch whose condition is true; a condition fails only where it is reached."""
+    value, failed, never_null = otherwise.value, otherwise.failure, otherwise.never_null
+    for condition, result in reversed(branches):
+        value = F.when(condition.value, result.value).otherwise(value)
+        failed = any_of(condition.failure, _either(condition.value, result.failure, failed))
+        never_null = never_null and result.never_null
+    return Lowered(value, type_, failed=failed) if never_null else opaque(value, type_, failed)
+
+
+def _either(condition: Column, then: Column | None, otherwise: Column | None) -> Column | None:
+    if then is None and otherwise is None:
+        return None
+    taken = F.coalesce(condition, F.lit(False))
+    return any_of(both(taken, then) if then is not None else None, both(~taken, otherwise) if otherwise is not None else None)

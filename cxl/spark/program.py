@@ -1,0 +1,217 @@
+"""Row programs on DataFrames.
+
+Statements become columns in layers: a layer reads the input and the layers before it. Nothing of the input is touched; what the
+program makes stands in columns whose names begin with `_cxl_`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from cxl import typed
+from cxl.functions.native import NOT_CONSTANT
+from cxl.program import Program
+from cxl.spark import interpreted
+from cxl.spark.columns import Lowered, any_of, both
+from cxl.spark.context import Context
+from cxl.spark.lowering import Lowering
+from cxl.types import Kind
+
+PASS, FAILED, INDEX = "_cxl_pass", "_cxl_failed", "_cxl_index"
+"""Columns of an applied program: every filter let the row through; the row failed; the element's number behind emit each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctKey:
+    """A distinct statement: the columns of its key, and the column that says whether the row came that far."""
+
+    columns: tuple[str, ...]
+    reached: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A frame with a program's columns beside its own.
+
+    `values` and `meta`: emitted name to column (an expression over `frame`). `PASS` and `FAILED` are boolean, never null, and
+    literals where the program cannot filter or fail. A row with FAILED has failed whatever PASS says; at a distinct, a row
+    that reached it and is no first of its key is dropped whatever happened behind it. Behind emit each (`fans_out`) a record has
+    one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS.
+    """
+
+    frame: DataFrame
+    values: Mapping[str, Column]
+    meta: Mapping[str, Column]
+    distinct: tuple[DistinctKey, ...] = ()
+    fans_out: bool = False
+    can_fail: bool = True
+
+
+def apply(frame: DataFrame, program: Program, context: Context | None = None) -> Applied:
+    """Run a program of statements on every row of a frame that has the columns of its schema."""
+    lowering = Lowering(context or Context(), hoist=True)
+    return _fanned_out(frame, program, lowering) if program.fans_out else _Layers(frame, lowering).run(program)
+
+
+def _fanned_out(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
+    done = frame.withColumn("_cxl_each", interpreted.fan_out(lowering, program))
+    exploded = done.select("*", F.posexplode_outer(F.col("_cxl_each").getField("rows")).alias(INDEX, "_cxl_row"))
+    marked = exploded.withColumns({PASS: F.col(INDEX).isNotNull(), FAILED: F.col("_cxl_each").getField("f")}).drop("_cxl_each")
+    values = {name: F.col("_cxl_row").getField(f"e{index}") for index, name in enumerate(program.output)}
+    meta = {name: F.col("_cxl_row").getField(f"m{index}") for index, name in enumerate(program.meta)}
+    return Applied(marked, values, meta, fans_out=True)
+
+
+@dataclass
+class _Layers:
+    """The columns made so far, and those of the layer that is being gathered."""
+
+    frame: DataFrame
+    lowering: Lowering
+    pending: dict[str, Column] = field(default_factory=dict)
+    fresh: set[int] = field(default_factory=set)
+    values: dict[str, Column] = field(default_factory=dict)
+    meta: dict[str, Column] = field(default_factory=dict)
+    distinct: list[DistinctKey] = field(default_factory=list)
+    definitions: dict[int, typed.Expr] = field(default_factory=dict)
+    passed: Column | None = None
+    failed: Column | None = None
+    made: int = 0
+
+    def run(self, program: Program) -> Applied:
+        for statement in program.statements:
+            _STATEMENTS[type(statement)](self, statement)
+        self.flush()
+        known = {PASS: F.lit(True) if self.passed is None else self.passed, FAILED: F.lit(False) if self.failed is None else self.failed}
+        return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=self.failed is not None)
+
+    def flush(self) -> None:
+        """Add the gathered layer to the frame."""
+        if self.pending:
+            self.frame = self.frame.withColumns(self.pending)
+        self.pending, self.fresh = {}, set()
+
+    def lower(self, expr: typed.Expr) -> Lowered:
+        """An expression over the frame; what the interpreter computes for it is added to the frame first."""
+        if any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
+            self.flush()
+        lowered = self.lowering.lower(expr)
+        if self.lowering.prelude:
+            self.pending.update(self.lowering.prelude)
+            self.lowering.prelude.clear()
+            self.flush()
+        return lowered
+
+    def keep(self, lowered: Lowered) -> tuple[Lowered, bool]:
+        """The value in a column of its own, and whether that column is in the layer being gathered."""
+        if lowered.constant is not NOT_CONSTANT:
+            return lowered, False
+        name = self.column(lowered.value)
+        held = F.col(name)
+        leaves = {} if lowered.never_null else {name: held}
+        return Lowered(held, lowered.type, leaves), True
+
+    def column(self, value: Column) -> str:
+        """A new column of the layer."""
+        name = f"_cxl_{self.made}"
+        self.made += 1
+        self.pending[name] = value
+        return name
+
+    def fail(self, failed: Column | None) -> None:
+        """Note a failure of a statement that is reached where all filters before it were passed."""
+        self.failed = any_of(self.failed, None if failed is None else both(self.passed, failed))
+
+    def define(self, slot: int, expr: typed.Expr) -> Lowered:
+        """A value that later statements read."""
+        lowered = self.lower(expr)
+        if isinstance(expr, typed.Field | typed.Local | typed.Result):
+            self.lowering.locals[slot] = lowered
+            return lowered
+        held, is_new = self.keep(lowered)
+        self.lowering.locals[slot] = held
+        if is_new:
+            self.fresh.add(slot)
+        self.fail(lowered.at(held.value).failure)
+        return held
+
+    def let(self, statement: typed.Let) -> None:
+        self.definitions[statement.slot] = statement.value
+        self.define(statement.slot, statement.value)
+
+    def emit(self, statement: typed.Emit) -> None:
+        self.definitions[statement.slot] = statement.value
+        held = self.define(statement.slot, statement.value)
+        self.values[statement.name] = held.value
+        if not self.passes_through(statement.value):
+            self.fail(_is_nan(held))
+
+    def passes_through(self, expr: typed.Expr) -> bool:
+        """Whether a value is an input field as it is: its NaN was not computed here."""
+        while isinstance(expr, typed.Local) and expr.slot in self.definitions:
+            expr = self.definitions[expr.slot]
+        return isinstance(expr, typed.Field)
+
+    def emit_meta(self, statement: typed.EmitMeta) -> None:
+        self.meta[statement.name] = self.define(statement.slot, statement.value).value
+
+    def filter(self, statement: typed.Filter) -> None:
+        lowered = self.lower(statement.condition)
+        held, _ = self.keep(lowered)
+        self.fail(lowered.at(held.value).failure)
+        self.passed = both(self.passed, F.coalesce(held.value, F.lit(False)))
+
+    def add_distinct(self, statement: typed.Distinct) -> None:
+        keys = [self.lower(value) for _, value in statement.keys]
+        columns = tuple(self.column(key.value) for key in keys)
+        self.fail(any_of(*(key.failure for key in keys)))
+        self.flush()
+        reached = F.lit(True) if self.passed is None else self.passed
+        self.distinct.append(DistinctKey(columns, self.column(reached if self.failed is None else reached & ~self.failed)))
+        self.flush()
+
+    def trace(self, statement: typed.Trace) -> None:
+        message = self.lower(statement.message)
+        if statement.guard is None:
+            self.fail(message.failure)
+            return
+        guard = self.lower(statement.guard)
+        reached = F.coalesce(guard.value, F.lit(False))
+        self.fail(any_of(guard.failure, None if message.failure is None else reached & message.failure))
+
+
+def _is_nan(held: Lowered) -> Column | None:
+    """True where a value is NaN; None where it cannot be."""
+    if held.type.kind is Kind.FLOAT and held.constant is NOT_CONSTANT:
+        return F.coalesce(F.isnan(held.value), F.lit(False))
+    if held.type.kind in (Kind.NUMERIC, Kind.ANY) and held.constant is NOT_CONSTANT:
+        return F.coalesce(held.value == F.lit("NaN"), F.lit(False))
+    return None
+
+
+_STATEMENTS: dict[type, Callable[[_Layers, Any], None]] = {
+    typed.Let: _Layers.let, typed.Emit: _Layers.emit, typed.EmitMeta: _Layers.emit_meta, typed.Filter: _Layers.filter,
+    typed.Distinct: _Layers.add_distinct, typed.Trace: _Layers.trace,
+}  # fmt: skip
+
+
+def errors(frame: DataFrame, program: Program, context: Context | None = None, name: str = "_cxl_error") -> DataFrame:
+    """The frame (rows that failed) with a struct column: category, message, field (emitted), start and end in the text.
+
+    The struct is null where the interpreter finds nothing wrong. Only rows that failed should come here.
+    """
+    return frame.withColumn(name, interpreted.failures(Lowering(context or Context()), program))
+
+
+def column(
+    expr: typed.Expr, context: Context | None = None, columns: Mapping[str, Column] | None = None
+) -> tuple[Column, Column | None]:
+    """A single expression: its value, and where it failed (boolean, never null; None: it cannot fail).
+
+    `columns` says where input fields stand when not under their own names (`qualifier.name` for those of a combine).
+    """
+    lowered = Lowering(context or Context(), columns or {}).lower(expr)
+    return lowered.value, lowered.failure

@@ -1,0 +1,205 @@
+"""The interpreter on Arrow batches: what runs inside the engine's Python workers. Imports no pyspark."""
+
+import copyreg
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cxl import typed
+from cxl.context import Context
+from cxl.depth import ensure_room
+from cxl.dynamic import dumps, loads
+from cxl.evaluate import Frame, build
+from cxl.failure import CxlFailure
+from cxl.functions.registry import Builtin, load
+from cxl.interpret import Runner
+from cxl.operators import is_nan
+from cxl.program import Program
+from cxl.types import Kind, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAN = "NaN"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One value that an expression reads: a field or result by name, a variable by slot, a system variable by its dotted name."""
+
+    source: str
+    key: Any
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An expression to evaluate a row: what it reads (the members of the batch in their order), how many variables it has."""
+
+    expr: typed.Expr
+    reads: tuple[Read, ...]
+    slots: int
+    max_expansion: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTask:
+    """A program to run on a row."""
+
+    program: Program
+    reads: tuple[Read, ...]
+    max_expansion: int
+
+
+# Builtins hold functions that have no name; they travel as their place in the registry.
+def _builtin_at(kind: Any, name: str, index: int) -> Builtin:
+    return load()[kind, name][index]
+
+
+def _place_of(entry: Builtin) -> tuple[Callable[..., Builtin], tuple[str, str, int]]:
+    return _builtin_at, (entry.kind, entry.name, load()[entry.kind, entry.name].index(entry))
+
+
+copyreg.pickle(Builtin, _place_of)
+
+
+# Arrow to Python and back -----------------------------------------------------------------------------------------------
+def decoded(column: Any, type_: Type) -> list[Any]:
+    """The Python values of a column."""
+    import pyarrow as pa
+
+    if type_.kind is Kind.DATE_TIME:
+        column = column.cast(pa.timestamp("us"))
+    values: list[Any] = column.to_pylist()
+    if not type_.is_dynamic:
+        return values
+    return [float("nan") if value == _NAN else loads(value) for value in values]
+
+
+def encode(value: Any, type_: Type) -> Any:
+    """A value as its column holds it. A dynamic NaN is kept apart from null: emitting it fails."""
+    if type_.is_dynamic:
+        return _NAN if is_nan(value) else dumps(value)
+    return float(value) if type_.kind is Kind.FLOAT and value is not None else value
+
+
+def arrow_type(type_: Type) -> "pa.DataType":
+    """The Arrow type of a column."""
+    import pyarrow as pa
+
+    known = {Kind.BOOL: pa.bool_(), Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.DATE: pa.date32(), Kind.DATE_TIME: pa.timestamp("us", tz="UTC")}
+    return known.get(type_.kind, pa.string())
+
+
+def _records(batch: Any, reads: tuple[Read, ...]) -> Iterator[tuple[Any, ...]]:
+    columns = [decoded(batch.field(index), read.type) for index, read in enumerate(reads)]
+    return zip(*columns, strict=True)
+
+
+def _filled(frame_values: Mapping[str, list[tuple[Any, Any]]], values: tuple[Any, ...], reads: tuple[Read, ...]) -> None:
+    for found in frame_values.values():
+        found.clear()
+    for read, value in zip(reads, values, strict=True):
+        frame_values[read.source].append((read.key, value))
+
+
+def evaluate_batch(task: Task, batch: Any) -> Any:
+    """A struct array of `v` (the value) and `f` (whether the row failed)."""
+    import pyarrow as pa
+
+    ensure_room()
+    run = build(task.expr)
+    results = [_outcome(run, task, values) for values in _records(batch, task.reads)]
+    value = pa.array([one[0] for one in results], arrow_type(task.expr.type))
+    return pa.StructArray.from_arrays([value, pa.array([one[1] for one in results], pa.bool_())], ["v", "f"])
+
+
+def _outcome(run: Callable[[Frame], Any], task: Task, values: tuple[Any, ...]) -> tuple[Any, bool]:
+    record, context, variables = _inputs(task.reads, values, task.max_expansion)
+    frame = Frame(record, task.slots, context)
+    for slot, value in variables:
+        frame.locals[slot] = value
+    try:
+        return encode(run(frame), task.expr.type), False
+    except CxlFailure:
+        return None, True
+
+
+def _inputs(reads: tuple[Read, ...], values: tuple[Any, ...], max_expansion: int) -> tuple[dict[str, Any], Context, list[tuple[int, Any]]]:
+    found: dict[str, list[tuple[Any, Any]]] = {"field": [], "local": [], "system": []}
+    _filled(found, values, reads)
+    system = dict(found["system"])
+    context = Context(system, max_expansion=max_expansion)
+    if "now" in system:
+        context = replace(context, now=lambda: system["now"])
+    return dict(found["field"]), context, found["local"]
+
+
+# Programs ---------------------------------------------------------------------------------------------------------------
+def _each_record(task: ProgramTask, batch: Any) -> Iterator[tuple[Runner, dict[str, Any], Context]]:
+    ensure_room()
+    runner = Runner(task.program)
+    for values in _records(batch, task.reads):
+        record, context, _ = _inputs(task.reads, values, task.max_expansion)
+        yield runner, record, context
+
+
+def fan_out_batch(task: ProgramTask, batch: Any) -> Any:
+    """A struct array of `rows` (a list of the emitted records) and `f` (whether the record failed)."""
+    import pyarrow as pa
+
+    row_type = pa.list_(fan_out_type(task.program))
+    rows = [_emitted(runner, task.program, record, context) for runner, record, context in _each_record(task, batch)]
+    failed = pa.array([one is None for one in rows], pa.bool_())
+    return pa.StructArray.from_arrays([pa.array(rows, row_type), failed], ["rows", "f"])
+
+
+def fan_out_members(program: Program) -> list[tuple[str, Type]]:
+    """The members of an emitted record: `e<i>` for field i, `m<i>` for metadata i."""
+    fields = [(f"e{index}", type_) for index, type_ in enumerate(program.output.values())]
+    return [*fields, *((f"m{index}", type_) for index, type_ in enumerate(program.meta.values()))] or [("none", Type(Kind.BOOL))]
+
+
+def fan_out_type(program: Program) -> Any:
+    """The Arrow type of an emitted record."""
+    import pyarrow as pa
+
+    return pa.struct([(name, arrow_type(type_)) for name, type_ in fan_out_members(program)])
+
+
+def _emitted(runner: Runner, program: Program, record: dict[str, Any], context: Context) -> list[dict[str, Any]] | None:
+    try:
+        outputs = runner.outputs(record, context)
+    except CxlFailure:
+        return None
+    return [
+        {f"e{i}": encode(one.fields.get(name), type_) for i, (name, type_) in enumerate(program.output.items())}
+        | {f"m{i}": encode(one.meta.get(name), type_) for i, (name, type_) in enumerate(program.meta.items())}
+        for one in outputs
+    ]  # fmt: skip
+
+
+def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> CxlFailure | None:
+    """Why a record fails; None where it does not."""
+    try:
+        if runner.program.expression is not None:
+            runner.evaluate(record, context)
+        else:
+            runner.outputs(record, context)
+    except CxlFailure as failure:
+        return failure
+    return None
+
+
+def failures_batch(task: ProgramTask, batch: Any) -> Any:
+    """A struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
+    import pyarrow as pa
+
+    found = [failure_of(*one) for one in _each_record(task, batch)]
+    members = pa.struct([("category", pa.string()), ("message", pa.string()), ("field", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
+    return pa.array([None if one is None else _failure_row(one) for one in found], members)
+
+
+def _failure_row(failure: CxlFailure) -> dict[str, Any]:
+    start, end = (failure.span.start, failure.span.end) if failure.span is not None else (None, None)
+    return {"category": failure.category, "message": failure.message, "field": failure.field, "start": start, "end": end}
