@@ -224,8 +224,8 @@ def _system_call(check: "Checker", node: ast.MethodCall, root: ast.SystemRoot) -
 
 def _bare_row_call(check: "Checker", node: ast.MethodCall) -> typed.Expr:
     """A row without a field: the field of the name that is being emitted, where there is one."""
-    rows = check.target.window_schema or check.target.schema
-    if not check.target.window or (check.emitting is not None and check.emitting in rows):
+    target = check.target
+    if not target.window or (check.emitting is not None and target.row_field(check.emitting) is not None):
         return _window_call(check, node, check.emitting)
     help = f"write $window.{node.name}(...).field"
     return check.error("CXL-W003", f"'$window.{node.name}' gives a row: name the field that is read", node.name_span, help=help)
@@ -233,9 +233,10 @@ def _bare_row_call(check: "Checker", node: ast.MethodCall) -> typed.Expr:
 
 def window_row(check: "Checker", node: ast.MethodCall, member: str, span: Span) -> typed.Expr:
     """`$window.lag(1).amount`."""
-    rows = check.target.window_schema or check.target.schema
-    if check.target.window and member not in rows:
-        return check.error("CXL-R001", f"unknown field '{member}' in the rows of the window", span, help=did_you_mean(member, rows))
+    target = check.target
+    if target.window and target.row_field(member) is None:
+        help = did_you_mean(member, target.window_schema or target.schema)
+        return check.error("CXL-R001", f"unknown field '{member}' in the rows of the window", span, help=help)
     return _window_call(check, node, member)
 
 
@@ -263,8 +264,8 @@ def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tu
         if key == (use.function.name, use.member, tuple(map(shape, use.args))):
             return typed.Result(use.type, span, use.column)
     index = len(uses)
-    rows = check.target.window_schema or check.target.schema
-    type_ = rows[member].or_null if member is not None else entry.result(NULL, tuple(arg.type for arg in args)).or_null
+    type_ = entry.result(NULL, tuple(arg.type for arg in args)) if member is None else check.target.row_field(member) or ANY
+    type_ = type_.or_null
     columns = tuple(f"__arg_{index}_{position}" for position in range(len(args)))
     uses.append(typed.WindowUse(f"__win_{index}", columns, entry, args, member, type_, span))
     return typed.Result(type_, span, uses[-1].column)

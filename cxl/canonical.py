@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from cxl import ast
@@ -13,6 +13,7 @@ _LEVELS = {
     "or": 2, "and": 3, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_AFTER_BACKSLASH = "\\\"'ntr\n\t\r"
 
 
 def canonical_text(parsed: Parsed) -> str:
@@ -29,28 +30,29 @@ def expression_text(node: ast.Expr | ast.Closure, level: int = 0) -> str:
 
 
 def string_text(value: str) -> str:
-    """A string literal that reads back as the value."""
-    return '"' + "".join(_ESCAPED.get(character, character) for character in value) + '"'
+    """A string literal that reads back as the value; a backslash before an ordinary character stands alone, as in patterns."""
+    shown = (_character(one, value[index + 1 : index + 2]) for index, one in enumerate(value))
+    return f'"{"".join(shown)}"'
+
+
+def _character(character: str, following: str) -> str:
+    if character == "\\" and following and following not in _AFTER_BACKSLASH:
+        return character
+    return _ESCAPED.get(character, character)
 
 
 def _literal(node: ast.Literal) -> tuple[str, int]:
     if node.kind == "string":
         return string_text(node.value), 9
     if node.kind == "date":
-        return f"#{_iso(node.value)}#", 9
+        return f"#{node.value.isoformat()}#", 9
     return _number_text(node.value) if node.kind == "float" else json.dumps(node.value), 9
-
-
-def _iso(value: date) -> str:
-    return value.isoformat()
 
 
 def _number_text(value: float) -> str:
     """Without exponent: CXL has none."""
-    text = format(value, "f") if float(format(value, "f")) == value else format(value, ".400f").rstrip("0")
-    short = repr(value)
-    text = short if "e" not in short else text
-    return text + "0" if text.endswith(".") else text
+    text = format(Decimal(repr(value)), "f")
+    return text if "." in text else f"{text}.0"
 
 
 def _unary(node: ast.Unary) -> tuple[str, int]:
@@ -59,37 +61,58 @@ def _unary(node: ast.Unary) -> tuple[str, int]:
 
 
 def _binary(node: ast.Binary) -> tuple[str, int]:
-    chain = [node]
-    level = _LEVELS[node.op]
-    while isinstance(chain[-1].left, ast.Binary) and _LEVELS[chain[-1].left.op] == level:
-        chain.append(chain[-1].left)
-    parts = [expression_text(chain[-1].left, level)]
-    parts += [f" {link.op} {expression_text(link.right, level + 1)}" for link in reversed(chain)]
-    return "".join(parts), level
+    return _joined(chain_parts(node)), _LEVELS[node.op]
 
 
 def _coalesce(node: ast.Coalesce) -> tuple[str, int]:
-    return f"{expression_text(node.left, _COALESCE + 1)} ?? {expression_text(node.right, _COALESCE)}", _COALESCE
+    return _joined(chain_parts(node)), _COALESCE
+
+
+def _joined(parts: list[tuple[str, str]]) -> str:
+    return parts[0][1] + "".join(f" {op} {text}" for op, text in parts[1:])
+
+
+def chain_parts(node: ast.Binary | ast.Coalesce) -> list[tuple[str, str]]:
+    """The operands of a chain of one level, each with the operator before it (the first has none)."""
+    return _coalesce_parts(node) if isinstance(node, ast.Coalesce) else _binary_parts(node)
+
+
+def _coalesce_parts(node: ast.Coalesce) -> list[tuple[str, str]]:
+    operands: list[ast.Expr] = [node.left]
+    last = node.right
+    while isinstance(last, ast.Coalesce):
+        operands.append(last.left)
+        last = last.right
+    texts = [expression_text(one, _COALESCE + 1) for one in operands] + [expression_text(last, _COALESCE)]
+    return [("??" if index else "", text) for index, text in enumerate(texts)]
+
+
+def _binary_parts(node: ast.Binary) -> list[tuple[str, str]]:
+    level = _LEVELS[node.op]
+    chain = [node]
+    while isinstance(chain[-1].left, ast.Binary) and _LEVELS[chain[-1].left.op] == level:
+        chain.append(chain[-1].left)
+    first = ("", expression_text(chain[-1].left, level))
+    return [first, *((link.op, expression_text(link.right, level + 1)) for link in reversed(chain))]
 
 
 def _if(node: ast.If) -> tuple[str, int]:
     """Level 0: an if reaches as far right as it can, so it stands in parentheses wherever something could follow."""
-    text = f"if {expression_text(node.condition)} then {_then_text(node)}"
+    text = f"if {expression_text(node.condition)} then {then_text(node)}"
     return (f"{text} else {expression_text(node.otherwise)}" if node.otherwise is not None else text), 0
 
 
-def _then_text(node: ast.If) -> str:
+def then_text(node: ast.If) -> str:
+    """The branch of an if; in parentheses where the else would go to an if inside it."""
     text = expression_text(node.then)
     return f"({text})" if node.otherwise is not None and open_if(node.then) else text
 
 
 def open_if(node: ast.Expr | ast.Closure) -> bool:
     """Whether the expression ends with an if that an `else` behind it would join."""
-    while not isinstance(node, ast.If):
-        if isinstance(node, ast.Coalesce | ast.Binary):
-            return False
-        return False
-    return node.otherwise is None or open_if(node.otherwise)
+    while isinstance(node, ast.If) and node.otherwise is not None:
+        node = node.otherwise
+    return isinstance(node, ast.If)
 
 
 def _match(node: ast.Match) -> tuple[str, int]:
@@ -158,13 +181,17 @@ def _definition_head(node: ast.Let | ast.Emit | ast.EmitMeta | ast.Fn) -> str:
 
 def _with_expression(node: ast.Statement) -> str:
     head, value = statement_head(node)
-    return head + trailing_text(node, expression_text(value) if value is not None else "")
+    text = expression_text(value) if value is not None else ""
+    return head + (f"({text})" if needs_parentheses(node) else text)
 
 
-def trailing_text(node: ast.Statement, text: str) -> str:
-    """The last expression of a statement: an if without else as the message of a trace stands in parentheses."""
-    bare_if = isinstance(node, ast.Trace) and isinstance(node.message, ast.If)
-    return f"({text})" if bare_if else text
+def needs_parentheses(node: ast.Statement) -> bool:
+    """Whether the message of a trace would be read as a guard, or as the end of an operator."""
+    return isinstance(node, ast.Trace) and (isinstance(node.message, ast.If) or _starts_with_minus(node.message))
+
+
+def _starts_with_minus(node: ast.Expr) -> bool:
+    return expression_text(node).startswith("-")
 
 
 def each_head(node: ast.EmitEach) -> str:

@@ -1,12 +1,13 @@
 """From text to `Program`: parse, resolve, check, and take apart what an operator computes (user guide, "Compile-time type checking")."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from cxl import grouping, typed
 from cxl.check import Checker
-from cxl.diagnostics import CxlErrors, Findings
+from cxl.diagnostics import CxlErrors, Diagnostic, Findings
+from cxl.imports import module_errors
+from cxl.modules import Module, Modules
 from cxl.outputs import output_schemas
 from cxl.parse import Parsed, parse_expression, parse_program
 from cxl.program import Program
@@ -63,7 +64,14 @@ def _expression(check: Checker, parsed: Parsed) -> typed.Expr | None:
     return check.expr(parsed.expression)
 
 
-def errors_of(text: str, target: Target, origin: Origin | None = None) -> Iterable[Any]:
+def module_findings(module: Module, modules: Modules) -> tuple[Diagnostic, ...]:
+    """The errors of a module: of its text, its functions with arguments of any type, its constants."""
+    target = Target(modules=modules, mode="expression")
+    findings = Findings()
+    return module_errors(Checker(target, findings, Resolver(target, findings)), module)
+
+
+def findings_of(text: str, target: Target, origin: Origin | None = None) -> tuple[Diagnostic, ...]:
     """The errors and warnings of a text; empty when there is nothing to say."""
     try:
         return compile_for(text, target, origin).warnings

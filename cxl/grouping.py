@@ -17,7 +17,8 @@ Use = typed.AggregateUse | typed.WindowUse
 def taken_apart(program: Program, target: Target, check: Checker) -> Program:
     """The program with `before` and `after` where it needs them; notes what cannot stand outside of an aggregate call."""
     if target.mode == "aggregate":
-        _check_groups(program, target, check)
+        if not target.open:
+            _check_groups(program, target, check)
         return replace(program, before=_before(program, _row_part(program)), after=_after_groups(program, target))
     if program.calls:
         return replace(program, before=_before(program, ()), after=_after_rows(program))

@@ -7,7 +7,7 @@ The parts of an inlined body are said to be at the place of the call.
 from typing import TYPE_CHECKING
 
 from cxl import ast, typed
-from cxl.diagnostics import Findings, did_you_mean
+from cxl.diagnostics import Diagnostic, Findings, did_you_mean
 from cxl.modules import Module, ModuleMissing
 from cxl.resolve import Resolver, Scope, Target, poison
 from cxl.source import Span
@@ -28,10 +28,7 @@ def use(check: "Checker", node: ast.Use) -> None:
         return
     check.aliases[alias] = module
     check.uses.modules[module.name] = module
-    findings = Findings()
-    findings.add(module.errors)
-    _check_definitions(check, module, findings)
-    check.findings.add(findings.located("", module.origin))
+    check.findings.add(module_errors(check, module))
 
 
 def _check_definitions(check: "Checker", module: Module, findings: Findings) -> None:
@@ -39,6 +36,14 @@ def _check_definitions(check: "Checker", module: Module, findings: Findings) -> 
         _inner(check, module, findings, f"{module.name}::{constant.name}").expr(constant.value)
     for function in module.functions.values():
         _define_params(_inner(check, module, findings, f"{module.name}::{function.name}"), function, None).expr(function.body)
+
+
+def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
+    """What is wrong with a module by itself."""
+    findings = Findings()
+    findings.add(module.errors)
+    _check_definitions(check, module, findings)
+    return findings.located("", module.origin)
 
 
 def define_function(check: "Checker", node: ast.Fn) -> None:

@@ -4,6 +4,7 @@ Blanks, line ends and comments only separate. What cannot be a token becomes an 
 the parser reports it where it meets it.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -110,11 +111,18 @@ def _number(found: re.Match[str]) -> Token:
     if glued:
         return _error(found, "CXL-P004", f"malformed number '{text}'", "numbers have digits and one point: no exponent, no '_', no suffix")
     if "." in text:
-        return Token("float", text, found.start(), found.end(), float(text))
+        return _float(found, text)
     if len(text.lstrip("0")) > 19 or int(text) > MAX_INT:
         shown = text if len(text) <= 30 else f"{text[:27]}..."
         return _error(found, "CXL-P005", f"integer {shown} does not fit 64 bits", f"the largest integer is {MAX_INT}")
     return Token("int", text, found.start(), found.end(), int(text))
+
+
+def _float(found: re.Match[str], text: str) -> Token:
+    value = float(text)
+    if math.isinf(value):
+        return _error(found, "CXL-P005", "number does not fit a 64-bit float", "the largest is about 1.8 times 10 to the power of 308")
+    return Token("float", text, found.start(), found.end(), value)
 
 
 def _string(found: re.Match[str]) -> Token:

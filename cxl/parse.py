@@ -210,8 +210,9 @@ class _Statements:
     def trace(self) -> ast.Statement:
         start = self.cursor.take().span
         level = self._trace_level()
+        guarded = self.cursor.kind == "if"
         message = expression(self.cursor)
-        if isinstance(message, ast.If) and message.otherwise is None:
+        if guarded and isinstance(message, ast.If) and message.otherwise is None:
             return ast.Trace(start.to(message.span), level, message.condition, message.then)
         return ast.Trace(start.to(message.span), level, None, message)
 

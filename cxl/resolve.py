@@ -23,7 +23,8 @@ class Target:
 
     `inputs`: qualifier to schema where fields must be written `orders.amount` (combine) or may be `this.amount` (mode set).
     `group_by`: the fields that an aggregate's emits may read outside of calls. `window`: `$window` calls are allowed, over
-    rows of `window_schema` (default: the input). `window_bounds`: `$window.start` and `$window.end` are there.
+    rows of `window_schema` (default: the input). `window_bounds`: `$window.start` and `$window.end` are there. `open`: the
+    fields are not known, so any name may be one.
     """
 
     schema: Schema = field(default_factory=Schema)
@@ -35,6 +36,11 @@ class Target:
     window: bool = False
     window_schema: Schema | None = None
     window_bounds: bool = False
+    open: bool = False
+
+    def row_field(self, name: str) -> Type | None:
+        """The type of a field of the window's rows, None where there is none."""
+        return (self.window_schema or self.schema).get(name, ANY if self.open else None)
 
     @property
     def qualified_only(self) -> bool:
@@ -105,7 +111,7 @@ class Resolver:
             forms = " or ".join(f"{owner}.{name}" for owner in owners)
             self.findings.error("CXL-R010", f"field '{name}' must be qualified", span, help=f"write {forms}")
             return poison(span)
-        return None
+        return typed.Field(ANY, span, name) if target.open and name != "it" else None
 
     def unknown(self, name: str, span: Span, scope: Scope) -> typed.Expr:
         """Note a name that means nothing here."""
@@ -152,6 +158,7 @@ class Resolver:
 
     def _member(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]], known: Mapping[str, Type] | None) -> typed.Expr:
         names = tuple(name for name, _ in path)
+        known = None if self.target.open and root.namespace in ("vars", "record", "ck") else known
         span = root.span.to(path[-1][1])
         dotted = ".".join((root.namespace, *names))
         if dotted in self.target.system.withheld:

@@ -1,0 +1,37 @@
+"""The `cxl` command (user guide, "The cxl CLI Tool"): eval, check, fmt, fn.
+
+Exit codes: 0 success or warnings only, 1 the program or a record is in error, 2 input cannot be read or the call is wrong.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cxl.commands import check, evaluate, fmt, functions
+
+OK, FAILED, BAD_INPUT = 0, 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, help="CXL, the expression language of Errata.")
+def cli() -> None:
+    """The group of commands."""
+
+
+for _command in (evaluate.command, check.command, fmt.command, functions.command):
+    cli.add_command(_command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; answers the exit code and never exits."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        outcome = cli.main(arguments, prog_name="cxl", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    return outcome if isinstance(outcome, int) else OK

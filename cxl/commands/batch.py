@@ -1,0 +1,93 @@
+"""`cxl eval --jsonl`: many programs with their records, by the interpreter or as Spark columns."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+import click
+
+from cxl.cases import Answer, Case, interpret_cases, json_value, typed_record
+from cxl.compile import compile_for
+from cxl.context import eval_context
+from cxl.diagnostics import CxlErrors, Diagnostic
+from cxl.failure import CxlFailure
+from cxl.modules import Modules
+from cxl.program import Program
+from cxl.resolve import Target
+from cxl.types import Schema
+
+Question = dict[str, Any]
+
+
+def answer_cases(source: TextIO, out: TextIO, modules: Modules, backend: str, engine: str) -> int:
+    """Answer each case of `source` with one line; the exit code is 0 whatever the cases say."""
+    questions = _read(source)
+    compiled = [_compile(question, modules) for question in questions]
+    programs = [(one, question["records"]) for one, question in zip(compiled, questions, strict=True) if isinstance(one, Program)]
+    answers = iter(_answers(programs, backend, engine))
+    for question, one in zip(questions, compiled, strict=True):
+        body = {"results": [_result(answer) for answer in next(answers)]} if isinstance(one, Program) else {"diagnostics": one}
+        out.write(json.dumps({"id": question.get("id"), **body}, ensure_ascii=False) + "\n")
+    return 0
+
+
+def _read(source: TextIO) -> list[Question]:
+    questions = []
+    for number, line in enumerate(source, 1):
+        if line.strip():
+            questions.append(_question(line, number))
+    return questions
+
+
+def _question(line: str, number: int) -> Question:
+    try:
+        question = json.loads(line)
+    except ValueError as error:
+        raise click.ClickException(f"line {number}: invalid JSON: {error}") from error
+    if not isinstance(question, dict) or not isinstance(question.get("program"), str):
+        raise click.ClickException(f"line {number}: a case is an object with id, program, schema and records")
+    return {"schema": {}, "records": [], **question}
+
+
+def _compile(question: Question, modules: Modules) -> Program | list[dict[str, Any]]:
+    try:
+        target = Target(schema=Schema.of(question["schema"]), modules=modules)
+        return compile_for(question["program"], target)
+    except CxlErrors as errors:
+        return [_diagnostic(one) for one in errors.diagnostics]
+    except ValueError as error:
+        raise click.ClickException(f"case {question.get('id')!r}: {error}") from error
+
+
+def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+    place = found.position
+    return {
+        "code": found.code, "severity": found.severity, "message": found.message, "line": place.line, "column": place.column,
+        "length": found.span.length, "help": found.help,
+    }  # fmt: skip
+
+
+def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backend: str, engine: str) -> list[list[Answer]]:
+    if backend == "spark":
+        return spark_answers(programs, engine)
+    return interpret_cases(_cases(programs), eval_context())
+
+
+def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str) -> list[list[Answer]]:
+    """The answers of the Spark backend; pyspark is imported only here."""
+    from cxl.spark import evaluate_cases
+
+    return evaluate_cases(_cases(programs), engine)
+
+
+def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> list[Case]:
+    try:
+        return [Case(program, [typed_record(record, program.schema) for record in records]) for program, records in programs]
+    except ValueError as error:
+        raise click.ClickException(f"a record does not fit its schema: {error}") from error
+
+
+def _result(answer: Answer) -> Any:
+    if isinstance(answer, CxlFailure):
+        return {"error": answer.message, "category": answer.category}
+    return [json_value(record) for record in answer]

@@ -1,0 +1,136 @@
+"""`cxl eval`: a program on given fields, on a JSON record, or on cases of standard input."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cxl.cases import inferred_type, json_value, typed_record
+from cxl.commands import batch
+from cxl.commands.terminal import read_text, show
+from cxl.compile import compile_for
+from cxl.context import eval_context
+from cxl.diagnostics import CxlErrors, Diagnostic
+from cxl.failure import CxlFailure
+from cxl.interpret import Runner
+from cxl.modules import Modules
+from cxl.program import Program
+from cxl.resolve import Target
+from cxl.source import TextOrigin
+from cxl.types import Schema
+
+
+@click.command(name="eval")
+@click.argument("file", required=False)
+@click.option("-e", "expressions", multiple=True, help="A statement; given several times, one program.")
+@click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field; the type is inferred from the value.")
+@click.option("--record", metavar="JSON", help="The record as a JSON object; - reads it from standard input.")
+@click.option("--jsonl", is_flag=True, help="Cases on standard input, one JSON object a line; answers on standard output.")
+@click.option("--backend", type=click.Choice(["interpreter", "spark"]), default="interpreter", show_default=True)
+@click.option("--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", envvar="ERRATA_ENGINE", help="Engine of the spark backend.")
+@click.option("--rules-path", type=click.Path(path_type=Path), default=Path("rules"), help="Folder of the modules that use names.")
+def command(
+    file: str | None, expressions: tuple[str, ...], fields: tuple[str, ...], record: str | None,
+    jsonl: bool, backend: str, engine: str, rules_path: Path,
+) -> int:  # fmt: skip
+    """Evaluate a CXL program and print what it emits as JSON."""
+    modules = Modules.under(rules_path)
+    if jsonl:
+        return batch.answer_cases(sys.stdin, sys.stdout, modules, backend, engine)
+    if (file is None) == (not expressions):
+        raise click.UsageError("give a file or -e, and not both")
+    text = "\n".join(expressions) if file is None else read_text(file)
+    values = _record(fields, record)
+    return _evaluate(text, "<inline>" if file is None else file, values, modules, backend, engine)
+
+
+def _evaluate(text: str, file: str, values: dict[str, Any], modules: Modules, backend: str, engine: str) -> int:
+    schema = Schema((name, inferred_type(value)) for name, value in values.items())
+    try:
+        program = compile_for(text, Target(schema=schema, modules=modules), TextOrigin(text, file))
+    except CxlErrors as errors:
+        show(errors.diagnostics)
+        return 1
+    show(program.warnings)
+    answer = _answer(program, values, file, backend, engine)
+    if isinstance(answer, CxlFailure):
+        show([_failure(program, answer)])
+        return 1
+    _print(program, answer)
+    return 0
+
+
+def _answer(program: Program, values: Mapping[str, Any], file: str, backend: str, engine: str) -> list[dict[str, Any]] | CxlFailure:
+    if backend == "spark":
+        return batch.spark_answers([(program, [values])], engine)[0][0]
+    try:
+        return Runner(program).run(typed_record(values, program.schema), eval_context(file))
+    except CxlFailure as failure:
+        return failure
+
+
+def _failure(program: Program, failure: CxlFailure) -> Diagnostic:
+    """A failing record, shown like an error of the program."""
+    span = failure.span or program.statements[0].span
+    where = f" (field '{failure.field}')" if failure.field else ""
+    return Diagnostic(failure.category, f"{failure.message}{where}", span, origin=program.origin)
+
+
+def _print(program: Program, records: list[dict[str, Any]]) -> None:
+    if program.fans_out:
+        shown = ",\n".join(_object(record, "  ") for record in records)
+        click.echo(f"[\n{shown}\n]" if records else "[]")
+    elif records:
+        click.echo(_object(records[0], ""))
+    else:
+        click.echo("{}")
+        click.echo("note: record filtered by predicate or dropped as duplicate", err=True)
+
+
+def _object(record: Mapping[str, Any], indent: str) -> str:
+    """An object with one member a line, as the documents print it."""
+    if not record:
+        return f"{indent}{{}}"
+    members = (f"{indent}  {json.dumps(name)}: {json.dumps(json_value(value), ensure_ascii=False)}" for name, value in record.items())
+    return f"{indent}{{\n" + ",\n".join(members) + f"\n{indent}}}"
+
+
+# What the record is -----------------------------------------------------------------------------------------------------
+
+
+def _record(fields: tuple[str, ...], record: str | None) -> dict[str, Any]:
+    if fields and record is not None:
+        raise click.UsageError("--field and --record exclude each other")
+    if record is None:
+        return dict(_field(text) for text in fields)
+    text = sys.stdin.read() if record == "-" else record
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise click.ClickException(f"invalid JSON record: {error}") from error
+    if not isinstance(value, dict):
+        raise click.ClickException("invalid JSON record: it must be an object")
+    return value
+
+
+def _field(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.UsageError(f"--field takes NAME=VALUE, got '{text}'")
+    return name, infer(value)
+
+
+def infer(text: str) -> Any:
+    """The value that the text of a field stands for: Int, Float, Bool, null, else String (user guide, "--field name=value")."""
+    words: dict[str, Any] = {"true": True, "false": False, "null": None}
+    if text in words:
+        return words[text]
+    for convert in (int, float):
+        try:
+            return convert(text) if "_" not in text and text == text.strip() else text
+        except ValueError:
+            continue
+    return text
