@@ -1,0 +1,1 @@
+"""How fast Errata is, as ratios to programs of the same work: `make bench`, results in README.md beside this file."""

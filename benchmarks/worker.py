@@ -1,0 +1,30 @@
+"""One measured process: `python -m benchmarks.worker PROGRAM ENGINE DATA WORK` prints a line of JSON for each part that it measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.job import Job
+from benchmarks.programs import by_hand, with_errata
+
+PROGRAMS: dict[str, Callable[[Job], None]] = {
+    "pyspark": by_hand.pyspark,
+    "duckdb": by_hand.duckdb,
+    "errata": with_errata.all_runs,
+    "errata-all": with_errata.first_run_keeping_all,
+    "errata-six-nodes": with_errata.six_nodes,
+    "bare": by_hand.bare_script,
+}
+
+
+def report(part: str, seconds: float) -> None:
+    """Write a measured part to standard output at once, so that what was measured survives what comes after it."""
+    print(json.dumps({"part": part, "seconds": seconds}), flush=True)
+
+
+if __name__ == "__main__":
+    program, engine, data, work = sys.argv[1:]
+    PROGRAMS[program](Job(Path(data), Path(work), engine, report))
