@@ -1,0 +1,112 @@
+"""Run the conformance cases that lie beside the project, and judge them by `.ci/conformance-areas` and `.ci/conformance-exceptions`.
+
+`python -m tests.conformance --engine sail --jobs 4`. Cases of the areas that the project covers must pass, but for the known
+exceptions, which must not. All others are run and counted. The last line is `N passed, N failed`, of the covered cases; without
+the cases beside the project nothing is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from fnmatch import fnmatch, translate
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CASES = ROOT.parent / "shared" / "conformance"
+AREAS = ROOT / ".ci" / "conformance-areas"
+EXCEPTIONS = ROOT / ".ci" / "conformance-exceptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Patterns of the covered cases, and the known exceptions with their reasons."""
+
+    covered: tuple[str, ...]
+    exceptions: dict[str, str]
+
+    def covers(self, case: str) -> bool:
+        return any(fnmatch(case, pattern) for pattern in self.covered)
+
+
+def lines_of(path: Path) -> list[str]:
+    return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("#")]
+
+
+def read_rules() -> Rules:
+    """The two files of `.ci`; an exception without its reason is an error."""
+    exceptions = dict(line.partition(": ")[::2] for line in lines_of(EXCEPTIONS))
+    if unexplained := [case for case, reason in exceptions.items() if not reason.strip()]:
+        sys.exit(f"{EXCEPTIONS.name}: no sentence of the documents beside {', '.join(unexplained)}")
+    return Rules(tuple(lines_of(AREAS)), exceptions)
+
+
+def selection(options: argparse.Namespace, rules: Rules) -> list[str]:
+    """The words for the runner that choose the cases."""
+    if options.covered:
+        patterns = "|".join(translate(pattern.removeprefix("engine/")) for pattern in rules.covered if pattern.startswith("engine/"))
+        return ["engine", "-k", f"^engine/(?:{patterns})", "--shard", options.shard]
+    return ["all", "-k", options.keyword, "--jobs", str(options.jobs)]
+
+
+def run_cases(words: list[str], engine: str) -> dict[str, str | None]:
+    """Every case's difference, None where it passed. A case that the runner lists and does not answer has failed."""
+    runner = [sys.executable, str(CASES / "run.py"), *words]
+    listed = subprocess.run([*runner, "--list", "--jobs", "1"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    with tempfile.TemporaryDirectory() as folder:
+        answers = Path(folder) / "results.json"
+        environment = {**os.environ, "ERRATA_ENGINE": engine}
+        subprocess.run([*runner, "--engine", engine, "--json", answers], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
+        rows = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
+    unanswered = {case: "the runner broke off before it" for case in listed if case.startswith("engine/")}
+    return unanswered | {row["case"]: row["difference"] for row in rows}
+
+
+def verdict(results: dict[str, str | None], rules: Rules, *, verbose: bool) -> int:
+    """Print what failed and what is not covered yet; the number of covered cases that failed."""
+    covered = {case: difference for case, difference in results.items() if rules.covers(case)}
+    expected = {case: (difference is None) == (case in rules.exceptions) for case, difference in covered.items()}
+    for case in sorted(case for case, wrong in expected.items() if wrong):
+        print(f"FAIL {case}" + (": listed as an exception, and passes" if covered[case] is None else ""))
+        if verbose and covered[case]:
+            print(f"    {covered[case]}")
+    for case in sorted(rules.exceptions.keys() & covered.keys()):
+        print(f"known exception {case}: {rules.exceptions[case]}")
+    rest = results.keys() - covered.keys()
+    passing = Counter(area_of(case) for case in rest if results[case] is None)
+    for area, number in sorted(Counter(map(area_of, rest)).items()):
+        print(f"not covered yet: {area}: {passing[area]} of {number} pass")
+    failed = sum(expected.values())
+    print(f"{len(covered) - failed} passed, {failed} failed")
+    return failed
+
+
+def area_of(case: str) -> str:
+    return re.split(r"/", case)[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--engine", choices=["sail", "spark"], default="sail")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes side by side")
+    parser.add_argument("--covered", action="store_true", help="only the engine cases of the covered areas, in one process")
+    parser.add_argument("--shard", default="0/1", metavar="K/N", help="with --covered: every N-th case from the K-th on")
+    parser.add_argument("-k", dest="keyword", default="", help="only cases whose path matches this regular expression")
+    parser.add_argument("-v", dest="verbose", action="store_true", help="show the difference of each failing case")
+    options = parser.parse_args()
+    if not CASES.is_dir():
+        print("there are no conformance cases beside the project")
+        return 0
+    rules = read_rules()
+    return 1 if verdict(run_cases(selection(options, rules), options.engine), rules, verbose=options.verbose) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
