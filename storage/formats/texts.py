@@ -11,7 +11,6 @@ from decimal import Decimal
 import orjson
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage.coerce import is_dynamic
 from storage.formats.contract import Column, OutputError

@@ -104,3 +104,8 @@ class CsvWriter(Writer):
         from storage.formats.csv.write import render
 
         return render(batch, self.plan, self.options)
+
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        from storage.formats.csv.write import lines_of
+
+        return lines_of(self.render(batch), self.options)

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 from storage.formats.batches import typed_batches
 from storage.formats.contract import InputError, Range, Reject
 from storage.formats.csv.header import header_of, names_in, to_utf8
-from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records
+from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
 
 if TYPE_CHECKING:
     from storage.formats.csv import CsvReader, CsvReadOptions
@@ -30,12 +30,21 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
     else:
         names, body, first = names_in(options, part.head), to_utf8(options, data, name), part.first_row
     wanted = _wanted(reader, names)
+    _check_closed(options, body, name)
     table = _parse(options, body, len(names), wanted)
     if table is None:
         yield from _with_rejects(reader, body, names, wanted, name, first)
         return
     rows = pa.array(np.arange(first, first + table.num_rows))
     yield from typed_batches(reader.plan.columns, _columns(table, wanted), rows, reader.plan.date_formats)
+
+
+def _check_closed(options: CsvReadOptions, body: bytes, name: str) -> None:
+    dialect = Dialect.of(options)
+    if options.quote_char.encode() in body:
+        quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
+        if still_open:
+            raise InputError(name, f"a quoted field is never closed: {body[quotes[-1] :][:60].decode(errors='replace')!r}")
 
 
 def _wanted(reader: CsvReader, names: Sequence[str]) -> dict[str, int]:
@@ -86,8 +95,6 @@ def _with_rejects(
     """The slower way: every record's position and width are known, so that the bad ones can be told with their numbers."""
     data = as_bytes(body)
     found = records(data, Dialect.of(reader.options))
-    if found.open_quote:
-        raise InputError(name, "a quoted field is never closed", line=_line_of(body, int(found.starts[-1])))
     bad = np.flatnonzero(found.cells != len(names))
     good = np.flatnonzero(found.cells == len(names))
     table = _parse(reader.options, _without(body, data, found, bad), len(names), wanted)

@@ -31,7 +31,8 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    bounds = list(pairwise([*range(header.end, len(data), target), len(data)]))
+    starts = [header.end, *(_behind_quotes(view, dialect, at) for at in range(header.end + target, len(data), target))]
+    bounds = list(pairwise(sorted({*starts, len(data)})))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == dialect.quote)), bounds))
         if any(quotes):
@@ -39,6 +40,13 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         else:
             pieces = list(pool.map(lambda bound: _plain(view, *bound), bounds))
     return _joined(pieces, header, len(data), options.has_header, name, target)
+
+
+def _behind_quotes(view: Bytes, dialect: Dialect, at: int) -> int:
+    """No stretch begins behind a quote: what that quote means is known only with its neighbours."""
+    while at < len(view) and view[at - 1] == dialect.quote:
+        at += 1
+    return at
 
 
 def _plain(view: Bytes, start: int, end: int) -> _Piece:

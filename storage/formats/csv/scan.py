@@ -76,11 +76,8 @@ def _well_formed(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool)
 
 
 def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) -> tuple[Positions, bool]:
-    before = data[quotes - 1]
-    opens = np.isin(before, dialect.separators()) | (quotes == 0)
-    first = quotes[0]
-    closed = int(first) - 1 if not inside and first > 0 and before[0] == dialect.quote else -2
-    kept = []
+    opens = np.isin(data[quotes - 1], dialect.separators()) | (quotes == 0)
+    kept, closed = [], -2
     for position, may_open in zip(quotes.tolist(), opens.tolist(), strict=True):
         if inside:
             inside, closed = False, position

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage.formats.csv.scan import Dialect, as_bytes, records
 from storage.formats.texts import text_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ def render(batch: pa.RecordBatch, plan: WritePlan, options: CsvWriteOptions) -> 
             text = _guarded(text)
         columns.append(text)
     return _lines(columns, options)
+
+
+def lines_of(text: bytes, options: CsvWriteOptions) -> list[bytes]:
+    """The records of written text, each with its line end."""
+    found = records(as_bytes(text), Dialect(ord(options.delimiter), ord('"')))
+    ends = (found.ends + 1).tolist()
+    return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
 
 
 def _guarded(text: pa.Array) -> pa.Array:

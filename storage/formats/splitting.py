@@ -1,0 +1,153 @@
+"""One output cut into several files (user guide, "File splitting"; SPEC-DECISIONS, "Output" 22).
+
+A limit is looked at before a record is written, so the record that passes `max_bytes` is still completed. With a group key the cut waits for the next
+change of the key; a group is oversize when it alone has more than a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage.formats.contract import OptionError, OutputError, Writer
+
+_SEQ = re.compile(r"\{seq(?::0?(?P<width>[0-9]+))?\}")
+_TOKEN = re.compile(r"\{[^{}]*\}")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """The `split:` block of an output. Raises OptionError for a naming without `{seq}` or with an unknown token."""
+
+    max_records: int | None = None
+    max_bytes: int | None = None
+    group_key: str | None = None
+    naming: str = "{stem}_{seq:04}.{ext}"
+    repeat_header: bool = True
+    oversize_group: Literal["warn", "error", "allow"] = "warn"
+
+    def __post_init__(self) -> None:
+        rest = _SEQ.sub("", self.naming).replace("{stem}", "").replace("{ext}", "")
+        if unknown := _TOKEN.search(rest):
+            raise OptionError(f"split.naming: unknown token {unknown[0]}; there are {{stem}}, {{seq:0N}} and {{ext}}", ("split", "naming"))
+        if not _SEQ.search(self.naming):
+            raise OptionError("split.naming: without {seq} all parts would have one name", ("split", "naming"))
+        if "/" in rest or "\\" in rest:
+            raise OptionError("split.naming: a name, not a path: the parts stand beside the output's path", ("split", "naming"))
+
+    def name(self, file_name: str, seq: int) -> str:
+        """The name of part `seq` (from 1) of the output file `file_name`."""
+        stem, dot, ext = file_name.rpartition(".")
+        stem, ext = (stem, ext) if dot and stem else (file_name, "dat")
+        numbered = _SEQ.sub(lambda found: str(seq).zfill(int(found["width"] or 0)), self.naming)
+        return numbered.replace("{stem}", stem).replace("{ext}", ext)
+
+    def full(self, records: int, size: int) -> bool:
+        """Whether a file of so many records and bytes has reached a limit."""
+        return _reached(records, self.max_records) or _reached(size, self.max_bytes)
+
+    def oversize(self, records: int, size: int) -> bool:
+        """Whether a group of so many records and bytes is larger than a limit."""
+        return _reached(records - 1, self.max_records) or _reached(size - 1, self.max_bytes)
+
+
+def _reached(count: int, limit: int | None) -> bool:
+    return limit is not None and count >= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes to append to part `seq`; parts come one after another."""
+
+    seq: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class _Part:
+    """Where the cutting stands: the open file and the open group."""
+
+    seq: int = 1
+    records: int = 0
+    size: int = 0
+    group_records: int = 0
+    group_size: int = 0
+    told: bool = field(default=False)
+
+    def add(self, size: int, *, new_group: bool) -> None:
+        self.records, self.size = self.records + 1, self.size + size
+        self.group_records = 1 if new_group else self.group_records + 1
+        self.group_size = size if new_group else self.group_size + size
+        self.told &= not new_group
+
+    def next(self, header: int) -> None:
+        self.seq, self.records, self.size = self.seq + 1, 0, header
+
+
+def split(
+    plan: SplitPlan, writer: Writer, batches: Iterable[pa.RecordBatch], group: int | None = None, warn: Callable[[str], None] = lambda _: None
+) -> Iterator[Piece]:
+    """The parts of an ordered stream of batches, each with header and footer; `group` is the place of the group key among the columns.
+
+    Raises OutputError for an oversize group under `oversize_group: error`; `warn` is told of one under `warn`. No records: one part.
+    """
+    first = writer.header()
+    later = first if plan.repeat_header else b""
+    part, previous = _Part(size=len(first)), _NOTHING
+    yield Piece(1, first)
+    for batch in batches:
+        sizes = writer.rows(batch) if plan.max_bytes is not None else None
+        changed, previous = _changes(batch, group, previous)
+        start = 0
+        for at in range(batch.num_rows):
+            new_group = changed is None or changed[at]
+            if part.records and new_group and plan.full(part.records, part.size):
+                yield from _close(part, writer, batch, start, at, later)
+                start = at
+            part.add(len(sizes[at]) if sizes else 0, new_group=new_group)
+            _judge(plan, part, warn, grouped=changed is not None)
+        yield from _body(part, writer, batch.slice(start), start == 0)
+    yield Piece(part.seq, writer.footer())
+
+
+_NOTHING = pa.scalar("no record yet")
+
+
+def _close(part: _Part, writer: Writer, batch: pa.RecordBatch, start: int, at: int, header: bytes) -> Iterator[Piece]:
+    yield from _body(part, writer, batch.slice(start, at - start), start == 0)
+    yield Piece(part.seq, writer.footer())
+    part.next(len(header))
+    yield Piece(part.seq, header)
+
+
+def _body(part: _Part, writer: Writer, batch: pa.RecordBatch, continues: bool) -> Iterator[Piece]:
+    if batch.num_rows:
+        between = writer.separator() if continues and part.records > batch.num_rows else b""
+        yield Piece(part.seq, between + writer.render(batch))
+
+
+def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar) -> tuple[list[bool] | None, pa.Scalar]:
+    """For each record whether its key differs from the one before (null is a key); null without a group key."""
+    if group is None or not batch.num_rows:
+        return None if group is None else [], previous
+    key = pc.dictionary_encode(batch.column(group), null_encoding="encode").indices.to_pylist()
+    first = batch.column(group)[0]
+    changed = [not (previous.type == first.type and previous.equals(first))]
+    changed.extend(left != right for left, right in zip(key, key[1:], strict=False))
+    return changed, batch.column(group)[-1]
+
+
+def _judge(plan: SplitPlan, part: _Part, warn: Callable[[str], None], *, grouped: bool) -> None:
+    if not grouped or part.told or not plan.oversize(part.group_records, part.group_size):
+        return
+    part.told = True
+    text = f"a group of '{plan.group_key}' has more than the limit of one file (part {part.seq})"
+    if plan.oversize_group == "error":
+        raise OutputError(text)
+    if plan.oversize_group == "warn":
+        warn(text)

@@ -1,0 +1,120 @@
+"""Tokens in output paths (SPEC-DECISIONS, "Output" 24).
+
+`{source_name}` or `{source_name:NODE}`, `{batch_id}`, `{execution_id}`, `{timestamp}` (UTC, `%Y-%m-%dT%H-%M-%SZ`), `{pipeline_hash}` (8 digits; `:N`,
+`:full`), `{channel}`, `{source_file}`, `{epoch}`; `{name:prefix:suffix}` and `{name:argument:prefix:suffix}` are written only where the value is not
+empty; `{{` and `}}` are braces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from storage.formats.contract import FormatError
+
+NAMES = ("source_name", "batch_id", "execution_id", "timestamp", "pipeline_hash", "channel", "source_file", "source_path", "epoch", "n")
+_PART = re.compile(r"\{\{|\}\}|\{(?P<token>[^{}]*)\}|(?P<text>[^{}]+)|(?P<stray>[{}])")
+_WITH_ARGUMENT = ("source_name", "pipeline_hash")
+
+
+class TokenError(FormatError):
+    """A path whose tokens cannot be understood (exit 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenValues:
+    """What the tokens stand for. `source_names` holds the stem of each source's path by node: for `{source_name}` alone there must be one."""
+
+    source_names: Mapping[str, str] = field(default_factory=dict)
+    batch_id: str = ""
+    execution_id: str = ""
+    started: datetime | None = None
+    pipeline_hash: str = ""
+    channel: str | None = None
+    source_file: str | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token: name, argument, what stands around a value that is not empty."""
+
+    name: str
+    argument: str | None = None
+    prefix: str = ""
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PathTemplate:
+    """A path with tokens, parsed."""
+
+    parts: tuple[str | Token, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> PathTemplate:
+        """Read a path; TokenError for an unknown token, a stray brace, too many colons, an argument that the token does not take."""
+        return cls(tuple(_part(found, text) for found in _PART.finditer(text)))
+
+    def uses(self, name: str) -> bool:
+        """Whether a token occurs: an output with `{source_file}` is one file a source file."""
+        return any(isinstance(part, Token) and part.name == name for part in self.parts)
+
+    def render(self, values: TokenValues) -> str:
+        """The path. Raises TokenError where `{source_name}` could be several sources or names none."""
+        return "".join(part if isinstance(part, str) else _rendered(part, values) for part in self.parts)
+
+
+def _part(found: re.Match[str], text: str) -> str | Token:
+    if found["stray"]:
+        raise TokenError(f"path '{text}' has a single '{found['stray']}': write it twice for a brace in the name")
+    if found["token"] is None:
+        return found["text"] or found[0][0]
+    name, *rest = found["token"].split(":")
+    if name not in NAMES:
+        raise TokenError(f"path '{text}' has the unknown token '{{{name}}}'; there are {', '.join(NAMES[:-2])}")
+    if len(rest) > 3 or (len(rest) in (1, 3) and name not in _WITH_ARGUMENT):
+        raise TokenError(f"path '{text}': '{{{found['token']}}}' has more parts than '{{{name}:prefix:suffix}}'")
+    argument = rest.pop(0) if len(rest) in (1, 3) else None
+    if name == "pipeline_hash" and not _is_length(argument):
+        raise TokenError(f"path '{text}': '{{{found['token']}}}' takes 'full' or a number of digits from 1 to 64")
+    return Token(name, argument, *rest)
+
+
+def _is_length(argument: str | None) -> bool:
+    return argument in (None, "full") or (str(argument).isdecimal() and 1 <= int(str(argument)) <= 64)
+
+
+def _rendered(token: Token, values: TokenValues) -> str:
+    value = _value(token, values)
+    return f"{token.prefix}{value}{token.suffix}" if value else ""
+
+
+def _value(token: Token, values: TokenValues) -> str:
+    match token.name:
+        case "source_name":
+            return _source_name(token.argument, values.source_names)
+        case "pipeline_hash":
+            argument = token.argument or "8"
+            return values.pipeline_hash if argument == "full" else values.pipeline_hash[: int(argument)]
+        case "timestamp":
+            return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+        case "epoch":
+            return "" if values.epoch is None else str(values.epoch)
+        case "source_file" | "source_path":
+            return values.source_file or ""
+        case "n":
+            return ""
+    return str(getattr(values, token.name) or "")
+
+
+def _source_name(node: str | None, names: Mapping[str, str]) -> str:
+    if node is not None:
+        if node not in names:
+            raise TokenError(f"'{{source_name:{node}}}': no source of that name is upstream; there are {', '.join(names) or 'none'}")
+        return names[node]
+    if len(names) > 1:
+        raise TokenError(f"'{{source_name}}' could be any of {', '.join(names)}: write '{{source_name:{next(iter(names))}}}'")
+    return next(iter(names.values()), "")
