@@ -1,0 +1,98 @@
+"""The durable seam: every effect that outlives a run passes `step` (DESIGN sections 5 and 9, invariant I7).
+
+Steps are numbered in the order in which they begin, from 1 in each run. A test installs a probe with `probing` and is told
+of every step before it begins and after it has landed, so it can stop a run, or kill the process, at each of them.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+from uuid import uuid4
+
+__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "staging_path", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One side of one durable step: its number in the run, its name (`append:changelog/orders`) and the side."""
+
+    number: int
+    name: str
+    side: Literal["before", "after"]
+
+
+T = TypeVar("T")
+Probe = Callable[[Moment], None]
+
+
+@dataclass(slots=True)
+class _Seam:
+    probe: Probe | None = None
+    taken: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def next_number(self) -> int:
+        with self.lock:
+            self.taken += 1
+            return self.taken
+
+    def tell(self, moment: Moment) -> None:
+        if self.probe is not None:
+            self.probe(moment)
+
+
+_seam = _Seam()
+
+
+def step(name: str, action: Callable[[], T]) -> T:
+    """Run one durable effect and give its result. Nothing of `action` has landed before it is called, all of it after."""
+    number = _seam.next_number()
+    _seam.tell(Moment(number, name, "before"))
+    result = action()
+    _seam.tell(Moment(number, name, "after"))
+    return result
+
+
+@contextmanager
+def numbered_run() -> Iterator[None]:
+    """The steps inside are numbered from 1. Runs of one process do not overlap."""
+    _seam.taken = 0
+    yield
+
+
+@contextmanager
+def probing(probe: Probe) -> Iterator[None]:
+    """Tell `probe` of every durable step inside; what it raises stops the run at that moment."""
+    before, _seam.probe = _seam.probe, probe
+    try:
+        yield
+    finally:
+        _seam.probe = before
+
+
+def staging_path(target: Path) -> Path:
+    """A new name beside `target`, on the same file system, for what will be renamed over it."""
+    return target.with_name(f".{target.name}.{uuid4().hex[:12]}.tmp")
+
+
+def publish(staged: Path, target: Path) -> None:
+    """Rename a finished file over its target as one durable step; its bytes are on disk before its name is."""
+    step(f"rename:{target.name}", lambda: _replace(staged, target))
+
+
+def _replace(staged: Path, target: Path) -> None:
+    _sync(staged, os.O_RDONLY)
+    os.replace(staged, target)
+    _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

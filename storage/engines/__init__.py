@@ -1,0 +1,14 @@
+"""Engines: where data work runs (DESIGN section 7). `engine(EngineChoice("sail"))` gives the one engine of its kind.
+
+Everything above speaks `pyspark.sql` DataFrames and Columns and asks an `Engine` for its session; what differs between
+Apache Spark in the process, a Spark Connect server and Sail is hidden here. One engine is *current* at a time: Columns that
+`pyspark.sql.functions` and `Window` make are for the current engine, so make them after `engine(...)` and after `session`
+was asked for, and never keep them over a change of the engine.
+"""
+
+from storage.engines.base import Engine
+from storage.engines.choice import EngineChoice
+from storage.engines.failure import EngineUnavailable
+from storage.engines.registry import engine, resolved, stop_engines
+
+__all__ = ["Engine", "EngineChoice", "EngineUnavailable", "engine", "resolved", "stop_engines"]

@@ -1,0 +1,117 @@
+"""What every engine offers: a session that starts when it is first asked for, and Arrow tables in and out."""
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Engine"]
+
+ROWS_A_PARTITION = 250_000
+CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"  # what pyspark.sql.functions looks at, in every call, to choose the kind of Column
+
+
+class Engine(ABC):
+    """A place where DataFrames are evaluated. Made by `storage.engines.engine`, kept for the life of the process.
+
+    `name` is `spark` or `sail`; `speaks_connect` says whether its Columns are Spark Connect's.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, *, speaks_connect: bool) -> None:
+        self.speaks_connect = speaks_connect
+        self._starting: Future[SparkSession] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def session(self) -> "SparkSession":
+        """The session; starts it, or waits for the start under way. Raises `EngineUnavailable`."""
+        return self._begin(_call).result()
+
+    @property
+    def started(self) -> bool:
+        """Whether a session was asked for."""
+        return self._starting is not None
+
+    def start(self) -> None:
+        """Start the session in the background. What goes wrong is raised by `session`."""
+        self._begin(_in_background)
+
+    def make_current(self) -> None:
+        """From now on `pyspark.sql.functions` makes Columns for this engine."""
+        if self.speaks_connect:
+            os.environ[CONNECT_SWITCH] = "1"
+        else:
+            os.environ.pop(CONNECT_SWITCH, None)
+
+    def from_arrow(self, table: "pa.Table") -> "DataFrame":
+        """A DataFrame of an Arrow table's rows, in any order."""
+        from storage.engines.arrow import without_dictionaries
+
+        return self.session.createDataFrame(without_dictionaries(table))
+
+    def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
+        """The rows of a DataFrame on the driver, at most `limit` of them; text, binary and timestamps in their plain Arrow types."""
+        from storage.engines.arrow import plain
+
+        return plain((frame if limit is None else frame.limit(limit)).toArrow())
+
+    def shuffle_partitions(self, rows: int) -> int:
+        """How many partitions a shuffle of so many rows deserves: one for a few, never more than three a core."""
+        return max(1, min(3 * self.cores, -(-rows // ROWS_A_PARTITION)))
+
+    @property
+    @abstractmethod
+    def cores(self) -> int:
+        """The number of tasks that run at a time."""
+
+    @property
+    @abstractmethod
+    def jobs(self) -> int | None:
+        """How many jobs have run since the session started, where the engine can tell."""
+
+    def stop(self) -> None:
+        """End the session. A later `session` starts a new one."""
+        with self._lock:
+            starting, self._starting = self._starting, None
+        if starting is not None and starting.exception() is None:
+            self._shut(starting.result())
+
+    @abstractmethod
+    def _open(self) -> "SparkSession":
+        """Make the session."""
+
+    @abstractmethod
+    def _shut(self, session: "SparkSession") -> None:
+        """End the session and what stands behind it."""
+
+    def _begin(self, launch: "Callable[[Callable[[], None]], None]") -> "Future[SparkSession]":
+        with self._lock:
+            future = self._starting
+            if future is not None and not (future.done() and future.exception() is not None):
+                return future
+            future = self._starting = Future()
+        launch(lambda: _settle(future, self._open))
+        return future
+
+
+def _call(work: Callable[[], None]) -> None:
+    work()
+
+
+def _in_background(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="engine-start", daemon=True).start()
+
+
+def _settle(future: "Future[SparkSession]", action: "Callable[[], SparkSession]") -> None:
+    try:
+        future.set_result(action())
+    except BaseException as problem:  # carried to whoever asks for the session, also an interrupt
+        future.set_exception(problem)

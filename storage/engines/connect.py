@@ -1,0 +1,22 @@
+"""Sessions over the Spark Connect protocol: Sail's and those of `--remote`."""
+
+import os
+from typing import Any
+
+__all__ = ["SESSION_SETTINGS", "open_connect"]
+
+SESSION_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # `Amount` and `amount` are two columns, as in the files that they come from
+}
+
+
+def open_connect(url: str) -> Any:
+    """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process."""
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
+    from pyspark.sql.connect.session import SparkSession
+
+    session: Any = SparkSession.builder.remote(url).create()  # a pyspark.sql.SparkSession by its methods, though not by its class
+    for name, value in SESSION_SETTINGS.items():
+        session.conf.set(name, value)
+    return session

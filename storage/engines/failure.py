@@ -1,0 +1,46 @@
+"""Why an engine cannot be had, and what helps: the one exception of this package."""
+
+__all__ = ["EngineUnavailable"]
+
+
+class EngineUnavailable(Exception):
+    """No engine of the wanted kind. `reason` is one sentence, `ways_out` the remedies, `log` the end of the engine's own output."""
+
+    def __init__(self, reason: str, ways_out: tuple[str, ...] = (), log: str = "") -> None:
+        self.reason = reason
+        self.ways_out = ways_out
+        self.log = log
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        return "\n".join([self.reason, *(f"  = help: {way}" for way in self.ways_out), *([self.log] if self.log else [])])
+
+    @classmethod
+    def no_java(cls, found: str) -> "EngineUnavailable":
+        """Spark was asked for and there is no Java that it runs on."""
+        return cls(
+            f"Apache Spark needs Java 17 or later, and {found}",
+            ("install Java 17 or 21 and put it on PATH, or name it in JAVA_HOME", "run with `--engine sail`, which needs no Java"),
+        )
+
+    @classmethod
+    def no_remote(cls, url: str, cause: str) -> "EngineUnavailable":
+        """A Spark Connect server does not answer."""
+        return cls(f"no Spark Connect server answers at {url}: {cause}", ("check the address and that the server runs", "run without `--remote`"))
+
+    @classmethod
+    def no_jars(cls, cause: str) -> "EngineUnavailable":
+        """The Delta jars are neither cached nor to be had."""
+        return cls(
+            f"the Delta Lake jars for Spark could not be fetched: {cause}",
+            (
+                "connect to the network once; later runs work off-line",
+                "set ERRATA_DELTA_JARS to a folder that holds them",
+                "run with `--engine sail`, which needs none",
+            ),
+        )
+
+    @classmethod
+    def spark_failed(cls, cause: str, log: str) -> "EngineUnavailable":
+        """The session of Spark did not start."""
+        return cls(f"Apache Spark did not start: {cause}", ("`errata doctor` shows what is there", "run with `--engine sail`"), log)

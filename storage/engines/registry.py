@@ -1,0 +1,57 @@
+"""One engine of each choice a process, reused from call to call and ended with the process."""
+
+import atexit
+import threading
+from dataclasses import replace
+
+from storage.engines.base import Engine
+from storage.engines.choice import EngineChoice
+from storage.engines.java import find_java
+from storage.engines.sail import Sail
+from storage.engines.spark import RemoteSpark, Spark
+
+__all__ = ["engine", "resolved", "stop_engines"]
+
+_engines: dict[str, tuple[EngineChoice, Engine]] = {}
+_lock = threading.Lock()
+
+
+def resolved(choice: EngineChoice) -> EngineChoice:
+    """The choice with `auto` decided: Spark where a master, a server or Java 17 is, else Sail."""
+    if choice.kind != "auto":
+        return choice
+    spark = choice.master or choice.remote or find_java() is not None
+    return replace(choice, kind="spark" if spark else "sail")
+
+
+def engine(choice: EngineChoice) -> Engine:
+    """The engine of this choice, made current. It is not started: ask for its `session`, or `start()` it in the background.
+
+    A process has one engine of a kind at a time: a different choice of the same kind ends the older one.
+    """
+    wanted = resolved(choice)
+    with _lock:
+        kept = _engines.get(wanted.kind)
+        if kept is not None and kept[0] != wanted:
+            kept[1].stop()
+            kept = None
+        if kept is None:
+            kept = _engines[wanted.kind] = (wanted, _made(wanted))
+    kept[1].make_current()
+    return kept[1]
+
+
+def _made(choice: EngineChoice) -> Engine:
+    if choice.kind == "sail":
+        return Sail(choice)
+    return RemoteSpark(choice.remote) if choice.remote else Spark(choice)
+
+
+@atexit.register
+def stop_engines() -> None:
+    """End every engine of the process."""
+    with _lock:
+        ending = [kept for _, kept in _engines.values()]
+        _engines.clear()
+    for one in ending:
+        one.stop()

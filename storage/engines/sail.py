@@ -1,0 +1,79 @@
+"""Sail: a Spark Connect server inside the process, no JVM (the `sail` engine)."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from storage.engines.base import Engine
+from storage.engines.choice import EngineChoice
+from storage.engines.connect import open_connect
+
+if TYPE_CHECKING:
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+__all__ = ["Sail"]
+
+IDLE_SECONDS = 30 * 24 * 3600  # a session must outlive every pause of its process; the server's own default is 15 minutes
+
+
+class Sail(Engine):
+    """The in-process server of pysail and a client session of its own."""
+
+    name = "sail"
+
+    def __init__(self, choice: EngineChoice) -> None:
+        super().__init__(speaks_connect=True)
+        self._choice = choice
+        self._server: SparkConnectServer | None = None
+
+    @property
+    def cores(self) -> int:
+        """The threads that were asked for, else the machine's."""
+        return self._choice.threads or os.cpu_count() or 1
+
+    @property
+    def jobs(self) -> None:
+        """Sail does not count jobs."""
+        return None
+
+    def _open(self) -> "SparkSession":
+        from pysail.spark import SparkConnectServer
+
+        with _environment(server_settings(self._choice)):
+            server = SparkConnectServer("127.0.0.1", 0)
+            server.start(background=True)
+        self._server = server
+        host, port = server.listening_address or ("127.0.0.1", 0)
+        return open_connect(f"sc://{host}:{port}")
+
+    def _shut(self, session: "SparkSession") -> None:
+        session.stop()  # before its server: a client whose server is gone tries for minutes to say good-bye
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
+
+
+def server_settings(choice: EngineChoice) -> dict[str, str]:
+    """The environment that the server reads when it starts: quiet, patient, within the memory and threads that were asked for."""
+    settings = {"RUST_LOG": "off", "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(IDLE_SECONDS)}
+    if choice.threads:
+        settings["SAIL_EXECUTION__DEFAULT_PARALLELISM"] = str(choice.threads)
+    if choice.memory:
+        settings |= {"SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair", "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(choice.memory)}
+    if choice.spill:
+        settings["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"] = f'["{choice.spill}"]'
+    return settings
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the user has not set himself, for as long as the server reads them."""
+    added = {name: value for name, value in settings.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

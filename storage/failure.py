@@ -1,0 +1,44 @@
+"""What the storage layer raises when the outside does not answer as it should (exit code 4 of CONTRACT.md)."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["StorageError", "storing"]
+
+DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
+
+
+class StorageError(Exception):
+    """A table, file or folder cannot be read or written. `place` is its path or URI, `reason` what the system said."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{place}: {reason}")
+
+
+@contextmanager
+def storing(place: str) -> Iterator[None]:
+    """Turn what the file system, delta-rs and the engine's disk say into `StorageError`; other failures of the engine pass."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError) as problem:
+        raise StorageError(place, _first_line(problem)) from problem
+    except _engine_failures() as problem:
+        trouble = next((line for line in str(problem).splitlines() if any(word in line for word in DISK_TROUBLE)), None)
+        if trouble is None:
+            raise
+        raise StorageError(place, trouble.strip()) from problem
+
+
+def _engine_failures() -> tuple[type[Exception], ...]:
+    """The engines' exceptions, where pyspark is loaded at all: loading it takes longer than reading a small table."""
+    errors = sys.modules.get("pyspark.errors")
+    return () if errors is None else (errors.PySparkException,)
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0]

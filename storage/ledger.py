@@ -1,0 +1,193 @@
+"""The ledger: one row a committed run, each with the hash of the one before it (DESIGN section 5, step 5).
+
+The append of its row is the commit of a run: rows of an epoch that the ledger does not have do not exist for readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Literal
+
+import orjson
+
+from storage import durable
+from storage.failure import StorageError, storing
+
+__all__ = ["ChainFault", "Entry", "Ledger", "LedgerMoved", "verify_chain"]
+
+Json = dict[str, Any]
+
+
+class LedgerMoved(StorageError):
+    """Another run has committed since this one read the ledger's head."""
+
+    def __init__(self, place: str, expected: int | None) -> None:
+        super().__init__(place, f"another run has committed after epoch {expected or 0}")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A committed run. `started` and `finished` are in UTC; the mappings hold JSON values with text keys.
+
+    `plan` has the fingerprints by node, `tables` the version of each table by its path in the state folder, `nodes` the
+    counts by node (`+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`), `sources` cursor and files by
+    source. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
+    """
+
+    epoch: int
+    execution_id: str
+    batch_id: str
+    started: datetime
+    finished: datetime
+    exit_code: int
+    plan: Json = field(default_factory=dict)
+    tables: Json = field(default_factory=dict)
+    nodes: Json = field(default_factory=dict)
+    sources: Json = field(default_factory=dict)
+    counters: Json = field(default_factory=dict)
+    previous: str = ""
+    hash: str = ""
+
+    def sealed(self, previous: str) -> Entry:
+        """The entry as the ledger keeps it: linked to the one before, with its own hash."""
+        linked = replace(self, previous=previous)
+        return replace(linked, hash=linked.digest())
+
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the canonical JSON of everything but `hash`."""
+        return sha256(b"\n".join(f"{name}=".encode() + _canonical(value) for name, value in self._parts())).hexdigest()
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        return ((name, value) for name, value in asdict(self).items() if name != "hash")
+
+
+NAMES = tuple(member.name for member in fields(Entry))
+DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters"})
+KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    """What is wrong with the ledger at an epoch: `edited`, `unlinked` (dropped, inserted or reordered) or `repeated`."""
+
+    epoch: int
+    kind: Literal["edited", "unlinked", "repeated"]
+    detail: str
+
+
+class Ledger:
+    """The ledger table of one pipeline, by its path or URI. Reads and appends with delta-rs; no engine is started."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    def head(self) -> Entry | None:
+        """The last committed run, None before the first."""
+        return max(self._read(newest=True), key=lambda entry: entry.epoch, default=None)
+
+    def entries(self) -> list[Entry]:
+        """Every committed run, oldest first."""
+        return sorted(self._read(), key=lambda entry: entry.epoch)
+
+    def append(self, entry: Entry, expected_head: Entry | None) -> Entry:
+        """Commit a run: add its entry, linked to `expected_head`, and give it as it was written.
+
+        One durable step. Raises `LedgerMoved` where the head is no longer the one that was expected, also where another
+        process commits at the same moment.
+        """
+        from deltalake import CommitProperties, write_deltalake
+        from deltalake.exceptions import CommitFailedError
+
+        sealed = entry.sealed(expected_head.hash if expected_head else "")
+        expected = expected_head.epoch if expected_head else None
+        with storing(self.uri):
+            table = self._created()
+            if self._head_of(table) != (expected, sealed.previous):
+                raise LedgerMoved(self.uri, expected)
+            once = CommitProperties(max_commit_retries=0)
+            try:
+                durable.step("append:ledger", lambda: write_deltalake(table, _rows([sealed]), mode="append", commit_properties=once))
+            except CommitFailedError as conflict:
+                raise LedgerMoved(self.uri, expected) from conflict
+        return sealed
+
+    def verify_chain(self) -> list[ChainFault]:
+        """What is wrong with the chain of hashes; empty where nothing is."""
+        return verify_chain(self.entries())
+
+    def _head_of(self, table: Any) -> tuple[int | None, str]:
+        newest = max(_entries(table, newest=True), key=lambda entry: entry.epoch, default=None)
+        return (newest.epoch, newest.hash) if newest else (None, "")
+
+    def _read(self, *, newest: bool = False) -> list[Entry]:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        with storing(self.uri):
+            try:
+                return _entries(DeltaTable(self.uri), newest=newest)
+            except TableNotFoundError:
+                return []
+
+    def _created(self) -> Any:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        from storage.physical import declared, new_fields
+        from storage.tables import PROPERTIES
+
+        try:
+            return DeltaTable(self.uri)
+        except TableNotFoundError:
+            schema = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES}))
+            return durable.step("create:ledger", lambda: DeltaTable.create(self.uri, schema, configuration=PROPERTIES))
+
+
+def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:
+    """Check entries in the order of their epochs: each has the hash of its content and names the hash of the one before."""
+    faults: list[ChainFault] = []
+    previous, last = "", 0
+    for entry in entries:
+        if entry.hash != entry.digest():
+            faults.append(ChainFault(entry.epoch, "edited", "its content does not have the hash that it was committed with"))
+        if entry.epoch == last:
+            faults.append(ChainFault(entry.epoch, "repeated", "the ledger has this epoch more than once"))
+        elif entry.previous != previous or entry.epoch != last + 1:
+            faults.append(ChainFault(entry.epoch, "unlinked", f"it does not follow the entry of epoch {last}"))
+        previous, last = entry.hash, entry.epoch
+    return faults
+
+
+def _entries(table: Any, *, newest: bool) -> list[Entry]:
+    from storage.scan import Within, add_actions, scanned
+
+    last = max((last for (last,) in add_actions(table, "max.epoch")), default=0) if newest else None
+    return [_entry(row) for row in scanned(table, list(NAMES), Within("epoch", first=last)).to_pylist()]
+
+
+def _rows(entries: Sequence[Entry]) -> Any:
+    import pyarrow as pa
+
+    from storage.physical import declared
+
+    schema = pa.schema(declared({name: KINDS.get(name, "string") for name in NAMES}))
+    return pa.Table.from_pylist([_row(entry) for entry in entries], schema)
+
+
+def _row(entry: Entry) -> Json:
+    return {name: _canonical(value).decode() if name in DOCUMENTS else value for name, value in asdict(entry).items()}
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    values = {name: orjson.loads(value) if name in DOCUMENTS else value for name, value in row.items()}
+    return Entry(**values | {name: values[name].astimezone(UTC) for name in ("started", "finished")})
+
+
+def _canonical(value: Any) -> bytes:
+    """JSON with sorted keys and without blanks; moments in UTC to the microsecond."""
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC).isoformat(timespec="microseconds")
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

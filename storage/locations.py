@@ -1,0 +1,139 @@
+"""Where state lives: `<workspace>/.errata/<pipeline>/`, or under the folder or URI that the user names (CONTRACT.md, "Files of a project")."""
+
+import atexit
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from storage import durable
+from storage.failure import StorageError
+
+__all__ = ["State", "engine_uri", "find_workspace", "is_local", "state_of", "temporary_state"]
+
+WORKSPACE_FILES = ("errata.toml", "clinker.toml")
+STATE_FOLDER = ".errata"
+REFUSED_BY_DELTA = re.compile(r"[\x00-\x1f\x7f\[\]^|\\]|%[0-9A-Fa-f]{2}")
+PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
+
+
+def find_workspace(folder: Path) -> Path:
+    """The nearest folder, from `folder` upwards, that has a workspace file; `folder` itself where none has."""
+    start = folder.resolve()
+    return next((place for place in (start, *start.parents) if any((place / name).is_file() for name in WORKSPACE_FILES)), start)
+
+
+def is_local(uri: str) -> bool:
+    """Whether a path or URI names a place in the local file system."""
+    return "://" not in uri or uri.startswith("file://")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The tables and files of one pipeline's state. `root` is an absolute path or a URI."""
+
+    root: str
+
+    @property
+    def local(self) -> bool:
+        """Whether the state is a local folder."""
+        return is_local(self.root)
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is."""
+        return f"{self.root}/ledger"
+
+    @property
+    def claim(self) -> str:
+        """Where the claim is kept: a file locally, else a Delta table."""
+        return f"{self.root}/claim"
+
+    def changelog(self, port: str) -> str:
+        """The changelog table of a node's port (`orders`, `orders.errors`)."""
+        return f"{self.root}/changelog/{port}"
+
+    def accumulators(self, node: str) -> str:
+        """The table of an operator's own state, or of an arrangement of its rows."""
+        return f"{self.root}/state/{node}"
+
+    def table(self, path: str) -> str:
+        """The table that the ledger names by its path inside the state folder (`changelog/orders`)."""
+        return f"{self.root}/{path}"
+
+    def path_of(self, uri: str) -> str:
+        """The name under which the ledger keeps one of these tables."""
+        return uri.removeprefix(f"{self.root}/")
+
+    def exists(self) -> bool:
+        """Whether a local state folder is there; an object store is asked for its ledger instead."""
+        return Path(self.root).is_dir() if self.local else True
+
+    def prepare(self) -> None:
+        """Make the local folder, for its owner only, and keep it out of version control."""
+        if not self.local:
+            return
+        refused = REFUSED_BY_DELTA.search(self.root)
+        if refused:
+            raise StorageError(self.root, f"Delta Lake cannot use a path with {refused[0]!r} in it; name another place with --state")
+        if not Path(self.root, ".gitignore").exists():
+            durable.step("prepare:state", self._make)
+
+    def _make(self) -> None:
+        try:
+            Path(self.root).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            Path(self.root).mkdir(exist_ok=True, mode=0o700)
+            Path(self.root, ".gitignore").write_text("*\n")
+        except OSError as problem:
+            raise StorageError(self.root, problem.strerror or str(problem)) from problem
+
+    def forget(self) -> None:
+        """Remove a local state folder with all that is in it (`--full-refresh`, `--ephemeral`)."""
+        if self.local and Path(self.root).exists():
+            durable.step("forget:state", lambda: shutil.rmtree(self.root))
+
+
+def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None) -> State:
+    """The state of a pipeline: under `named` (`--state`, ERRATA_STATE; relative to where one stands), else under `configured`
+    (`[state] path` of the workspace file; relative to it), else in the workspace's `.errata`."""
+    if named is not None:
+        return State(_under(named, Path.cwd(), pipeline))
+    return State(_under(configured or STATE_FOLDER, workspace, pipeline))
+
+
+def _under(place: str, base: Path, pipeline: str) -> str:
+    if not is_local(place):
+        return f"{place.rstrip('/')}/{pipeline}"
+    return str(Path(os.path.abspath(base / place.removeprefix("file://"))) / pipeline)
+
+
+def temporary_state(pipeline: str) -> State:
+    """A state folder of a new temporary place, removed by `forget` or at the end of the process."""
+    folder = tempfile.mkdtemp(prefix="errata-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return State(f"{folder}/{pipeline}")
+
+
+_aliases: dict[str, str] = {}
+
+
+def engine_uri(uri: str) -> str:
+    """A table's place as engines take it. Sail and Spark misread blanks, brackets and non-ASCII letters in local paths, so
+    such a folder is shown to them through a link with a plain name, which lasts as long as the process."""
+    if not is_local(uri) or PLAIN_PATH.fullmatch(uri):
+        return uri
+    folder, _, name = uri.removeprefix("file://").rpartition("/")
+    if folder not in _aliases:
+        _aliases[folder] = _linked(folder)
+    return f"{_aliases[folder]}/{name}"
+
+
+def _linked(folder: str) -> str:
+    place = tempfile.mkdtemp(prefix="errata-links-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    link = Path(place, blake2b(folder.encode(), digest_size=8).hexdigest())
+    link.symlink_to(folder, target_is_directory=True)
+    return str(link)

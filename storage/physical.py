@@ -1,0 +1,210 @@
+"""How the columns that users name lie in a Delta table (the one place that knows).
+
+Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
+readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
+logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+
+from changelog.schema import quoted
+from storage.engines.arrow import TIMESTAMP, plain, plain_type
+
+if TYPE_CHECKING:
+    import pyspark.sql.types as spark_types
+    from pyspark.sql import Column
+
+__all__ = ["Placement", "TableSchema", "declared", "escaped", "logical", "logical_column", "logical_table", "new_fields", "place", "stored_columns", "stored_table"]
+
+TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
+"""Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, ...)."""
+
+DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
+
+LOGICAL: Final = "errata.name"
+REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
+KINDS: Final = (  # Arrow, Delta, Spark
+    (pa.string(), "string", "string"),
+    (pa.int64(), "long", "bigint"),
+    (pa.int32(), "integer", "int"),
+    (pa.int16(), "short", "smallint"),
+    (pa.int8(), "byte", "tinyint"),
+    (pa.float64(), "double", "double"),
+    (pa.float32(), "float", "float"),
+    (pa.bool_(), "boolean", "boolean"),
+    (pa.date32(), "date", "date"),
+    (TIMESTAMP, "timestamp", "timestamp"),
+    (pa.binary(), "binary", "binary"),
+)
+ARROW: Final = {name: arrow for arrow, *names in KINDS for name in names}
+DELTA: Final = {arrow: delta for arrow, delta, _ in KINDS}
+SPARK: Final = {arrow: spark for arrow, _, spark in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One declared column and the stored field that holds it; `missing` says that the table does not have it yet."""
+
+    column: pa.Field
+    stored: Field
+    missing: bool = False
+
+
+def declared(schema: TableSchema) -> list[pa.Field]:
+    """The columns of a schema, each nullable and of a plain Arrow type."""
+    if isinstance(schema, pa.Schema):
+        return [pa.field(column.name, plain_type(column.type)) for column in schema]
+    if isinstance(schema, Mapping):
+        return [pa.field(name, ARROW[kind]) for name, kind in schema.items()]
+    return [_from_json(column) for column in schema.jsonValue()["fields"]]
+
+
+def _from_json(column: Mapping[str, Any]) -> pa.Field:
+    kind = column["type"]
+    return pa.field(column["name"], ARROW[kind] if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
+
+
+def logical(stored: Field) -> pa.Field:
+    """A stored field as users see it: under its own name, nullable."""
+    return pa.field(str(stored.metadata.get(LOGICAL, stored.name)), _arrow_type(stored.type, logical))
+
+
+def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([member(inner) for inner in kind.fields])
+    if isinstance(kind, PrimitiveType):
+        return ARROW[kind.type]
+    raise TypeError(f"a changelog has no columns of type {kind}")
+
+
+def _physical(stored: Field) -> pa.Field:
+    return pa.field(stored.name, _arrow_type(stored.type, _physical))
+
+
+def place(stored: Sequence[Field], columns: Sequence[pa.Field]) -> list[Placement]:
+    """Where each declared column is: the stored field of its name and type, or a new one beside those that are there."""
+    known = {(column.name, str(column.type)): field for field in stored for column in [logical(field)]}
+    taken = {field.name.lower() for field in stored}
+    return [_placed(column, known.get((column.name, str(column.type))), taken) for column in columns]
+
+
+def new_fields(columns: Sequence[pa.Field]) -> Schema:
+    """The schema of a new table with these columns."""
+    return Schema([where.stored for where in place([], columns)])
+
+
+def _placed(column: pa.Field, found: Field | None, taken: set[str]) -> Placement:
+    return Placement(column, _new_field(column, taken), missing=True) if found is None else Placement(column, found)
+
+
+def _new_field(column: pa.Field, taken: set[str]) -> Field:
+    name = _free_name(escaped(column.name), taken)
+    kind: DeltaType = PrimitiveType(DELTA[column.type]) if column.type in DELTA else _new_struct(column.type)
+    return Field(name, kind, nullable=True, metadata={} if name == column.name else {LOGICAL: column.name})
+
+
+def _new_struct(kind: pa.StructType) -> StructType:
+    taken: set[str] = set()
+    return StructType([_new_field(member, taken) for member in kind])
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    name, number = wanted, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{wanted}~{number}"
+    taken.add(name.lower())
+    return name
+
+
+def escaped(name: str) -> str:
+    """A name that every reader of Delta takes: what they refuse is written as `~` and a hexadecimal code and `~`."""
+    return "".join(f"~{ord(char):x}~" if char in REFUSED or not char.isprintable() else char for char in name) or "~~"
+
+
+def stored_table(table: pa.Table, stored: Sequence[Field], placements: Sequence[Placement]) -> pa.Table:
+    """The rows of an Arrow table as all the stored fields, null where nothing is declared."""
+    sources = {where.stored.name: where.column.name for where in placements}
+    fields = [_physical(field) for field in stored]
+    return pa.table([_stored_array(table, sources.get(field.name), field.type) for field in fields], schema=pa.schema(fields))
+
+
+def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(table.num_rows, kind) if source is None else _shaped(_whole(table.column(source)), kind)
+
+
+def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
+    """What was read from a table under the logical names; columns that it does not have are null."""
+    found = plain(table)
+    return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column for where in placements]))
+
+
+def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
+    if where.missing:
+        return pa.nulls(table.num_rows, where.column.type)
+    return _shaped(_whole(table.column(where.stored.name)), where.column.type)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.combine_chunks()
+    return chunks if isinstance(chunks, pa.Array) else pa.concat_arrays(chunks.chunks)
+
+
+def _shaped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array in a type that differs in the names of struct members at most, or in the width of numbers."""
+    if not pa.types.is_struct(wanted):
+        return array if array.type == wanted else array.cast(wanted)
+    members = [_shaped(array.field(index), member.type) for index, member in enumerate(wanted)]
+    return pa.StructArray.from_arrays(members, fields=list(wanted), mask=array.is_null())
+
+
+def stored_columns(stored: Sequence[Field], placements: Sequence[Placement], given: Mapping[str, Column]) -> list[Column]:
+    """The Columns that take a frame to all the stored fields, null where nothing is declared. `given` replaces declared columns."""
+    sources = {where.stored.name: where.column for where in placements}
+    return [_stored_column(_physical(field), sources.get(field.name), given).alias(field.name) for field in stored]
+
+
+def _stored_column(field: pa.Field, source: pa.Field | None, given: Mapping[str, Column]) -> Column:
+    from pyspark.sql import functions as F
+
+    if source is None:
+        return F.lit(None).cast(_spark_type(field.type))
+    return given[source.name] if source.name in given else _aligned(F.col(quoted(source.name)), source.type, field.type)
+
+
+def logical_column(where: Placement) -> Column:
+    """The Column that gives a declared column of a frame read from the table; null where the table does not have it."""
+    from pyspark.sql import functions as F
+
+    if where.missing:
+        return F.lit(None).cast(_spark_type(where.column.type)).alias(where.column.name)
+    return _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, where.column.type).alias(where.column.name)
+
+
+def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
+    from pyspark.sql import functions as F
+
+    if not pa.types.is_struct(want):
+        return value.cast(SPARK[want])
+    if have == want:
+        return value
+    members = [_aligned(value.getField(old.name), old.type, new.type).alias(new.name) for old, new in zip(have, want, strict=True)]
+    return F.when(value.isNotNull(), F.struct(*members))
+
+
+def _spark_type(kind: pa.DataType) -> spark_types.DataType | str:
+    from pyspark.sql.types import StructType as SparkStruct
+
+    if kind in SPARK:
+        return SPARK[kind]
+    struct = SparkStruct()
+    for member in kind:
+        struct = struct.add(member.name, _spark_type(member.type))
+    return struct

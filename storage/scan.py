@@ -1,0 +1,49 @@
+"""Reading a Delta table on the driver with delta-rs, without an engine and without pyarrow's file systems.
+
+(pyarrow reads through a file system written in Python from threads of its own, which may outlive the interpreter and abort it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage.engines.arrow import plain
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+__all__ = ["Within", "add_actions", "scanned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A whole-number column within bounds, both inclusive, or among some values. `column` is a name of our own, never a user's."""
+
+    column: str
+    first: int | None = None
+    last: int | None = None
+    among: Collection[int] | None = None
+
+    def conditions(self) -> list[str]:
+        """The conditions as delta-rs reads them. Only whole numbers are written into them."""
+        found = [f"{self.column} {sign} {int(bound)}" for sign, bound in ((">=", self.first), ("<=", self.last)) if bound is not None]
+        if self.among is not None:
+            found.append(f"{self.column} IN ({', '.join(str(int(value)) for value in sorted(self.among))})" if self.among else "false")
+        return found
+
+
+def scanned(table: DeltaTable, columns: list[str], *within: Within) -> pa.Table:
+    """The rows of a table that meet all conditions, some columns of them, in plain types and no order."""
+    conditions = [condition for one in within for condition in one.conditions()]
+    reader = table.scan(columns=columns, predicate=" AND ".join(conditions) or None)
+    return plain(pa.table(reader))
+
+
+def add_actions(table: DeltaTable, *columns: str) -> list[tuple[int, ...]]:
+    """What the log says of each file: `num_records`, `min.<column>`, `max.<column>`."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    return list(zip(*(actions.column(name).to_pylist() for name in columns), strict=True)) if actions.num_rows else []

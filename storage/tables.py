@@ -1,0 +1,255 @@
+"""Changelog tables: Delta tables that are only ever appended to (DESIGN sections 3, 4 and 7).
+
+What is on the driver as Arrow goes through delta-rs, what is an engine's DataFrame through the engine; both ways give the
+same table. Only the oldest Delta protocol is used (reader 1, writer 2), so that delta-rs, Spark and Sail all read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+from deltalake.schema import Field, PrimitiveType, Schema
+
+from changelog.ops import Op
+from changelog.schema import BUCKET, EPOCH, KEY, OP
+from storage import durable
+from storage.buckets import bucket_array, bucket_column
+from storage.failure import storing
+from storage.locations import engine_uri
+from storage.physical import Placement, TableSchema, declared, logical, logical_column, logical_table, place, stored_columns, stored_table
+from storage.scan import Within, add_actions, scanned
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage.engines import Engine
+
+__all__ = ["Appended", "ChangelogTable"]
+
+BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how many the table is cut
+PROPERTIES = {
+    "delta.dataSkippingNumIndexedCols": "2",  # `_epoch` and `_op`: what readers prune by and counts come from
+    "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did: the rows that it added and the table's version after it."""
+
+    rows: int
+    version: int
+
+
+class ChangelogTable:
+    """A Delta table of op rows at a local path or an object-store URI.
+
+    `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
+    decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
+    None for a table whose rows bring their `_bucket`. Raises `storage.failure.StorageError` where the place does not answer.
+    """
+
+    def __init__(self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY) -> None:
+        self.uri = uri
+        self.label = "/".join(uri.rstrip("/").split("/")[-2:])
+        self._columns = None if schema is None else _with_system(declared(schema), bucketed=buckets is not None)
+        self._buckets = buckets
+        self._bucket_by = bucket_by
+        self._opened: DeltaTable | None = None
+
+    # -- what there is
+
+    def exists(self) -> bool:
+        """Whether the table was created."""
+        return self._open() is not None
+
+    def version(self) -> int | None:
+        """The newest version of the table, None where there is no table. A table that was created and never written has 0."""
+        table = self._open()
+        return None if table is None else table.version()
+
+    @property
+    def buckets(self) -> int | None:
+        """Into how many buckets the table is cut, None where it is not."""
+        table = self._open()
+        if table is None:
+            return self._buckets
+        return next((int(field.metadata[BUCKETS]) for field in table.schema().fields if BUCKETS in field.metadata), None)
+
+    def columns(self) -> list[str]:
+        """The logical names of the columns that a reader sees: all but `_bucket`."""
+        return [where.column.name for where in self._visible(self._open())]
+
+    def rows(self) -> int:
+        """The number of op rows in the table, from its log."""
+        return sum(count for count, _, _, _, _ in self._files())
+
+    def counts(self, epoch: int) -> dict[Op, int]:
+        """How many rows of each operation an epoch brought. Reads `_op` only of the files whose statistics do not tell."""
+        totals = dict.fromkeys(Op, 0)
+        files = [file for file in self._files() if file[1] <= epoch <= file[2]]
+        if all(low == high == epoch and first == last for _, low, high, first, last in files):
+            for count, _, _, op, _ in files:
+                totals[Op(op)] += count
+            return totals
+        found = scanned(self._required(), [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
+        return totals | {Op(entry["values"]): entry["counts"] for entry in found}
+
+    # -- appending
+
+    def append(self, data: "DataFrame | pa.Table", epoch: int) -> Appended:
+        """Add op rows under an epoch, creating or widening the table first. One durable step (two where it is new or wider)."""
+        with storing(self.uri):
+            table, placements = self._prepared(data)
+            before = _row_count(table)
+            durable.step(f"append:{self.label}", lambda: self._write(data, epoch, table, placements))
+            table.update_incremental()
+            return Appended(_row_count(table) - before, table.version())
+
+    def create(self) -> None:
+        """Make the empty table, or the columns that it lacks, without adding rows. Needs a schema."""
+        with storing(self.uri):
+            self._ensured(self._columns or [])
+
+    def _prepared(self, data: "DataFrame | pa.Table") -> tuple[DeltaTable, list[Placement]]:
+        columns = self._columns or _with_system(declared(data.schema), bucketed=self.buckets is not None)
+        table = self._ensured(columns)
+        return table, place(table.schema().fields, columns)
+
+    def _ensured(self, columns: Sequence[pa.Field]) -> DeltaTable:
+        table = self._open()
+        placements = place(table.schema().fields if table else [], columns)
+        missing = [where.stored for where in placements if where.missing]
+        if table is None:
+            return durable.step(f"create:{self.label}", lambda: self._create(missing))
+        if missing:
+            durable.step(f"widen:{self.label}", lambda: table.alter.add_columns(missing))
+        return table
+
+    def _create(self, fields: list[Field]) -> DeltaTable:
+        counted = [Field(BUCKET, PrimitiveType("integer"), metadata={BUCKETS: str(self._buckets)}) if field.name == BUCKET else field for field in fields]
+        partitions = None if self._buckets is None else [BUCKET]
+        self._opened = DeltaTable.create(self.uri, Schema(counted), partition_by=partitions, configuration=PROPERTIES)
+        return self._opened
+
+    def _write(self, data: "DataFrame | pa.Table", epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+        if isinstance(data, pa.Table):
+            rows = stored_table(self._stamped(data, epoch), table.schema().fields, placements)
+            write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"}))
+        else:
+            self._write_by_engine(data, epoch, table, placements)
+
+    def _write_by_engine(self, frame: "DataFrame", epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+        from pyspark.sql import functions as F
+
+        system = {EPOCH: F.lit(epoch).cast("bigint")}
+        if self.buckets is not None and self._bucket_by is not None:
+            system[BUCKET] = bucket_column(F.col(self._bucket_by), self.buckets)
+        columns = stored_columns(table.schema().fields, placements, system)
+        frame.select(*columns).write.format("delta").mode("append").option("userMetadata", f"epoch {epoch}").save(engine_uri(self.uri))
+
+    def _stamped(self, rows: pa.Table, epoch: int) -> pa.Table:
+        system = {EPOCH: pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)}
+        if self.buckets is not None and self._bucket_by is not None:
+            system[BUCKET] = bucket_array(rows.column(self._bucket_by), self.buckets)
+        kept = [name for name in rows.column_names if name not in system]
+        return pa.table({**system, **{name: rows.column(name) for name in kept}})
+
+    # -- reading
+
+    def read(
+        self, engine: "Engine", *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
+    ) -> "DataFrame":
+        """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`; of some buckets only."""
+        from pyspark.sql import functions as F
+
+        table = self._required()
+        frame = engine.session.read.format("delta").load(engine_uri(self.uri))
+        if epochs is not None:
+            frame = frame.where(F.col(EPOCH).between(*epochs))
+        if at is not None:
+            frame = frame.where(F.col(EPOCH) <= at)
+        if buckets is not None:
+            frame = frame.where(F.col(BUCKET).isin(*buckets))
+        return frame.select(*(logical_column(where) for where in self._visible(table)))
+
+    def read_arrow(
+        self, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
+    ) -> pa.Table:
+        """The same rows on the driver, without an engine: for small tables and for commands that only look."""
+        with storing(self.uri):
+            placements = self._visible(self._required())
+            wanted = [where.stored.name for where in placements if not where.missing]
+            bounds = (Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
+            return logical_table(scanned(self._required(), wanted, *bounds), placements)
+
+    # -- repair
+
+    def restore(self, version: int | None) -> bool:
+        """Bring the table back to a version, None: to the empty table. True where something had to be taken back."""
+        table = self._open()
+        if table is None or table.version() == (version or 0):
+            return False
+        with storing(self.uri):
+            if self._same_as(table, version or 0):
+                return False
+            durable.step(f"restore:{self.label}", lambda: table.restore(version or 0))
+            table.update_incremental()
+            return True
+
+    def _same_as(self, table: DeltaTable, version: int) -> bool:
+        then = DeltaTable(self.uri, version=version)
+        return set(then.file_uris()) == set(table.file_uris()) and then.schema().to_json() == table.schema().to_json()
+
+    # -- the log
+
+    def _open(self) -> DeltaTable | None:
+        with storing(self.uri):
+            if self._opened is not None:
+                self._opened.update_incremental()
+                return self._opened
+            try:
+                self._opened = DeltaTable(self.uri)
+            except TableNotFoundError:
+                return None
+            return self._opened
+
+    def _required(self) -> DeltaTable:
+        table = self._open()
+        if table is None:
+            raise FileNotFoundError(f"there is no changelog table at {self.uri}")
+        return table
+
+    def _visible(self, table: DeltaTable | None) -> list[Placement]:
+        stored = table.schema().fields if table else []
+        placements = place(stored, self._columns if self._columns is not None else _newest(stored))
+        return [where for where in placements if where.column.name != BUCKET]
+
+    def _files(self) -> list[tuple[int, ...]]:
+        """Of each file: rows, first and last epoch, lowest and highest op."""
+        table = self._open()
+        if table is None:
+            return []
+        return add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}")
+
+
+def _row_count(table: DeltaTable) -> int:
+    return sum(rows for (rows,) in add_actions(table, "num_records"))
+
+
+def _with_system(columns: Sequence[pa.Field], *, bucketed: bool) -> list[pa.Field]:
+    """`_epoch` and `_op` first, where statistics are kept, then `_bucket` where the table has buckets, then the rest."""
+    named: Mapping[str, pa.Field] = {column.name: column for column in columns}
+    first = [pa.field(EPOCH, pa.int64()), *(named[name] for name in (OP,) if name in named)]
+    bucket = [pa.field(BUCKET, pa.int32())] if bucketed else []
+    return [*first, *bucket, *(column for name, column in named.items() if name not in (EPOCH, OP, BUCKET))]
+
+
+def _newest(stored: Sequence[Field]) -> list[pa.Field]:
+    """The stored columns as users see them; of several with one name, the newest."""
+    return list({column.name: column for column in map(logical, stored)}.values())
