@@ -36,7 +36,7 @@ def together(*decorators: Callable[[Any], Any]) -> Callable[[Function], Function
     return apply
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes: `512M`; K, M and G are powers of 1024."""
 
     name = "size"
@@ -49,7 +49,7 @@ class Size(click.ParamType):
         return int(match[1]) * _UNITS[match[2].upper()]
 
 
-class Assignment(click.ParamType):
+class Assignment(click.ParamType[tuple[str, str]]):
     """`NAME=VALUE`."""
 
     name = "name=value"

@@ -38,6 +38,7 @@ command.params[0].required = False
 
 
 def _page(code: str) -> str:
+    """The page of a code. Raises Usage with all codes for one that is not registered."""
     from errata.codes import page, registered
     from errata.diagnostics import did_you_mean
 
