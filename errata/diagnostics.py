@@ -98,7 +98,7 @@ class Diagnostic:
         return self if self.node else replace(self, node=node)
 
 
-class PipelineErrors(Exception):  # noqa: N818 - the name is fixed by CONTRACT.md
+class PipelineErrors(Exception):
     """A project that cannot run: every independent finding, errors and warnings, in the order of the files.
 
     Ends a command with exit code 1, nothing read and nothing changed.

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -71,7 +72,7 @@ def _engine(java: Row, packages: list[Row]) -> Row:
 def _folders() -> Iterator[Row]:
     """Places that are written to: the working directory, the temporary folder, the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(os.environ.get("TMPDIR") or "/tmp")), ("cache", cache)):
+    for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(tempfile.gettempdir())), ("cache", cache)):
         place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
         free = shutil.disk_usage(place).free
         writable = os.access(place, os.W_OK)

@@ -46,7 +46,9 @@ class BadReference(Exception):
     @classmethod
     def malformed(cls, body: str) -> "BadReference":
         """What stands between the braces is no variable's name."""
-        return cls("ENV-002", f"'{body}' is not the name of an environment variable", "names are A-Z, 0-9 and _; write $$ for a plain dollar sign")
+        return cls(
+            "ENV-002", f"'{body}' is not the name of an environment variable", "names are A-Z, 0-9 and _; write $$ for a plain dollar sign"
+        )
 
 
 class Secret(str):

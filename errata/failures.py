@@ -10,12 +10,12 @@
 """
 
 
-class Failure(Exception):  # noqa: N818 - a stopped run is an answer, not a defect
+class Failure(Exception):
     """Base: `exit_code`, the message for people, an optional line of help."""
 
     exit_code = 3
 
-    def __init__(self, message: str, *, help: str = "") -> None:  # noqa: A002 - the field's word
+    def __init__(self, message: str, *, help: str = "") -> None:
         """Keep the message and the help apart."""
         super().__init__(message)
         self.message = message

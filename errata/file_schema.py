@@ -56,7 +56,12 @@ def pipeline_schema() -> dict[str, Any]:
     branches = [_node(kind, registry.find(kind), definitions) for kind in registry.names()]
     top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}}
     top["required"] = sorted({*top.get("required", ()), "pipeline", "nodes"})
-    return {"$schema": DIALECT, "title": "Errata pipeline", **{key: value for key, value in top.items() if key != "title"}, "definitions": definitions}
+    return {
+        "$schema": DIALECT,
+        "title": "Errata pipeline",
+        **{key: value for key, value in top.items() if key != "title"},
+        "definitions": definitions,
+    }
 
 
 def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -82,9 +82,7 @@ class _Reader:
             location = (*location, str(detail["ctx"]["discriminator"]).strip("'"))
         names_absent = detail["type"] in ("missing", "union_tag_not_found")
         for index, step in enumerate(location):
-            if isinstance(value, dict) and step in value:
-                value = value[step]
-            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
                 value = value[step]
             elif index < len(location) - 1 or not names_absent:
                 continue
@@ -116,7 +114,7 @@ class _Reader:
         position = f" (item {whole[-1] + 1})" if whole and isinstance(whole[-1], int) else ""
         return f"'{names[-1]}'{position}" if names else "the value"
 
-    def _error(self, place: Path, code: str, message: str, *, key: bool = False, help: str = "") -> Diagnostic:  # noqa: A002
+    def _error(self, place: Path, code: str, message: str, *, key: bool = False, help: str = "") -> Diagnostic:
         return self._document.error((*self._path, *place), code, message, key=key, help=help, node=self._node)
 
     def _unknown(self, place: Path) -> Diagnostic:

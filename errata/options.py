@@ -66,6 +66,21 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction by hand: the record of `source` with this key gets new values, or is taken back where there are none."""
+
+    source: str
+    key: Mapping[str, str]
+    changes: Mapping[str, str]
+    reason: str
+
+    @property
+    def retracts(self) -> bool:
+        """Whether the record is taken back."""
+        return not self.changes
+
+
+@dataclass(frozen=True, slots=True)
 class LogFilter:
     """Which rows of a changelog `errata log` shows. `since` includes its epoch; `cause` matches by prefix; `where` is CXL."""
 

@@ -4,7 +4,7 @@ The pipeline's document value is changed in place, before it is planned. What si
 pipeline file, so it comes back in the `Overlay`.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,14 @@ RESERVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that the engine fills, by scope; a channel cannot shadow them (E110)."""
 
-_KINDS: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "string": (str,), "bool": (bool,), "date": (str,), "date_time": (str,)}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "string": (str,),
+    "bool": (bool,),
+    "date": (str,),
+    "date_time": (str,),
+}
 
 
 @dataclass(slots=True)
@@ -140,10 +147,10 @@ def _fits(default: Any, type_: str) -> bool:
         return True
     if not isinstance(default, _KINDS[type_]) or (isinstance(default, bool) and type_ != "bool"):
         return False
-    return type_ not in ("date", "date_time") or _is_date(str(default), datetime.date if type_ == "date" else datetime.datetime)
+    return type_ not in ("date", "date_time") or _is_date(str(default), dt.date if type_ == "date" else dt.datetime)
 
 
-def _is_date(text: str, kind: type[datetime.date]) -> bool:
+def _is_date(text: str, kind: type[dt.date]) -> bool:
     try:
         kind.fromisoformat(text)
     except ValueError:
@@ -183,5 +190,3 @@ def parameter_names(path: Path) -> tuple[str, ...]:
     maps = [header[key] for header in headers for key in ("params", "config_schema") if isinstance(header.get(key), dict)]
     listed = [str(entry["name"]) for entries in lists for entry in entries if isinstance(entry, dict) and "name" in entry]
     return tuple(dict.fromkeys([*listed, *(name for entries in maps for name in entries)]))
-
-

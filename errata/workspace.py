@@ -7,7 +7,7 @@ the tables that are read are refused.
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -96,7 +96,7 @@ class Workspace:
 
     folder: Path
     file: Path | None = None
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
 
 
 def find_workspace(pipeline: Path) -> Workspace:
@@ -174,9 +174,13 @@ def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagn
 def _unfit_spill(folder: Path, document: Document) -> Iterator[Diagnostic]:
     path = ("storage", "spill", "dir")
     if not folder.is_dir():
-        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} does not exist", help="create it or point at an existing volume")
+        yield document.error(
+            path, "FILE-001", f"storage.spill.dir {folder} does not exist", help="create it or point at an existing volume"
+        )
     elif filesystem(folder) == "memory":
-        yield document.error(path, "E330", f"storage.spill.dir {folder} is on an in-memory filesystem", help="spilling there frees no memory")
+        yield document.error(
+            path, "E330", f"storage.spill.dir {folder} is on an in-memory filesystem", help="spilling there frees no memory"
+        )
     elif filesystem(folder) == "network":
         yield document.error(path, "E331", f"storage.spill.dir {folder} is on a network filesystem", help="use a local volume")
 

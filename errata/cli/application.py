@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from errata.diagnostics import Diagnostic
-from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
+from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
 
 Row = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ class Project(Protocol):
     def run(self, options: RunOptions) -> RunResult:
         """One run. Raises Failure, PipelineErrors, OSError."""
 
-    def explain(self, format: str) -> str:  # noqa: A002 - the option's word
+    def explain(self, format: str) -> str:
         """The plan as `text`, `json` or `dot`."""
 
     def explain_field(self, node: str, parameter: str) -> str:
@@ -66,9 +66,7 @@ class Project(Protocol):
     def verify(self, recompute: bool, engine: EngineOptions) -> Iterable[Row]:
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
 
-    def correct(
-        self, source: str, key: Mapping[str, str], changes: Mapping[str, str], retract: bool, reason: str, options: RunOptions
-    ) -> tuple[Iterable[Row], RunResult]:
+    def correct(self, correction: Correction, options: RunOptions) -> tuple[Iterable[Row], RunResult]:
         """A correction by hand: its effect as diff rows with their node, and the run."""
 
     def revert(self, epoch: int, options: RunOptions) -> RunResult:

@@ -56,7 +56,7 @@ class Console:
             sys.stderr.write(f"{as_text(shown, color=self.color)}\n")
             sys.stderr.flush()
 
-    def failure(self, message: str, help: str = "") -> None:  # noqa: A002 - the field's word
+    def failure(self, message: str, help: str = "") -> None:
         """Why a command stopped."""
         head = styled("error", "bold", "red", on=self.color)
         lines = [f"{head}: {escaped(message)}", *([f"  = help: {escaped(help)}"] if help else [])]
@@ -105,7 +105,7 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = ()) -> None:  # noqa: A002
+def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = ()) -> None:
     """Rows as the command's answer in the format that was asked for."""
     from errata.rendering.rows import render
 

@@ -99,7 +99,9 @@ pipeline_argument = click.argument("pipeline", type=click.Path(path_type=Path))
 project_options = together(
     pipeline_argument,
     option("--channel", metavar="FILE", type=click.Path(path_type=Path), help="Channel file to overlay."),
-    option("--var", "variables", metavar="SCOPE.NAME=VALUE", multiple=True, type=Assignment(), env="VAR", help="Override a declared variable."),
+    option(
+        "--var", "variables", metavar="SCOPE.NAME=VALUE", multiple=True, type=Assignment(), env="VAR", help="Override a declared variable."
+    ),
     option("--base-dir", metavar="DIR", type=click.Path(path_type=Path), help="Folder for relative paths [default: the pipeline's]."),
     option("--rules-path", metavar="DIR", type=click.Path(path_type=Path), help="Folder of CXL modules [default: rules]."),
     option("--allow-absolute-paths", is_flag=True, help="Permit absolute paths in the pipeline."),
@@ -111,7 +113,9 @@ project_options = together(
 PROJECT_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
 
 engine_options = together(
-    option("--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."),
+    option(
+        "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."
+    ),
     option("--master", metavar="URL", help="Spark master."),
     option("--remote", metavar="URL", help="Spark Connect server, sc://host:port."),
     option("--memory-limit", metavar="SIZE", type=Size(), help="Memory for the engine, such as 512M or 2G; overrides the pipeline."),

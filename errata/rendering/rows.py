@@ -1,7 +1,7 @@
 """Rows as an aligned table for people, and as JSON, JSON lines and CSV for programs (CONTRACT.md, "Commands")."""
 
 import csv
-import datetime
+import datetime as dt
 import decimal
 import io
 import math
@@ -24,7 +24,7 @@ _WIDEST = 60
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
-def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = ()) -> Iterator[str]:  # noqa: A002 - the option's word
+def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = ()) -> Iterator[str]:
     """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them."""
     return _RENDERERS[format](rows, columns)
 
@@ -52,7 +52,7 @@ def _plain(value: object) -> object:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
-    return value if isinstance(value, (str, int, float, bool, datetime.date)) or value is None else str(value)
+    return value if isinstance(value, (str, int, float, bool, dt.date)) or value is None else str(value)
 
 
 def _jsonl(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
@@ -121,7 +121,7 @@ def cell(value: object) -> str:
         return json_text(value)
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
-    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
 
 
 def _float_text(value: float) -> str:

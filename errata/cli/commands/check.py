@@ -17,7 +17,7 @@ _COLUMNS = ("code", "severity", "message", "file", "line", "column", "length", "
 @project_options
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:  # noqa: A002 - the option's word
+def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Find every problem of a pipeline; no data is read.
 
     Diagnostics go to standard error. With another format than text they are rows on standard output too.
@@ -34,7 +34,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any
     return Exit.CLEAN
 
 
-def _rows(console: Console, found: Any, format: str) -> None:  # noqa: A002 - the option's word
+def _rows(console: Console, found: Any, format: str) -> None:
     if format != "text":
         from errata.rendering.diagnostics import as_object
 

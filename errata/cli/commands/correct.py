@@ -7,8 +7,18 @@ import click
 
 from errata.cli.console import rows_answer
 from errata.cli.loading import known_node, project_of
-from errata.cli.parameters import Assignment, common_options, console_of, engine_of, engine_options, format_option, option, pairs, project_options
-from errata.options import RunOptions
+from errata.cli.parameters import (
+    Assignment,
+    common_options,
+    console_of,
+    engine_of,
+    engine_options,
+    format_option,
+    option,
+    pairs,
+    project_options,
+)
+from errata.options import Correction, RunOptions
 from errata.rendering.progress import progress
 
 Assignments = Sequence[tuple[str, str]]
@@ -26,17 +36,17 @@ Assignments = Sequence[tuple[str, str]]
 @format_option
 @engine_options
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:
     """Correct or retract a source record by hand, and show what it changes."""
     console = console_of(quiet, verbose, no_color)
     key, changes = pairs(words.pop("key"), "column"), pairs(words.pop("changes"), "column")
-    retract, reason = words.pop("retract"), words.pop("reason")
-    if retract == bool(changes):
+    reason = words.pop("reason")
+    if words.pop("retract") == bool(changes):
         raise click.UsageError("give either --set COLUMN=VALUE or --retract", click.get_current_context())
     engine = engine_of(words)
     project = project_of(console, words, commits=True)
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, **words)
-        rows, result = project.correct(known_node(project, source), key, changes, retract, reason, options)
+        rows, result = project.correct(Correction(known_node(project, source), key, changes, reason), options)
     rows_answer(console, rows, format, ("node", "op", "before", "after"))
     return console.end_of_run(result)

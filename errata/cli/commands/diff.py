@@ -16,7 +16,7 @@ from errata.cli.parameters import common_options, console_of, format_option, opt
 @option("--to", "end", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The later epoch.")
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, start: int, end: int, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, start: int, end: int, **words: Any) -> int:
     """Show the net difference of a node between two epochs."""
     console = console_of(quiet, verbose, no_color)
     project = project_of(console, words)

@@ -20,7 +20,7 @@ from errata.rendering.progress import progress
 @format_option
 @engine_options
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:
     """Show rejected and suppressed records (list), suppressed groups (groups), or admit a group again (retry GROUP)."""
     console = console_of(quiet, verbose, no_color)
     if (action == "retry") != (group is not None):

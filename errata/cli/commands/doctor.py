@@ -10,7 +10,7 @@ from errata.exits import Exit
 @click.command("doctor")
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str) -> int:  # noqa: A002 - the option's word
+def command(quiet: bool, verbose: int, no_color: bool, format: str) -> int:
     """Look at engines, Java, Delta, versions and folders."""
     from errata.doctor import examine
 

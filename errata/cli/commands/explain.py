@@ -11,7 +11,9 @@ from errata.failures import Usage
 
 @click.command("explain")
 @project_options
-@option("--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", env="EXPLAIN_FORMAT", help="How the plan is printed.")
+@option(
+    "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", env="EXPLAIN_FORMAT", help="How the plan is printed."
+)
 @option("--field", metavar="NODE.PARAM", help="Where the value of a composition's parameter comes from.")
 @option("--code", metavar="CODE", help="The page of a diagnostic's code; needs no pipeline.")
 @common_options

@@ -25,7 +25,7 @@ _OPS = ("+A", "-R", "-C", "+C")
 @option("--form", type=click.Choice(_FORMS), default="two", help="The form of the stream.")
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | None, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | None, **words: Any) -> int:
     """Show the changelog of a node, or the committed runs."""
     console = console_of(quiet, verbose, no_color)
     project = project_of(console, words)

@@ -19,7 +19,9 @@ def command() -> None:
 @option("--delete-after-collect", is_flag=True, help="Remove the files that were archived.")
 @option("--dry-run", is_flag=True, help="Only show what would be collected.")
 @common_options
-def collect(quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool) -> int:
+def collect(
+    quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool
+) -> int:
     """Append each metrics file of a folder to an archive of JSON lines."""
     from errata.spool import collect as sweep
     from errata.spool import spooled

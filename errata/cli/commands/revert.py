@@ -12,7 +12,9 @@ from errata.rendering.progress import progress
 
 @click.command("revert")
 @project_options
-@option("--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run.")
+@option(
+    "--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run."
+)
 @option("--force", is_flag=True, help="Replace output files that exist.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
 @engine_options

@@ -15,7 +15,7 @@ from errata.cli.parameters import common_options, console_of, format_option, opt
 @option("--at", metavar="EPOCH", type=click.IntRange(min=1), help="As it stood at this epoch.")
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, at: int | None, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, at: int | None, **words: Any) -> int:
     """Show the live rows of a node."""
     console = console_of(quiet, verbose, no_color)
     project = project_of(console, words)

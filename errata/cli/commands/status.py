@@ -15,7 +15,7 @@ from errata.rendering.rows import json_text, render
 @project_options
 @format_option
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:  # noqa: A002 - the option's word
+def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show epochs, per-source cursors, live counts and suppressed groups."""
     console = console_of(quiet, verbose, no_color)
     status = project_of(console, words).status()

@@ -16,7 +16,7 @@ from errata.exits import Exit
 @format_option
 @engine_options
 @common_options
-def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: bool, **words: Any) -> int:  # noqa: A002
+def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: bool, **words: Any) -> int:
     """Audit the state of a pipeline; exit code 5 where something is wrong."""
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)

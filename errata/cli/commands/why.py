@@ -20,7 +20,7 @@ def command(
     quiet: bool,
     verbose: int,
     no_color: bool,
-    format: str,  # noqa: A002 - the option's word
+    format: str,
     node: str,
     conditions: Sequence[tuple[str, str]],
     **words: Any,
