@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from cxl import ast, regex, typed, typerules
 from cxl.diagnostics import did_you_mean
 from cxl.functions.registry import Builtin, Param, accepts, names, overloads
-from cxl.imports import function_call
+from cxl.imports import CallSite, function_call
 from cxl.resolve import Scope, poison
 from cxl.rewrite import inline, shape
 from cxl.source import Span
@@ -151,7 +151,8 @@ def _closure(check: "Checker", param: Param, node: ast.Closure, what: str) -> ty
 def free(check: "Checker", node: ast.FreeCall) -> typed.Expr:
     """`name(args)`: a function of this module, or an aggregate."""
     if node.name in check.functions:
-        return function_call(check, check.functions[node.name], node.args, node.name, node.name_span, node.span)
+        site = CallSite(node.name, node.args, node.name_span, node.span, check.module)
+        return function_call(check, check.functions[node.name], site)
     found = overloads(node.name, "aggregate")
     if found:
         return _aggregate(check, node, found[0])

@@ -27,6 +27,7 @@ class Uses:
     aggregates: list[typed.AggregateUse] = field(default_factory=list)
     windows: list[typed.WindowUse] = field(default_factory=list)
     modules: dict[str, Module] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
     slots: int = 0
 
 
@@ -88,15 +89,19 @@ class Checker:
         return self.error("CXL-T006", f"{what} must be Bool, got {value.type.base}", node.span, help=_CONDITION_HELP)
 
     def literal(self, node: ast.Literal) -> typed.Expr:
+        """A constant."""
         return typed.Literal(_LITERALS[node.kind], self.at(node.span), node.value)
 
     def now(self, node: ast.Now) -> typed.Expr:
+        """`now`."""
         return typed.System(DATE_TIME, self.at(node.span), "now", ())
 
     def wildcard(self, node: ast.Wildcard) -> typed.Expr:
+        """`_` where it is no pattern."""
         return self.error("CXL-P010", "'_' is only a pattern of match", node.span)
 
     def name(self, node: ast.Name) -> typed.Expr:
+        """A bare name."""
         variable = self.scope.find(node.name)
         if variable is not None:
             return variable.read(self.at(node.span))
@@ -106,6 +111,7 @@ class Checker:
         return self.resolver.field(node.name, span) or self.resolver.unknown(node.name, span, self.scope)
 
     def unary(self, node: ast.Unary) -> typed.Expr:
+        """`-x`, `not x`."""
         operand = self.expr(node.operand)
         rule = typerules.negation if node.op == "-" else typerules.inversion
         type_ = rule(operand.type)
@@ -121,15 +127,18 @@ class Checker:
         chain = [node]
         while isinstance(chain[-1].left, ast.Binary):
             chain.append(chain[-1].left)
-        value = self.expr(chain[-1].left)
+        value: typed.Expr | None = self.expr(chain[-1].left)
         for link in reversed(chain):
-            value = self._operation(link, value, self.expr(link.right))
-        return value
+            right = self.expr(link.right)
+            value = None if value is None else self._operation(link, value, right)
+        return poison(self.at(node.span)) if value is None else value
 
-    def _operation(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> typed.Expr:
+    def _operation(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> typed.Expr | None:
+        """The typed operation; None where the operands do not go together, so that the rest of the chain is silent."""
         type_ = self._operation_type(node.op, left.type, right.type)
         if type_ is None:
-            return self._operand_error(node, left, right)
+            self._operand_error(node, left, right)
+            return None
         if node.op not in ("and", "or"):
             left, right = same_number(left, right)
         op: Any = node.op
@@ -140,7 +149,7 @@ class Checker:
             return typerules.arithmetic(op, left, right)
         return typerules.comparison(op, left, right) if op in typed.COMPARISON else typerules.logical(left, right)
 
-    def _operand_error(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> typed.Expr:
+    def _operand_error(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> None:
         shown = f"{left.type.base} and {right.type.base}"
         labels = (Label(node.left.span, str(left.type.base)), Label(node.right.span, str(right.type.base)))
         help = "convert one operand: .to_int() or .to_string()"
@@ -149,14 +158,15 @@ class Checker:
         elif left.type.base == right.type.base:
             help = f"'{node.op}' is not defined for {left.type.base}"
         self.error("CXL-T004", f"cannot apply '{node.op}' to {shown}", node.op_span, help=help, labels=labels)
-        return poison(self.at(node.span))
 
     def coalesce(self, node: ast.Coalesce) -> typed.Expr:
+        """`left ?? right`."""
         left, right = self.expr(node.left), self.expr(node.right)
         type_ = right.type if left.type == NULL else typerules.join(left.type.base, right.type)
         return typed.Coalesce(type_, self.at(node.span), convert(left, type_.or_null), convert(right, type_))
 
     def conditional(self, node: ast.If) -> typed.Expr:
+        """`if condition then value else alternative`."""
         condition = self.condition(node.condition, "the condition of if")
         then = self.expr(node.then)
         otherwise = self.expr(node.otherwise) if node.otherwise else typed.Literal(NULL, self.at(node.span), None)
@@ -166,6 +176,7 @@ class Checker:
     # Match --------------------------------------------------------------------------------------------------------------
 
     def match(self, node: ast.Match) -> typed.Expr:
+        """`match`, in both forms."""
         subject = self.expr(node.subject) if node.subject else None
         arms = [typed.Arm(self._pattern(arm, node.subject, subject), self.expr(arm.result)) for arm in node.arms]
         if all(arm.pattern is not None for arm in arms):
@@ -200,12 +211,14 @@ class Checker:
     # Paths --------------------------------------------------------------------------------------------------------------
 
     def index(self, node: ast.Index) -> typed.Expr:
+        """`receiver[index]`."""
         receiver, index = self.expr(node.receiver), self.expr(node.index)
         if receiver.type.kind not in _HOLDERS:
             return self.error("CXL-T011", f"cannot index {receiver.type.base}", node.receiver.span, help="arrays and maps can be indexed")
         return typed.Index(ANY, self.at(node.span), receiver, index)
 
     def member(self, node: ast.Member) -> typed.Expr:
+        """`receiver.name`: a member of a map, a system variable, a field of an input, or of a window row."""
         root, path = _system_path(node)
         if root is not None:
             return self._system_member(root, path)
@@ -237,6 +250,7 @@ class Checker:
         return value
 
     def system_root(self, node: ast.SystemRoot) -> typed.Expr:
+        """A namespace without a member."""
         return self.resolver.system(node, [])[0]
 
 

@@ -35,3 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     return outcome if isinstance(outcome, int) else OK
+
+
+def run() -> None:
+    """The entry point of the installed command."""
+    sys.exit(main())

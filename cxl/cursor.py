@@ -70,7 +70,9 @@ class Cursor:
         if token.kind == "name" and token.text != "_":
             return self.take()
         if token.kind in KEYWORDS:
-            raise self.failure("CXL-P009", f"expected {what}, found the reserved word {token.shown}", "choose another name")
+            failure = self.failure("CXL-P009", f"expected {what}, found the reserved word {token.shown}", "choose another name")
+            self.take()  # it was meant as a name: no statement begins here
+            raise failure
         raise self.failure("CXL-P001", f"expected {what}, found {token.shown}", "names consist of A-Z, a-z, 0-9 and _")
 
     def failure(self, code: str, message: str, help: str = "", *, fatal: bool = False) -> SyntaxFailure:

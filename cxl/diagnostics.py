@@ -8,6 +8,10 @@ from typing import Literal
 from cxl.source import Origin, Position, Span, TextOrigin
 
 Severity = Literal["error", "warning"]
+MOST_SHOWN = 100
+"""How many findings are printed; the others are counted."""
+_EXCERPT = 160
+"""The longest part of a line that an excerpt shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +59,30 @@ class Diagnostic:
         if self.origin is None:
             return []
         text = self.origin.line_text(place.line)
-        lines = [f"{gutter} |", f"{place.line} | {text}", f"{gutter} | {self._marks(place, text)}"]
-        return [line.rstrip() for line in lines + [f"{gutter} | {extra}" for extra in self._label_lines(place)]]
+        left = max(0, min(place.column - _EXCERPT // 2, len(text) - _EXCERPT)) if len(text) > _EXCERPT else 0
+        lines = [f"{gutter} |", f"{place.line} | {text[left : left + _EXCERPT]}", f"{gutter} | {self._marks(place, left)}"]
+        return [line.rstrip() for line in lines + [f"{gutter} | {extra}" for extra in self._label_lines(place, left)]]
 
-    def _marks(self, place: Position, text: str) -> str:
-        width = max(len(text), place.column)
-        marks = [" "] * (width + 1)
-        for label in self.labels:
-            start, length = self._on_line(label.span, place)
-            marks[start : start + length] = "-" * length
-        start, length = self._on_line(self.span, place)
-        marks[start : start + length] = "^" * length
-        return "".join(marks)[: max(width, start + 1)]
+    def _marks(self, place: Position, left: int) -> str:
+        """Carets under the place, dashes under the labels, on the line as it is shown from column `left`."""
+        marks = [" "] * (_EXCERPT + 1)
+        for span, sign in [(label.span, "-") for label in self.labels] + [(self.span, "^")]:
+            start, length = self._on_line(span, place)
+            for column in range(max(start - left, 0), min(start - left + length, _EXCERPT + 1)):
+                marks[column] = sign
+        return "".join(marks)
 
     def _on_line(self, span: Span, place: Position) -> tuple[int, int]:
         """Column from 0 and length of a span on the line of `place`; length 0 where it stands on another line."""
-        if self.origin is None:
-            return 0, 0
-        start = self.origin.locate(span.start)
-        if start.line != place.line:
+        start = self.origin.locate(span.start) if self.origin else place
+        if self.origin is None or start.line != place.line:
             return 0, 0
         room = max(len(self.origin.line_text(place.line)) - start.column + 1, 1)
         return start.column - 1, max(min(span.length, room), 1)
 
-    def _label_lines(self, place: Position) -> list[str]:
-        lines = []
-        for label in self.labels:
-            start, length = self._on_line(label.span, place)
-            if length:
-                lines.append(" " * start + label.text)
-        return lines
+    def _label_lines(self, place: Position, left: int) -> list[str]:
+        placed = [(self._on_line(label.span, place), label.text) for label in self.labels]
+        return [" " * (start - left) + text for (start, length), text in placed if length and 0 <= start - left < _EXCERPT]
 
 
 class CxlErrors(Exception):
@@ -92,7 +90,17 @@ class CxlErrors(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
-        super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return render_all(self.diagnostics)
+
+
+def render_all(diagnostics: Iterable[Diagnostic]) -> str:
+    """Findings for people, one below the other; beyond `MOST_SHOWN` only their number."""
+    found = list(diagnostics)
+    shown = [one.render() for one in found[:MOST_SHOWN]]
+    return "\n".join(shown + ([f"... and {len(found) - MOST_SHOWN} more"] if len(found) > MOST_SHOWN else []))
 
 
 class Findings:
@@ -114,6 +122,11 @@ class Findings:
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Note findings made elsewhere."""
         self._found.extend(diagnostics)
+
+    @property
+    def all(self) -> tuple[Diagnostic, ...]:
+        """Everything noted, in the order of noting."""
+        return tuple(self._found)
 
     @property
     def failed(self) -> bool:

@@ -10,7 +10,7 @@ from cxl import ast
 from cxl.canonical import chain_parts, each_head, expression_text, needs_parentheses, statement_head, statement_text, then_text
 from cxl.diagnostics import CxlErrors, Findings
 from cxl.lex import Comment
-from cxl.parse import Parsed, parse_program
+from cxl.parse import parse_program
 from cxl.source import TextOrigin
 
 WIDTH = 100
@@ -43,7 +43,7 @@ class _Writer:
 
     def block(self, statements: tuple[ast.Statement, ...], indent: str) -> None:
         """Statements, with the comments before, in and behind each."""
-        for index, statement in enumerate(statements):
+        for statement in statements:
             self.comments_before(statement.span.start, indent)
             self._blank_line(statement.span.start)
             if isinstance(statement, ast.EmitEach):

@@ -4,6 +4,7 @@ A body is checked when it is defined, with parameters of any type, and again at 
 The parts of an inlined body are said to be at the place of the call.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cxl import ast, typed
@@ -32,10 +33,14 @@ def use(check: "Checker", node: ast.Use) -> None:
 
 
 def _check_definitions(check: "Checker", module: Module, findings: Findings) -> None:
+    """Check what a module defines; functions in error are remembered, so that their calls say nothing more."""
     for constant in module.constants.values():
         _inner(check, module, findings, f"{module.name}::{constant.name}").expr(constant.value)
     for function in module.functions.values():
-        _define_params(_inner(check, module, findings, f"{module.name}::{function.name}"), function, None).expr(function.body)
+        key, found = f"{module.name}::{function.name}", Findings()
+        _define_params(_inner(check, module, found, key), function, None).expr(function.body)
+        findings.add(found.all)
+        check.uses.broken |= {key} if found.failed else set()
 
 
 def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
@@ -49,7 +54,10 @@ def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
 def define_function(check: "Checker", node: ast.Fn) -> None:
     """A function of the program itself, checked with parameters of any type."""
     check.functions[node.name] = node
-    _define_params(_inner(check, None, check.findings, node.name), node, None).expr(node.body)
+    found = Findings()
+    _define_params(_inner(check, None, found, node.name), node, None).expr(node.body)
+    check.findings.add(found.all)
+    check.uses.broken |= {node.name} if found.failed else set()
 
 
 def _inner(check: "Checker", module: Module | None, findings: Findings, key: str, place: Span | None = None) -> "Checker":
@@ -76,6 +84,8 @@ def constant(check: "Checker", module: Module, name: str, span: Span) -> typed.E
         return check.error("CXL-R009", f"constant '{name}' depends on itself", span)
     inner = _inner(check, module, Findings(), key, check.at(span))
     value = inner.expr(module.constants[name].value)
+    if any(found.code == "CXL-R009" for found in inner.findings.all):
+        return check.error("CXL-R009", f"constant '{name}' depends on itself", span)
     return poison(check.at(span)) if inner.findings.failed else value
 
 
@@ -93,39 +103,45 @@ def _member_of(check: "Checker", module: Module, node: ast.ModuleMember) -> type
     if node.args is None and node.name in module.constants:
         return constant(check, module, node.name, node.span)
     if node.args is not None and node.name in module.functions:
-        return function_call(check, module.functions[node.name], node.args, shown, node.name_span, node.span, module)
+        return function_call(check, module.functions[node.name], CallSite(shown, node.args, node.name_span, node.span, module))
     if node.name in module.names:
         kind = f"function: {shown}(...)" if node.name in module.functions else "constant: leave the parentheses out"
         return check.error("CXL-R007", f"'{shown}' is used as what it is not", node.name_span, help=f"{shown} is a {kind}")
     return check.error("CXL-R007", f"module '{module.name}' has no '{node.name}'", node.name_span, help=did_you_mean(node.name, module.names))
 
 
-def function_call(
-    check: "Checker", function: ast.Fn, args: tuple[ast.Expr, ...], shown: str, name_span: Span, span: Span, module: Module | None = None
-) -> typed.Expr:
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call of a function: how it is written, its arguments and places, the module that holds the function."""
+
+    shown: str
+    args: tuple[ast.Expr, ...]
+    name_span: Span
+    span: Span
+    module: Module | None
+
+
+def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> typed.Expr:
     """A function with its arguments bound once each."""
-    values = [check.expr(arg) for arg in args]
-    module = module or check.module
-    key = f"{module.name}::{function.name}" if module else function.name
+    values = [check.expr(arg) for arg in site.args]
+    key = f"{site.module.name}::{function.name}" if site.module else function.name
     if len(values) != len(function.params):
-        message = f"function '{shown}' takes {len(function.params)} arguments, got {len(values)}"
-        return check.error("CXL-T003", message, name_span, help=f"fn {function.name}({', '.join(function.params)})")
+        message = f"function '{site.shown}' takes {len(function.params)} arguments, got {len(values)}"
+        return check.error("CXL-T003", message, site.name_span, help=f"fn {function.name}({', '.join(function.params)})")
     if key in check.calling:
-        return check.error("CXL-R009", f"function '{shown}' calls itself", name_span, help="functions cannot be recursive")
-    return _inlined(check, function, values, module, key, shown, span)
+        return check.error("CXL-R009", f"function '{site.shown}' calls itself", site.name_span, help="functions cannot be recursive")
+    return poison(check.at(site.span)) if key in check.uses.broken else _inlined(check, function, values, site, key)
 
 
-def _inlined(
-    check: "Checker", function: ast.Fn, values: list[typed.Expr], module: Module | None, key: str, shown: str, span: Span
-) -> typed.Expr:
-    place = check.at(span)
+def _inlined(check: "Checker", function: ast.Fn, values: list[typed.Expr], site: CallSite, key: str) -> typed.Expr:
+    place = check.at(site.span)
     scratch = Findings()
-    inner = _define_params(_inner(check, module, scratch, key, place), function, tuple(value.type for value in values))
+    inner = _define_params(_inner(check, site.module, scratch, key, place), function, tuple(value.type for value in values))
     slots = [variable.slot for variable in inner.scope.own.values()]
     body = inner.expr(function.body)
     if scratch.failed:
         first = next(found for found in scratch.located("", None) if found.severity == "error")
-        return check.error(first.code, f"in {shown}: {first.message}", span, help=first.help)
+        return check.error(first.code, f"in {site.shown}: {first.message}", site.span, help=first.help)
     for slot, value in reversed(list(zip(slots, values, strict=True))):
         body = typed.Bind(body.type, place, slot, value, body)
     return body

@@ -85,6 +85,7 @@ class Runner:
         return _STEPS[type(statement)](self, statement)
 
     def let(self, statement: typed.Let) -> Step:
+        """`let name = value`."""
         slot, value = statement.slot, build(statement.value)
 
         def step(run: _Run, output: Output) -> bool:
@@ -94,6 +95,7 @@ class Runner:
         return step
 
     def emit(self, statement: typed.Emit) -> Step:
+        """`emit name = value`."""
         name, slot, value = statement.name, statement.slot, build(statement.value)
         check = self._nan_check(statement)
 
@@ -124,6 +126,7 @@ class Runner:
         return check
 
     def emit_meta(self, statement: typed.EmitMeta) -> Step:
+        """`emit meta name = value`."""
         name, slot, value = statement.name, statement.slot, build(statement.value)
 
         def step(run: _Run, output: Output) -> bool:
@@ -133,10 +136,12 @@ class Runner:
         return step
 
     def filter(self, statement: typed.Filter) -> Step:
+        """`filter condition`."""
         condition = build(statement.condition)
         return lambda run, output: condition(run.frame) is True
 
     def distinct(self, statement: typed.Distinct) -> Step:
+        """`distinct`; remembers the keys that it has seen."""
         keys = [build(value) for _, value in statement.keys]
         seen: set[tuple[Any, ...]] = set()
 
@@ -149,6 +154,7 @@ class Runner:
         return step
 
     def trace(self, statement: typed.Trace) -> Step:
+        """`trace`: what the context does with messages."""
         guard = build(statement.guard) if statement.guard is not None else None
         message, level = build(statement.message), statement.level
 
@@ -162,6 +168,7 @@ class Runner:
         return step
 
     def emit_each(self, statement: typed.EmitEach) -> Step:
+        """`emit each`: its body once an element, on a copy of what has been emitted."""
         source, slot = build(statement.source), statement.slot
         body = self._block(statement.body, inside_each=True)
         is_leaf = not any(isinstance(inner, typed.EmitEach) for inner in statement.body)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cxl.source import Span
 
 KEYWORDS = frozenset(
-    "let emit if then else and or not match use as fn trace null true false now it filter distinct by".split()
+    ["let", "emit", "if", "then", "else", "and", "or", "not", "match", "use", "as", "fn", "trace", "null", "true", "false", "now", "it", "filter", "distinct", "by"]
 )  # fmt: skip
 MAX_INT = 2**63 - 1
 

@@ -33,14 +33,14 @@ def add(left: Any, right: Any) -> Any:
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """`-`"""
+    """`-`: numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left - right, "-")
     return left - right if _is_number(left) and _is_number(right) else None
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """`*`"""
+    """`*`: numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left * right, "*")
     return left * right if _is_number(left) and _is_number(right) else None
@@ -97,7 +97,7 @@ def equal(left: Any, right: Any) -> bool | None:
 
 
 def unequal(left: Any, right: Any) -> bool | None:
-    """`!=`"""
+    """`!=`: not `==`; null with null."""
     same = equal(left, right)
     return None if same is None else not same
 

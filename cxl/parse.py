@@ -119,7 +119,7 @@ class _Statements:
         tokens = self.cursor.tokens
         for at in range(start, len(tokens)):
             kind = tokens[at].kind
-            if opened <= 0 and (kind in _STATEMENTS and self._starts_line_or_statement(at) or (kind == "}" and not top)):
+            if opened <= 0 and ((kind in _STATEMENTS and self._starts_line_or_statement(at)) or (kind == "}" and not top)):
                 return at
             opened += (kind == "{") - (kind == "}" and opened > 0)
         return None
@@ -131,12 +131,14 @@ class _Statements:
     # Statements ---------------------------------------------------------------------------------------------------------
 
     def let(self) -> ast.Statement:
+        """`let name = expr`."""
         start = self.cursor.take().span
         name = self.cursor.expect_name("a name behind let")
         value = self._assigned()
         return ast.Let(start.to(value.span), name.text, name.span, value)
 
     def emit(self) -> ast.Statement:
+        """The forms of emit."""
         start = self.cursor.take().span
         following = self.cursor.ahead().kind
         if self.cursor.is_word("each") and following != "=":
@@ -196,11 +198,13 @@ class _Statements:
         return body
 
     def filter(self) -> ast.Statement:
+        """`filter expr`."""
         start = self.cursor.take().span
         condition = expression(self.cursor)
         return ast.Filter(start.to(condition.span), condition)
 
     def distinct(self) -> ast.Statement:
+        """`distinct`, `distinct by name`."""
         start = self.cursor.take().span
         if not self.cursor.accept("by"):
             return ast.Distinct(start, None, start)
@@ -208,6 +212,7 @@ class _Statements:
         return ast.Distinct(start.to(name.span), name.text, name.span)
 
     def trace(self) -> ast.Statement:
+        """`trace`, with its level and guard."""
         start = self.cursor.take().span
         level = self._trace_level()
         guarded = self.cursor.kind == "if"
@@ -218,12 +223,14 @@ class _Statements:
 
     def _trace_level(self) -> str | None:
         """`info` is a level where a value follows it, else a field of that name."""
-        if self.cursor.next.text in _LEVELS and self.cursor.kind in ("name", "trace") and self.cursor.ahead().kind in _VALUE_STARTS:
-            if self.cursor.ahead().kind != "(" or self.cursor.kind == "trace" or self.cursor.next.end != self.cursor.ahead().start:
-                return self.cursor.take().text
-        return None
+        word, following = self.cursor.next, self.cursor.ahead()
+        if word.text not in _LEVELS or word.kind not in ("name", "trace") or following.kind not in _VALUE_STARTS:
+            return None
+        is_call = word.kind == "name" and following.kind == "(" and word.end == following.start
+        return None if is_call else self.cursor.take().text
 
     def use(self) -> ast.Statement:
+        """`use path as alias`."""
         start = self.cursor.take().span
         path = [self.cursor.expect_name("a module").text]
         while self.cursor.accept("."):
@@ -236,6 +243,7 @@ class _Statements:
         return ast.Use(self.cursor.since(start), tuple(path), alias)
 
     def fn(self) -> ast.Statement:
+        """`fn name(params) = expr`."""
         start = self.cursor.take().span
         name = self.cursor.expect_name("a function name")
         self.cursor.expect("(")

@@ -48,7 +48,8 @@ class Program:
         """Every expression that stands in a statement, the arguments of calls, and the bare expression."""
         for statement in typed.walk_statements(self.statements):
             yield from typed.expressions(statement)
-        for use in (*self.calls, *self.windows):
+        uses: tuple[typed.AggregateUse | typed.WindowUse, ...] = (*self.calls, *self.windows)
+        for use in uses:
             yield from use.args
         if self.expression is not None:
             yield self.expression

@@ -7,7 +7,8 @@ an Int meets a Float whose types are known. Every node has the static type of it
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal as OneOf
+from typing import Any
+from typing import Literal as OneOf
 
 from cxl.functions.registry import Builtin
 from cxl.source import Span

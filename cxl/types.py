@@ -107,7 +107,7 @@ def _unify_kinds(left: Kind, right: Kind) -> Kind | None:
     if left is Kind.ANY:
         return right
     pair = {left, right}
-    if pair == {Kind.INT, Kind.FLOAT} or pair == {Kind.NUMERIC, Kind.FLOAT}:
+    if pair in ({Kind.INT, Kind.FLOAT}, {Kind.NUMERIC, Kind.FLOAT}):
         return Kind.FLOAT
     return Kind.INT if pair == {Kind.NUMERIC, Kind.INT} else None
 

@@ -10,7 +10,7 @@ from cxl.compile import findings_of, module_findings
 from cxl.diagnostics import Diagnostic
 from cxl.modules import Modules, read_module
 from cxl.parse import parse_program
-from cxl.resolve import Target
+from cxl.resolve import Mode, Target
 from cxl.source import TextOrigin
 from cxl.types import Schema
 
@@ -48,7 +48,7 @@ def findings(text: str, file: str, schema: Schema | None, modules: Modules) -> l
     origin = TextOrigin(text, file)
     if _is_module(text):
         return list(module_findings(read_module(Path(file).stem, text, file), modules))
-    mode = "aggregate" if _has_aggregates(text, origin, modules) else "row"
+    mode: Mode = "aggregate" if _has_aggregates(text, origin, modules) else "row"
     target = Target(schema=schema or Schema(), open=schema is None, modules=modules, window=True, mode=mode)
     return list(findings_of(text, target, origin))
 

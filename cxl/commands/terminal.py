@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cxl.diagnostics import Diagnostic
+from cxl.diagnostics import Diagnostic, render_all
 
 
 def read_text(name: str) -> str:
@@ -22,5 +22,6 @@ def read_text(name: str) -> str:
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Print diagnostics to standard error."""
-    for diagnostic in diagnostics:
-        click.echo(diagnostic.render(), err=True)
+    text = render_all(diagnostics)
+    if text:
+        click.echo(text, err=True)
