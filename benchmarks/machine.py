@@ -28,5 +28,5 @@ def description() -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, {memory_gb()} GB; "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}."
+        f"load average {os.getloadavg()[1]:.1f}; {platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}."
     )

@@ -1,0 +1,74 @@
+"""`python -m benchmarks`: measure all programs on both engines and write README.md; with a selection, print the results only."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from benchmarks.data import write_sales
+from benchmarks.process import measure
+from benchmarks.results import Result, Results, page
+from storage.engines.java import find_java
+
+HERE = Path(__file__).parent
+WORK = HERE / "work"
+SIZES = (1_000_000, 5_000_000)
+SMALL = 10_000
+LARGE_PROGRAMS = ("pyspark", "errata", "errata-all")
+SMALL_PROGRAMS = ("bare", "errata-six-nodes")
+
+
+def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """Program, engine and number of rows of all that is to be measured, the programs of one size side by side."""
+    for rows in options.rows or SIZES:
+        yield "duckdb", "duckdb", rows
+        for engine in options.engine or ("sail", "spark"):
+            yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
+    for engine in options.engine or ("sail", "spark"):
+        yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
+
+
+def measured(options: argparse.Namespace) -> Iterator[Result]:
+    """Measure what is planned, one after the other. Spark is left out where there is no Java."""
+    for program, engine, rows in planned(options):
+        if (options.program and program not in options.program) or (engine == "spark" and find_java() is None):
+            continue
+        data = write_sales(WORK / f"sales-{rows}.csv", rows)
+        print(f"{program} on {engine}, {rows:,} rows", flush=True)
+        result = Result(program, engine, rows, measure(program, engine, data, WORK))
+        print("   ", ", ".join(f"{part}: {seconds:.2f} s" for part, seconds in result.measured.seconds.items()), flush=True)
+        yield result
+
+
+def check_totals(results: Results) -> None:
+    """All programs must have come to the same totals. Raises AssertionError with the first account that differs."""
+    from polars.testing import assert_frame_equal
+
+    for rows in results.sizes():
+        found = [one.measured.totals for one in results if one.rows == rows and one.measured.totals is not None]
+        for totals in found[1:]:
+            columns = [pl.col("account"), pl.col("total").cast(pl.Float64), pl.col("sales")]
+            assert_frame_equal(totals.select(columns), found[0].select(columns), rel_tol=1e-12, abs_tol=0)
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
+    parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
+    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes")
+    options = parser.parse_args()
+    WORK.mkdir(exist_ok=True)
+    results = Results(measured(options))
+    check_totals(results)
+    if options.rows or options.engine or options.program:
+        print(page(results))
+    else:
+        (HERE / "README.md").write_text(page(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The results page: what was measured, as a table and as ratios, with the promise beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from benchmarks.job import COLD, WARM
+from benchmarks.machine import description
+from benchmarks.process import Measured
+
+PARTS_OF_ERRATA = ("nothing changed", "1,000 rows added", "one row corrected", "nothing changed, new process", "errata --help")
+TITLES = {
+    "errata": "Errata, `persist: boundaries`",
+    "errata-all": "Errata, `persist: all`",
+    "pyspark": "PySpark by hand",
+    "duckdb": "DuckDB by hand",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One program on one engine and one number of rows."""
+
+    program: str
+    engine: str
+    rows: int
+    measured: Measured
+
+    def seconds(self, part: str) -> float | None:
+        """Median seconds of a part, None where the program has no such part."""
+        return self.measured.seconds.get(part)
+
+    def seconds_cold(self) -> float | None:
+        """The first run of a process with the engine's start, which a program by hand reports on its own."""
+        cold = self.seconds(COLD)
+        return None if cold is None else cold + (self.seconds("session") or 0.0)
+
+
+class Results(tuple[Result, ...]):
+    """All results of one benchmark."""
+
+    __slots__ = ()
+
+    def of(self, program: str, engine: str, rows: int) -> Result | None:
+        """The result of a program, None where it was not measured."""
+        return next((one for one in self if (one.program, one.engine, one.rows) == (program, engine, rows)), None)
+
+    def sizes(self) -> list[int]:
+        """The numbers of rows of the large programs, ascending."""
+        return sorted({one.rows for one in self if one.program in TITLES})
+
+
+def page(results: Results) -> str:
+    """The whole page as Markdown."""
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results)]) + "\n"
+
+
+INTRODUCTION = (
+    "# Benchmarks",
+    "",
+    "`make bench` writes this page. The work: read a CSV file of sales (36 bytes a row), write the records to a Delta table, derive",
+    "`total = price * quantity`, add up by 1,000 accounts, write a CSV file. The program by hand does the same on the same engine",
+    "(DuckDB keeps the records in a database file); Errata keeps its changelogs besides. Every program runs in a process of its own,",
+    "and all must come to the same totals to 12 digits. Warm figures are medians of three runs. Memory is the most that the process",
+    "and its children (the JVM is one) held together.",
+    "",
+)
+
+
+def first_runs(results: Results) -> Iterator[str]:
+    """Everything for the first time: cold with the engine's start, and warm, beside the program by hand."""
+    yield "## First run"
+    yield ""
+    rows = []
+    for one in results:
+        if one.program in TITLES:
+            by_hand = results.of("pyspark", one.engine, one.rows)
+            cold, warm = one.seconds_cold(), one.seconds(WARM)
+            ratios = ("", "") if by_hand is None else (ratio(cold, by_hand.seconds_cold()), ratio(warm, by_hand.seconds(WARM)))
+            figures = (seconds(cold), seconds(warm), *ratios, f"{one.measured.peak_mb:,.0f} MB")
+            rows.append((f"{one.rows:,}", one.engine, TITLES[one.program], *figures))
+    yield from table(("rows", "engine", "program", "cold", "warm", "cold / by hand", "warm / by hand", "peak memory"), rows)
+
+
+def later_runs(results: Results) -> Iterator[str]:
+    """What a run costs when little or nothing has changed, as a share of the warm first run."""
+    yield "## Later runs of Errata"
+    yield ""
+    rows = []
+    for one in results:
+        if one.program == "errata":
+            shares = [
+                (f"{one.rows:,}", one.engine, part, seconds(one.seconds(part)), share(one.seconds(part), one.seconds(WARM)))
+                for part in PARTS_OF_ERRATA
+            ]
+            rows.extend(shares)
+    yield from table(("rows", "engine", "what changed", "seconds", "of the first run"), rows)
+
+
+def small_runs(results: Results) -> Iterator[str]:
+    """A small pipeline beside the least that a PySpark program does."""
+    yield "## Small input"
+    yield ""
+    yield "A pipeline of six nodes over 10,000 rows; the bare script opens a session, appends one Delta table and reads it back."
+    yield ""
+    rows = []
+    for one in results:
+        if one.program == "errata-six-nodes":
+            bare = results.of("bare", one.engine, one.rows)
+            new, least = one.seconds("small, new process"), None if bare is None else bare.seconds("small, new process")
+            rows.append((one.engine, seconds(new), seconds(least), ratio(new, least), seconds(one.seconds("small"))))
+    yield from table(("engine", "Errata, new process", "bare script", "ratio", "Errata, warm"), rows)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """A Markdown table and the empty line after it."""
+    head = tuple(head)
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def seconds(value: float | None) -> str:
+    """Seconds with two decimals."""
+    return "" if value is None else f"{value:.2f} s"
+
+
+def ratio(value: float | None, base: float | None) -> str:
+    """How many times the base."""
+    return f"{value / base:.2f}" if value and base else ""
+
+
+def share(value: float | None, base: float | None) -> str:
+    """Percent of the base."""
+    return f"{value / base:.1%}" if value and base else ""
