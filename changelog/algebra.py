@@ -123,11 +123,11 @@ def _only(condition: Column, value: Column) -> Column:
 def unpair(pairs: DataFrame) -> DataFrame:
     """The op rows of a `pair` frame: one or two a key, none where both structs are null."""
     old, new = F.col(_OLD), F.col(_NEW)
-    went = F.struct(_op(F.lit(False), new.isNotNull()).alias(OP), old.alias("image"))
-    came = F.struct(_op(F.lit(True), old.isNotNull()).alias(OP), new.alias("image"))
-    rows = F.explode(F.array_compact(F.array(F.when(old.isNotNull(), went), F.when(new.isNotNull(), came))))
     keys = [name for name in pairs.columns if name not in (_OLD, _NEW)]
-    return pairs.select(*keys, rows.alias("_change")).select(F.col(f"_change.{OP}"), *keys, "_change.image.*")
+    sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
+    came, both = F.col("_came"), old.isNotNull() & new.isNotNull()
+    image = F.when(came, new).otherwise(old).alias("_image")
+    return sides.select(_op(came, both).alias(OP), *keys, image).where(F.col("_image").isNotNull()).select(OP, *keys, "_image.*")
 
 
 def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
