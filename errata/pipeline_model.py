@@ -1,0 +1,99 @@
+"""The top level of a pipeline file as models (user guide, "Pipeline YAML Structure", "Error Handling & DLQ"; CONTRACT)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from operators.settings import Strict
+
+
+class Memory(Strict):
+    """Memory hints; they go to the engine (SPEC-DECISIONS, The engine 11)."""
+
+    limit: str | int | None = None
+    backpressure: Literal["pause", "spill", "both"] = "pause"
+
+
+class Concurrency(Strict):
+    """Thread hints; `threads` bounds the engine's cores, `chunk_size` has no effect on results."""
+
+    threads: int | None = Field(None, ge=1)
+    chunk_size: int | None = Field(None, ge=1)
+    worker_threads: int | None = Field(None, ge=1)
+
+
+class Metrics(Strict):
+    """Where a run's metrics file is written."""
+
+    spool_dir: str | None = None
+
+
+class PipelineBlock(Strict):
+    """The `pipeline:` block."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")
+    description: str | None = None
+    notes: Any = Field(None, alias="_notes")
+    version: str | int | float | None = None
+    memory: Memory = Memory()
+    vars: dict[str, Any] = Field(default_factory=dict)
+    date_formats: list[str] = Field(default_factory=list)
+    date_locale: str | None = None
+    rules_path: str | None = None
+    concurrency: Concurrency = Concurrency()
+    batch_size: int | None = Field(None, ge=1)
+    metrics: Metrics = Metrics()
+    include_provenance: bool | None = None
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _limit_alone(cls, value: Any) -> Any:
+        return {"limit": value} if isinstance(value, (str, int)) else value
+
+
+class Dlq(Strict):
+    """The file of rejected records."""
+
+    path: str | None = None
+    include_reason: bool = True
+    include_source_row: bool = True
+
+
+class ErrorHandling(Strict):
+    """What happens to records that fail. `retraction_scope` is Errata's own (SPEC-DECISIONS, The engine 16)."""
+
+    strategy: Literal["fail_fast", "continue", "best_effort"] = "fail_fast"
+    dlq: Dlq = Dlq()
+    type_error_threshold: float | None = Field(None, ge=0, le=1)
+    max_group_buffer: int = Field(100_000, ge=1)
+    correlation_fanout_policy: Literal["any", "all", "primary"] = "any"
+    retraction_scope: Literal["group", "record"] = "group"
+
+
+class Changelog(Strict):
+    """How much of the changelogs is kept (DESIGN section 8)."""
+
+    persist: Literal["all", "boundaries"] = "all"
+
+
+class Pipeline(Strict):
+    """A pipeline file without its nodes, which are read one by one so that each reports its own problems."""
+
+    pipeline: PipelineBlock
+    nodes: list[Any]
+    error_handling: ErrorHandling = ErrorHandling()
+    changelog: Changelog = Changelog()
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+class NodeHeader(Strict):
+    """What every node may have besides its `config` (user guide, "Optional fields on all nodes")."""
+
+    type: str
+    name: Annotated[str, BeforeValidator(_text)]
+    description: str | None = None
+    notes: Any = Field(None, alias="_notes")
+    config: Any = None

@@ -1,0 +1,103 @@
+"""The plan of a pipeline: its nodes bound to each other in an order in which they can run."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from errata.pipeline_model import Pipeline
+from operators.base import Operator
+from operators.settings import NodeSpec, PipelineSettings
+
+FINGERPRINT_VERSION = 1
+"""Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of the plan with its operator. `inputs` are pairs of node name and port."""
+
+    spec: NodeSpec
+    operator: Operator
+    inputs: tuple[tuple[str, str | None], ...]
+    init: bool = False
+
+    @property
+    def name(self) -> str:
+        """The node's name, unique in the plan."""
+        return self.spec.name
+
+    @property
+    def kind(self) -> str:
+        """The node's type."""
+        return self.spec.kind
+
+    def fingerprint(self) -> str:
+        """32 hex digits that change exactly when the node's logic or its input columns change."""
+        operator = self.operator
+        inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
+        content = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors."""
+
+    model: Pipeline
+    settings: PipelineSettings
+    nodes: Mapping[str, Node]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes.values())
+
+    def __getitem__(self, name: str) -> Node:
+        return self.nodes[name]
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[Node, ...]]:
+        """Who reads each node, in order of declaration."""
+        return {node.name: tuple(other for other in self if any(name == node.name for name, _ in other.inputs)) for node in self}
+
+    def of_kind(self, kind: str) -> tuple[Node, ...]:
+        """All nodes of a type."""
+        return tuple(node for node in self if node.kind == kind)
+
+    def upstream(self, name: str) -> tuple[Node, ...]:
+        """The nodes that a node depends on, itself left out, in topological order."""
+        wanted: set[str] = set()
+        stack = [name]
+        while stack:
+            for above, _ in self.nodes[stack.pop()].inputs:
+                if above not in wanted:
+                    wanted.add(above)
+                    stack.append(above)
+        return tuple(node for node in self if node.name in wanted)
+
+    def sources_of(self, name: str) -> tuple[str, ...]:
+        """Names of the sources that a node depends on."""
+        own = (name,) if self.nodes[name].kind == "source" else ()
+        return own + tuple(node.name for node in self.upstream(name) if node.kind == "source")
+
+    def persisted(self, node: Node) -> bool:
+        """Whether the node's changelog is a table; else it is derived from its inputs' when somebody looks (DESIGN section 8)."""
+        if self.model.changelog.persist == "all" or node.operator.explain_class != "linear":
+            return True
+        return node.kind in ("source", "output") or not node.operator.deterministic
+
+    def fingerprints(self) -> dict[str, str]:
+        """Each node's fingerprint, for the ledger."""
+        return {node.name: node.fingerprint() for node in self}
+
+    def hash(self) -> str:
+        """64 hex digits of all fingerprints."""
+        return hashlib.blake2b(json.dumps(self.fingerprints(), sort_keys=True).encode(), digest_size=32).hexdigest()
+
+    def summary(self) -> dict[str, Any]:
+        """What the ledger keeps of the plan: fingerprints, types and wiring by node."""
+        return {
+            node.name: {"type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs]} for node in self
+        }

@@ -1,0 +1,210 @@
+"""Running one node of a plan: look up what it needs, let its operator answer, keep the answer (DESIGN section 5, Propagate)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from changelog.ops import SYMBOLS, Op
+from changelog.schema import column
+from errata.tables import Tables, stands
+from operators.base import Delta, Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node
+    from errata.stages import Stage
+    from operators.evaluation import RunValues
+    from storage.engines import Engine
+
+SMALL_ROWS = 10_000
+"""Deltas of no more rows live on the driver and are written by delta-rs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDelta:
+    """What a run did at one node: its op rows (rejects among them), how many of each op, how many rejects came and went.
+
+    `frame` is None where nothing changed. `bound` is an upper bound of the rows, None where it is not known.
+    """
+
+    node: str
+    frame: DataFrame | None
+    signed: bool
+    bound: int | None
+    ops: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    repaired: int = 0
+    rows_in: int = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing changed."""
+        return self.frame is None
+
+    @property
+    def net(self) -> int:
+        """By how many rows the live state grew, rejects left out."""
+        return sum(count if symbol[0] == "+" else -count for symbol, count in self.ops.items())
+
+
+@dataclass(slots=True)
+class Flow:
+    """The state of a run under way: what each node did so far. Nothing of it is visible to readers before the commit."""
+
+    engine: Engine
+    tables: Tables
+    epoch: int
+    values: RunValues
+    done: dict[str, NodeDelta] = field(default_factory=dict)
+    negatives: dict[str, bool] = field(default_factory=dict)
+    live_rows: dict[str, int] = field(default_factory=dict)
+
+    def propagate(self, node: Node, stage: Stage) -> NodeDelta:
+        """Run a node that is no source and keep what it did."""
+        around = NodeSurroundings(self, node, stage)
+        fresh = stage.action in ("first", "rebuild")
+        if not fresh and all(self.done[name].empty for name, _ in node.inputs):
+            return self._note(NodeDelta(node.name, None, False, 0))
+        rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
+        outcome = node.operator.rebuild(around) if rebuild else node.operator.answer(around)
+        return self.keep(node, outcome, self._bound(node, fresh))
+
+    def _bound(self, node: Node, fresh: bool) -> int | None:
+        """An upper bound of the node's op rows, as far as it is known before they are computed."""
+        inputs = [self.live_rows.get(name) if fresh else self.done[name].bound for name, _ in node.inputs]
+        known = [bound for bound in inputs if bound is not None]
+        if len(known) < len(inputs):
+            return None
+        total = sum(known) + (self.live_rows.get(node.name, 0) if fresh else 0)
+        return node.operator.bound(total, sum(self.live_rows.get(name, SMALL_ROWS + 1) for name, _ in node.inputs))
+
+    def keep(self, node: Node, outcome: Outcome, bound: int | None) -> NodeDelta:
+        """Write an outcome to the node's tables and count it."""
+        names = [*("_op", "_key", "_cause"), *node.operator.output.columns()]
+        rows = outcome.rows.select(*map(column, names))
+        if not self.tables.plan.persisted(node):
+            return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
+        small = bound is not None and bound <= SMALL_ROWS
+        if outcome.state is not None:
+            self._append(self.tables.state(node.name), outcome.state, small)
+        return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed) if small else self._note(self._kept_large(node, rows, outcome.signed))
+
+    def _append(self, table: object, frame: DataFrame, small: bool) -> None:
+        data = self.engine.to_arrow(frame) if small else frame
+        if not small or data.num_rows:
+            table.append(data, self.epoch)  # type: ignore[attr-defined]  # a ChangelogTable
+
+    def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
+        """Keep op rows that are on the driver."""
+        if not table.num_rows:
+            return self.keep_nothing(node)
+        self.tables.changelog(node).append(table, self.epoch)
+        ops, rejected, repaired = count_ops(table)
+        return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired))
+
+    def keep_nothing(self, node: Node) -> NodeDelta:
+        """Note that a node has nothing new; its table exists from now on."""
+        changelog = self.tables.changelog(node)
+        if not changelog.exists():
+            changelog.create()
+        return self._note(NodeDelta(node.name, None, False, 0))
+
+    def _kept_large(self, node: Node, rows: DataFrame, signed: bool) -> NodeDelta:
+        changelog = self.tables.changelog(node)
+        appended = changelog.append(rows, self.epoch)
+        if not appended.rows:
+            return NodeDelta(node.name, None, signed, 0)
+        frame = changelog.read(self.engine, epochs=(self.epoch, self.epoch)).drop("_epoch")
+        ops, rejected, repaired = self._counted(frame)
+        return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
+
+    def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:
+        from pyspark.sql import functions as F
+
+        counts = frame.groupBy("_op", F.col("_error").isNotNull().alias("_bad")).agg(F.count("*").alias("n"))
+        found = {(row["_op"], row["_bad"]): row["n"] for row in self.engine.to_arrow(counts).to_pylist()}
+        return _split_counts(found)
+
+    def _kept_lazily(self, node: Node, rows: DataFrame, signed: bool, bound: int | None) -> NodeDelta:
+        """A node without a table: its rejects alone are kept; its rows are computed where they are read."""
+        from pyspark.sql import functions as F
+
+        if not node.operator.may_reject:
+            return NodeDelta(node.name, rows, signed, bound)
+        bad = rows.where(F.col("_error").isNotNull())
+        table = self.engine.to_arrow(bad, SMALL_ROWS + 1)
+        changelog = self.tables.changelog(node)
+        if table.num_rows:
+            changelog.append(table if table.num_rows <= SMALL_ROWS else bad, self.epoch)
+        _, rejected, repaired = count_ops(table)
+        return NodeDelta(node.name, rows.where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
+
+    def _note(self, delta: NodeDelta) -> NodeDelta:
+        self.done[delta.node] = delta
+        self.live_rows[delta.node] = self.live_rows.get(delta.node, 0) + delta.net + delta.rejected - delta.repaired
+        self.negatives[delta.node] = self.negatives.get(delta.node, False) or delta.signed
+        return delta
+
+
+def count_ops(table: pa.Table) -> tuple[dict[str, int], int, int]:
+    """Op counts of the rows that stand, then how many rejects came and how many went."""
+    import polars as pl
+
+    frame = pl.DataFrame({"op": table.column("_op"), "bad": table.column("_error").is_valid()})
+    counted = frame.group_by("op", "bad").len()
+    return _split_counts({(op, bad): count for op, bad, count in counted.iter_rows()})
+
+
+def _split_counts(found: Mapping[tuple[int, bool], int]) -> tuple[dict[str, int], int, int]:
+    ops = {SYMBOLS[op]: found[op, False] for op in Op if (op, False) in found}
+    came = sum(count for (op, bad), count in found.items() if bad and Op(op).weight > 0)
+    went = sum(count for (op, bad), count in found.items() if bad and Op(op).weight < 0)
+    return ops, came, went
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSurroundings:
+    """What one node may look up during a run (`operators.base.Surroundings`)."""
+
+    flow: Flow
+    node: Node
+    stage: Stage
+
+    @property
+    def values(self) -> RunValues:
+        """System variables of the run."""
+        return self.flow.values
+
+    @property
+    def first(self) -> bool:
+        """Whether nothing of this node stood before."""
+        return self.stage.action == "first"
+
+    def delta(self, index: int) -> Delta | None:
+        """The delta of an input port."""
+        name, port = self.node.inputs[index]
+        done = self.flow.done[name]
+        if done.frame is None:
+            return None
+        return Delta(stands(done.frame, self.flow.tables.plan[name], port), done.signed)
+
+    def live_input(self, index: int) -> DataFrame:
+        """The live rows of an input port, this run's counted in."""
+        name, port = self.node.inputs[index]
+        flow = self.flow
+        above = flow.tables.plan[name]
+        rows = flow.tables.live(flow.engine, above, flow.values, has_negatives=flow.negatives.get(name, True))
+        return stands(rows, above, port).drop("_epoch")
+
+    def live_own(self) -> DataFrame:
+        """The node's live rows before this run."""
+        flow = self.flow
+        return flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1, has_negatives=flow.negatives.get(self.node.name, True)).drop("_epoch")
+
+    def own_state(self) -> DataFrame | None:
+        """The node's accumulators before this run."""
+        return self.flow.tables.latest_state(self.flow.engine, self.node.name)

@@ -1,0 +1,46 @@
+"""A run as a list of small stages, one a node: `run`, `plan` and `explain` read the same list (docs/architecture.md, "A run")."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from errata.plan import Node, Plan
+
+Action = Literal["skip", "first", "delta", "rebuild"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a run does with one node and why. `first`: everything is new; `delta`: follow the inputs; `rebuild`: the logic changed."""
+
+    node: str
+    action: Action
+    reason: str
+
+
+def make_stages(plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str, str]) -> Sequence[Stage]:
+    """The stages of the next run, in the plan's order.
+
+    `head` is what the last epoch's ledger entry says of the nodes (name to its summary), None before the first run.
+    `changed` has a reason for each source whose input changed.
+    """
+    stages: dict[str, Stage] = {}
+    for node in plan:
+        stages[node.name] = _stage(node, None if head is None else head.get(node.name), head is None, changed, stages)
+    return list(stages.values())
+
+
+def _stage(node: Node, before: Any, first: bool, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
+    if first:
+        return Stage(node.name, "first", "first run")
+    if before is None:
+        return Stage(node.name, "first", "new node")
+    if before["fingerprint"] != node.fingerprint():
+        return Stage(node.name, "rebuild", "its logic changed")
+    if node.kind == "source":
+        reason = changed.get(node.name)
+        return Stage(node.name, "delta", reason) if reason else Stage(node.name, "skip", "input unchanged")
+    moving = [name for name, _ in node.inputs if above[name].action != "skip"]
+    if moving:
+        return Stage(node.name, "delta", f"input changed: {', '.join(dict.fromkeys(moving))}")
+    return Stage(node.name, "skip", "nothing changed upstream")

@@ -1,0 +1,133 @@
+"""The changelog and state tables of a plan: where they lie, what columns they have, how the rows of a node are read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from changelog.algebra import as_appends, consolidate, live
+from changelog.schema import column
+from errata.plan import Node, Plan
+from operators.rows import OWN_HIDDEN
+from storage.tables import ChangelogTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from operators.evaluation import RunValues
+    from storage.engines import Engine
+
+SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
+
+
+class Tables:
+    """The tables under one state folder or URI. `committed` is the epoch up to which readers look; None: all rows, also of a run under way."""
+
+    def __init__(self, root: str, plan: Plan) -> None:
+        self.root = root.rstrip("/")
+        self.plan = plan
+        self._changelogs: dict[str, ChangelogTable] = {}
+        self._states: dict[str, ChangelogTable] = {}
+
+    def changelog(self, node: Node) -> ChangelogTable:
+        """The op rows of a node, rejects among them."""
+        if node.name not in self._changelogs:
+            columns = SYSTEM_COLUMNS | node.operator.output.columns()
+            self._changelogs[node.name] = ChangelogTable(f"{self.root}/changelog/{node.name}", columns)
+        return self._changelogs[node.name]
+
+    def state(self, name: str) -> ChangelogTable:
+        """The accumulators of a node; its columns are those of the first rows."""
+        if name not in self._states:
+            self._states[name] = ChangelogTable(f"{self.root}/state/{name}")
+        return self._states[name]
+
+    def by_path(self, path: str) -> ChangelogTable:
+        """The table at a path that the ledger names (`changelog/orders`)."""
+        folder, _, name = path.partition("/")
+        if folder == "state":
+            return self.state(name)
+        node = self.plan.nodes.get(name)
+        return self.changelog(node) if node is not None else ChangelogTable(f"{self.root}/{path}")
+
+    def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
+        """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
+        if self.plan.persisted(node):
+            return self.changelog(node).read(engine, epochs=epochs, at=at)
+        derived = self._images(engine, node, values, epochs, at)
+        return consolidate_epochs(derived)
+
+    def _images(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> DataFrame:
+        parts = []
+        for index, (name, port) in enumerate(node.inputs):
+            above = self.plan[name]
+            rows = stands(self.rows(engine, above, values, epochs, at), above, port)
+            parts.append(node.operator.images(rows, index, values))  # type: ignore[attr-defined]  # only linear nodes keep no table
+        result = parts[0]
+        for part in parts[1:]:
+            result = result.unionByName(part)
+        return result
+
+    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
+        """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
+        if self.plan.persisted(node):
+            return live(self.changelog(node).read(engine, at=at), has_negatives=has_negatives)
+        parts = []
+        for index, (name, port) in enumerate(node.inputs):
+            above = self.plan[name]
+            rows = as_appends(stands(self.live(engine, above, values, at), above, port), "recompute")
+            parts.append(node.operator.images(rows, index, values))  # type: ignore[attr-defined]  # only linear nodes keep no table
+        result = parts[0]
+        for part in parts[1:]:
+            result = result.unionByName(part)
+        return result.drop("_op", "_cause")
+
+    def latest_state(self, engine: Engine, name: str) -> DataFrame | None:
+        """The accumulators of each key, those of the newest epoch; None where there is no table."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        table = self.state(name)
+        if not table.exists():
+            return None
+        rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
+        return table.read(engine).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
+
+    def versions(self) -> Mapping[str, int]:
+        """The version of every table of the plan that exists, for the ledger."""
+        found: dict[str, int] = {}
+        for node in self.plan:
+            for path, table in ((f"changelog/{node.name}", self.changelog(node)), (f"state/{node.name}", self.state(node.name))):
+                version = table.version() if self._has_been(path) else None
+                if version is not None:
+                    found[path] = version
+        return found
+
+    def _has_been(self, path: str) -> bool:
+        folder, _, name = path.partition("/")
+        return folder == "changelog" or self.plan[name].operator.explain_class == "accumulator"
+
+
+def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:
+    """The rows of a node that a consumer of a port sees: no rejects, none of the columns that are the node's own."""
+    from pyspark.sql import functions as F
+
+    good = rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+    chosen = node.operator.port_rows(good, port)
+    return chosen.select(*(column(name) for name in chosen.columns if name not in OWN_HIDDEN))
+
+
+def consolidate_epochs(rows: DataFrame) -> DataFrame:
+    """The net change of each key in each epoch of derived op rows."""
+    from pyspark.sql import functions as F
+
+    marked = rows.withColumn("_key", F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")))
+    net = consolidate(marked.withColumn("__epoch", F.col("_epoch")))
+    names = [name for name in rows.columns if name not in ("_key", "_epoch")]
+    return net.select(F.col("__epoch").alias("_epoch"), F.expr("substring(_key, 17)").alias("_key"), *map(column, names))
+
+
+def arrow_bound(table: pa.Table | None) -> int | None:
+    """How many rows a table on the driver has; None where there is none."""
+    return None if table is None else table.num_rows

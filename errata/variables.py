@@ -1,0 +1,107 @@
+"""Declared variables with their types and defaults as values (user guide, "Scoped Variables"; SPEC-DECISIONS, State 31)."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from cxl.types import BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
+from errata.declared import SCOPES, Declared, declared
+from errata.diagnostics import did_you_mean
+from errata.reporter import Findings
+from errata.yaml import Document
+from operators.settings import Variable
+
+RESERVED: Mapping[str, frozenset[str]] = {
+    "source": frozenset({"file", "row", "path", "count", "batch", "ingestion_timestamp", "name", "event_time"}),
+    "pipeline": frozenset(
+        {"start_time", "name", "execution_id", "batch_id", "total_count", "ok_count", "dlq_count", "filtered_count", "distinct_count"}
+    ),
+    "record": frozenset(),
+    "vars": frozenset(),
+}
+"""Built-in members of each scope, which no declaration may take (user guide, "Declaring variables")."""
+
+_ALLOWED = (INT, FLOAT, STRING, BOOL, DATE, DATE_TIME)
+_PYTHON: Mapping[Kind, tuple[type, ...]] = {
+    Kind.INT: (int,), Kind.FLOAT: (int, float), Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.DATE: (str, date), Kind.DATE_TIME: (str, datetime),
+}  # fmt: skip
+
+
+def declared_variables(document: Document, given: Mapping[str, str], findings: Findings) -> dict[tuple[str, str], Variable]:
+    """The variables of a pipeline by scope (`vars`, `pipeline`, `source`, `record`) and name.
+
+    `given` are values from the command line by `scope.name` or bare name; they are read with the declared type.
+    """
+    found: dict[tuple[str, str], Variable] = {}
+    for entry in declared(document):
+        variable = _variable(entry, document, findings)
+        if variable is None:
+            continue
+        if (variable.scope, variable.name) in found:
+            findings.diagnostics.append(document.error(entry.path, "E201", f"variable '{entry.name}' is declared twice in scope '{entry.scope}'"))
+        found[variable.scope, variable.name] = variable
+    for name, text in given.items():
+        _override(name, text, found, document, findings)
+    return found
+
+
+def _variable(entry: Declared, document: Document, findings: Findings) -> Variable | None:
+    scope = "vars" if entry.scope == "static" else entry.scope
+    if entry.name in RESERVED.get(scope, frozenset()):
+        findings.diagnostics.append(document.error(entry.path, "E202", f"'{entry.name}' is a built-in member of ${scope}", key=True))
+        return None
+    try:
+        type_ = parse_type(entry.type).base
+    except ValueError:
+        type_ = None
+    if type_ not in _ALLOWED or type_ is None:
+        message = f"variable '{entry.name}' has type '{entry.type}'"
+        findings.diagnostics.append(document.error(entry.path, "E203", message, help="allowed: int, float, string, bool, date, date_time"))
+        return None
+    held = entry.holder[entry.key]
+    default = held.get("default") if isinstance(held, dict) else held
+    try:
+        return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
+    except ValueError:
+        message = f"the default of '{entry.name}' is no {entry.type}"
+        findings.diagnostics.append(document.error(entry.path, "E204", message))
+        return None
+
+
+def read_value(value: Any, type_: Type) -> Any:
+    """A YAML or command-line value as the Python value of a type. Raises ValueError where it does not fit."""
+    if value is None:
+        return None
+    if isinstance(value, str) and type_.kind is not Kind.STRING:
+        return _read_text(value, type_.kind)
+    expected = _PYTHON[type_.kind]
+    if not isinstance(value, expected) or (isinstance(value, bool) and type_.kind is not Kind.BOOL):
+        raise ValueError(f"{value!r} is no {type_}")
+    return float(value) if type_.kind is Kind.FLOAT else value
+
+
+def _read_text(text: str, kind: Kind) -> Any:
+    if kind is Kind.BOOL:
+        if text not in ("true", "false"):
+            raise ValueError(f"{text!r} is neither true nor false")
+        return text == "true"
+    readers = {Kind.INT: int, Kind.FLOAT: float, Kind.DATE: date.fromisoformat, Kind.DATE_TIME: datetime.fromisoformat}
+    return readers[kind](text)
+
+
+def _override(name: str, text: str, found: dict[tuple[str, str], Variable], document: Document, findings: Findings) -> None:
+    scope, _, rest = name.partition(".")
+    key = (scope, rest) if rest else ("vars", name)
+    if key not in found and rest and scope == "static":
+        key = ("vars", rest)
+    variable = found.get(key)
+    if variable is None:
+        known = [f"{scope}.{name}" for scope, name in found]
+        hint = did_you_mean(name, known) or f"declared: {', '.join(known) or 'none'}; scopes: vars, {', '.join(SCOPES)}"
+        findings.diagnostics.append(document.error(("pipeline",), "E205", f"--var {name}: there is no such variable", help=hint))
+        return
+    try:
+        found[key] = Variable(variable.scope, variable.name, variable.type, read_value(text, variable.type.base), variable.source)
+    except ValueError:
+        message = f"--var {name}={text}: the value is no {variable.type.base}"
+        findings.diagnostics.append(document.error(("pipeline",), "E204", message))

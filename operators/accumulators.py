@@ -1,0 +1,190 @@
+"""How the aggregate functions become columns: exact accumulators that can be retracted, and functions of all rows of a group.
+
+An accumulator is a handful of bigint columns that add up over rows, weighted 1 or -1, so a retraction takes its contribution
+back. The others need the rows of the group in their order (user guide, "Aggregate Functions"; DESIGN section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import functions as F
+
+from changelog.exact import FULL, NORMAL, FloatSum, IntSum, Layout
+from changelog.schema import column
+from cxl.types import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from cxl.typed import AggregateUse
+
+RETRACTABLE = frozenset({"sum", "count", "avg", "weighted_avg"})
+NATIVE = frozenset({"min", "max", "first", "last", "any"})
+
+
+class Accumulator(Protocol):
+    """State columns of one aggregate call, named after its result column."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the state columns, each a bigint."""
+
+    def contributions(self, weight: Column) -> list[Column]:
+        """What each row adds to each state column."""
+
+    def carried(self) -> list[Column]:
+        """The state columns in the one form that a total has."""
+
+    def result(self) -> Column:
+        """The call's value from carried state columns."""
+
+    def overflows(self) -> Column:
+        """Whether the value does not fit its type."""
+
+    def inexact(self) -> Column:
+        """Whether a value did not fit the layout."""
+
+
+def _zero() -> Column:
+    return F.lit(0).cast("bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`count(*)` and `count(value)`; `column_name` is None for the star."""
+
+    name: str
+    column_name: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One counter."""
+        return (f"{self.name}_n",)
+
+    def contributions(self, weight: Column) -> list[Column]:
+        """The weight of each row that has a value."""
+        amount = weight if self.column_name is None else F.when(column(self.column_name).isNotNull(), weight).otherwise(_zero())
+        return [amount.alias(self.columns[0])]
+
+    def carried(self) -> list[Column]:
+        """The counter as it is."""
+        return [column(self.columns[0])]
+
+    def result(self) -> Column:
+        """The count."""
+        return column(self.columns[0])
+
+    def overflows(self) -> Column:
+        """A count never does."""
+        return F.lit(False)
+
+    inexact = overflows
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`sum` of ints or floats: an exact total and the number of values."""
+
+    name: str
+    value: str
+    total: FloatSum | IntSum
+    mean: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The total's columns and the counter."""
+        return (*self.total.columns, f"{self.name}_n")
+
+    def contributions(self, weight: Column) -> list[Column]:
+        """What each row adds."""
+        counted = F.when(column(self.value).isNotNull(), weight).otherwise(_zero()).alias(f"{self.name}_n")
+        return [*self.total.contributions(column(self.value), weight), counted]
+
+    def carried(self) -> list[Column]:
+        """The total with its carries settled, and the counter."""
+        return [*self.total.carried(), column(f"{self.name}_n")]
+
+    def result(self) -> Column:
+        """The total, or the mean; null where there is no value."""
+        count = column(f"{self.name}_n")
+        total = self.total.total()
+        value = total.cast("double") / F.when(count != 0, count).cast("double") if self.mean else total
+        return F.when(count != 0, value)
+
+    def overflows(self) -> Column:
+        """Whether an int total leaves 64 bits."""
+        return self.total.overflows() if isinstance(self.total, IntSum) else F.lit(False)
+
+    def inexact(self) -> Column:
+        """Whether the layout lacks limbs."""
+        return self.total.inexact() if isinstance(self.total, FloatSum) else F.lit(False)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedMean:
+    """`weighted_avg(value, weight)`: exact sums of value times weight and of the weights, over rows that have both."""
+
+    name: str
+    value: str
+    weight: str
+    products: FloatSum
+    weights: FloatSum
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Both totals' columns."""
+        return (*self.products.columns, *self.weights.columns)
+
+    def contributions(self, weight: Column) -> list[Column]:
+        """What each row adds."""
+        value, share = column(self.value).cast("double"), column(self.weight).cast("double")
+        known = value.isNotNull() & share.isNotNull()
+        product = F.when(known, value * share)
+        return [*self.products.contributions(product, weight), *self.weights.contributions(F.when(known, share), weight)]
+
+    def carried(self) -> list[Column]:
+        """Both totals with their carries settled."""
+        return [*self.products.carried(), *self.weights.carried()]
+
+    def result(self) -> Column:
+        """The mean; null where the weights sum to zero."""
+        weights = self.weights.total()
+        return self.products.total() / F.when(weights != 0, weights)
+
+    def overflows(self) -> Column:
+        """Floats do not overflow."""
+        return F.lit(False)
+
+    def inexact(self) -> Column:
+        """Whether either layout lacks limbs."""
+        return self.products.inexact() | self.weights.inexact()
+
+
+def accumulator(use: AggregateUse, layout: Layout = NORMAL) -> Accumulator | None:
+    """The accumulator of a call; None where it needs the rows (min, max, collect, ...) or a dynamic argument."""
+    name = use.function.name
+    if name not in RETRACTABLE or any(arg.type.is_dynamic for arg in use.args if name != "count"):
+        return None
+    if name == "count":
+        return Count(use.column, None if use.star else use.columns[0])
+    if name == "weighted_avg":
+        products, weights = FloatSum(f"{use.column}_p", layout), FloatSum(f"{use.column}_w", layout)
+        return WeightedMean(use.column, *use.columns, products, weights)
+    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column, layout)
+    return Sum(use.column, use.columns[0], total, mean=name == "avg")
+
+
+def native_aggregate(use: AggregateUse) -> Column | None:
+    """The aggregate column of a call that the engine computes from the rows; None where Python must (collect, dynamic values)."""
+    if use.function.name not in NATIVE or any(arg.type.is_dynamic for arg in use.args):
+        return None
+    value, key = column(use.columns[0]), F.col("_key")
+    by_order = {"first": F.min_by(value, key), "last": F.max_by(value, key)}
+    by_value = {"min": F.min(value), "max": F.max(value)}
+    some = F.min_by(value, F.when(value.isNotNull(), key))
+    return {**by_order, **by_value, "any": some}[use.function.name].alias(use.column)
+
+
+FULL_LAYOUT, NORMAL_LAYOUT = FULL, NORMAL

@@ -1,0 +1,204 @@
+"""What an operator is: three classes, each with its delta rule (DESIGN section 4; docs/architecture.md, "Operators").
+
+A linear operator maps op rows to op rows. A keyed operator's rows for one lookup key are a function of the live input rows
+of that key: the keys touched by a delta are computed anew and compared with what stood. An accumulating operator is a keyed
+one that keeps exact accumulators, so that only the delta is read.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from changelog.algebra import as_appends, consolidate, diff
+from operators.evaluation import RunValues
+from operators.rows import OWN_HIDDEN, RowType
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The op rows that one run adds to a port. `signed` says whether retractions may be among them."""
+
+    frame: DataFrame
+    signed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an operator answers to deltas: rows for its changelog (rejects among them, told by `_error`) and for its state."""
+
+    rows: DataFrame
+    signed: bool
+    state: DataFrame | None = None
+
+
+class Surroundings(Protocol):
+    """What an operator may look up while it answers deltas. All frames have `_key`, hidden and data columns."""
+
+    values: RunValues
+
+    def delta(self, index: int) -> Delta | None:
+        """The delta of input number `index`, None where nothing changed."""
+
+    def live_input(self, index: int) -> DataFrame:
+        """The live rows of an input, this run's delta counted in."""
+
+    def live_own(self) -> DataFrame:
+        """The operator's own live rows before this run, rejects among them (`_error`)."""
+
+    def own_state(self) -> DataFrame | None:
+        """The latest accumulators of each key before this run, None where there are none."""
+
+    @property
+    def first(self) -> bool:
+        """Whether nothing stood before: the delta is everything and all of it is `+A`."""
+
+
+class Operator(ABC):
+    """A node of the plan, bound to the row types of its inputs.
+
+    `fingerprint` is what decides whether the node's logic changed: canonical configuration, CXL in normal form, input types.
+    """
+
+    kind: ClassVar[str]
+    explain_class: ClassVar[str]
+    deterministic: bool = True
+
+    def __init__(self, name: str, inputs: Sequence[RowType], output: RowType, fingerprint: Mapping[str, Any]) -> None:
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.output = output
+        self.fingerprint = fingerprint
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether a record can fail here."""
+        return True
+
+    def bound(self, changes: int, live: int) -> int | None:
+        """An upper bound of the op rows that so many changed rows of so many live input rows can lead to; None: not known."""
+        return changes
+
+    @property
+    def always_has_rows(self) -> bool:
+        """Whether there are rows even over empty inputs (a global aggregate)."""
+        return False
+
+    def port(self, name: str | None) -> RowType:
+        """The row type of a port; operators with one port ignore the name."""
+        return self.output
+
+    def ports(self) -> tuple[str, ...]:
+        """Names of the ports besides the main one."""
+        return ()
+
+    def port_rows(self, frame: DataFrame, name: str | None) -> DataFrame:
+        """The rows of one port out of the operator's rows (rejects are gone already)."""
+        return frame
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Take over the inputs' hidden columns once all nodes are bound; `wanted` are those that somebody from here on reads."""
+        self.inputs = tuple(inputs)
+        riders = {name: type_ for row in reversed(inputs) for name, type_ in row.riders.items()}
+        self.output = self.output.carrying([name for row in inputs for name in row.hidden if name not in OWN_HIDDEN], riders)
+
+    def describe(self) -> Sequence[str]:
+        """Lines for `explain` besides name, type and class."""
+        return ()
+
+    def reads_source(self) -> frozenset[str]:
+        """Members of `$source` and other row-borne variables that the node's programs read."""
+        return frozenset()
+
+    @abstractmethod
+    def answer(self, around: Surroundings) -> Outcome:
+        """The rows that the inputs' deltas add to the operator's changelog."""
+
+    @abstractmethod
+    def rebuild(self, around: Surroundings) -> Outcome:
+        """The difference between the rows of the live inputs by today's logic and the rows that stand; cause `logic`."""
+
+
+class Linear(Operator):
+    """An operator that maps each op row by itself."""
+
+    explain_class = "linear"
+
+    @abstractmethod
+    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """The rows that op rows of input `index` become: zero, one or more each, rejects with `_error` set."""
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Map both images of each change; images that are equal vanish."""
+        deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
+        rows = _union([self.images(delta.frame, index, around.values) for index, delta in deltas])
+        signed = any(delta.signed for _, delta in deltas)
+        return Outcome(consolidate(rows) if signed else rows, signed)
+
+    def everything(self, around: Surroundings) -> DataFrame:
+        """The rows of the live inputs by today's logic."""
+        return _union([self.images(as_appends(around.live_input(i), "logic"), i, around.values) for i in range(len(self.inputs))])
+
+    def rebuild(self, around: Surroundings) -> Outcome:
+        """Map the live inputs and compare by key."""
+        return Outcome(diff(around.live_own(), self.everything(around), "logic"), signed=True)
+
+
+class Keyed(Operator):
+    """An operator whose rows for one lookup key depend on the live input rows of that key alone. Its rows carry `_lookup`."""
+
+    explain_class = "affected-key"
+
+    def bound(self, changes: int, live: int) -> int | None:
+        """All rows of the touched keys may change, each twice."""
+        return 2 * (changes + live)
+
+    @abstractmethod
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """The frame with `_lookup`: the bytes of the key that each row of input `index` belongs to."""
+
+    @abstractmethod
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """All rows of the given live input rows, which hold every row of the keys concerned; `_op` and `_cause` are passed over."""
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Compute the touched keys anew and compare with what stood; on the first run all is computed and nothing compared."""
+        if around.first:
+            frames = [_frame_or_live(around, index) for index in range(len(self.inputs))]
+            return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
+        touched = self.touched(around)
+        frames = [
+            self.lookup(around.live_input(i), i, around.values).join(touched, "_lookup", "left_semi").drop("_lookup") for i in range(len(self.inputs))
+        ]
+        stood = around.live_own().join(touched, "_lookup", "left_semi")
+        return Outcome(diff(stood, self.compute(frames, around.values), "recompute"), signed=True)
+
+    def touched(self, around: Surroundings) -> DataFrame:
+        """The lookup keys that occur in the deltas: one column `_lookup`, distinct."""
+        deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
+        return _union([self.lookup(delta.frame, i, around.values).select("_lookup") for i, delta in deltas]).distinct()
+
+    def rebuild(self, around: Surroundings) -> Outcome:
+        """Compute everything and compare with what stood."""
+        frames = [around.live_input(index) for index in range(len(self.inputs))]
+        return Outcome(diff(around.live_own(), self.compute(frames, around.values), "logic"), signed=True)
+
+
+def _frame_or_live(around: Surroundings, index: int) -> DataFrame:
+    delta = around.delta(index)
+    return delta.frame if delta is not None else around.live_input(index)
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.unionByName(frame)
+    return result
+
+
+def reject_key(key_column: str = "_key") -> Any:
+    """The key of a reject: that of the rejected record and one closing byte, so that it never meets the record's own rows."""
+    return F.concat(F.col(key_column), F.lit(b"!"))

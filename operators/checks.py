@@ -1,0 +1,45 @@
+"""The named validation checks of a transform, each as a CXL condition on its field (user guide, "Validations")."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Args = Mapping[str, Any]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _one_of(field: str, args: Args) -> str:
+    return " or ".join(f"{field} == {_literal(value)}" for value in args.get("values", ())) or "false"
+
+
+NAMED: Mapping[str, Callable[[str, Args], str]] = {
+    "not_empty": lambda field, args: f"not {field}.is_empty()",
+    "not_null": lambda field, args: f"not {field}.is_null()",
+    "required": lambda field, args: f"not {field}.is_empty()",
+    "positive": lambda field, args: f"{field} > 0",
+    "non_negative": lambda field, args: f"{field} >= 0",
+    "min": lambda field, args: f"{field} >= {_literal(args.get('value', args.get('min')))}",
+    "max": lambda field, args: f"{field} <= {_literal(args.get('value', args.get('max')))}",
+    "range": lambda field, args: f"{field} >= {_literal(args.get('min'))} and {field} <= {_literal(args.get('max'))}",
+    "min_length": lambda field, args: f"{field}.length() >= {_literal(args.get('value', args.get('length')))}",
+    "max_length": lambda field, args: f"{field}.length() <= {_literal(args.get('value', args.get('length')))}",
+    "matches": lambda field, args: f"{field}.matches({_literal(args.get('pattern', ''))})",
+    "one_of": _one_of,
+}
+"""Check name to the CXL text of its condition; the condition must be true, so a null fails the checks of values."""
+
+
+def condition(check: str, field: str | None, args: Args) -> str:
+    """The CXL condition of a validation: a named check of a field, or the check itself."""
+    made = NAMED.get(check.strip())
+    if made is not None and field is not None and _NAME.fullmatch(field):
+        return made(field, args)
+    return check

@@ -1,0 +1,104 @@
+"""CXL on the op rows of a frame: what passes, what fails, and where the system variables of a record stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from changelog.key_columns import with_index
+from changelog.schema import column
+from cxl import spark
+from cxl.spark import FAILED, INDEX, PASS, Applied
+from operators.lineage import FileLabels, file_of, source_name_of
+from operators.rows import META, RECORD, RowType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+ENVELOPE = ("_epoch", "_op", "_key", "_cause")
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
+
+    `labels` tells which file a key's file label stands for.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    labels: FileLabels = field(default_factory=FileLabels)
+
+    @classmethod
+    def none(cls) -> RunValues:
+        """No values: every variable is null."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """`good`: the rows that passed, with the program's fields in place. `bad`: rejects (`_op _key _cause _error` and the input's columns), None where nothing can fail."""
+
+    good: DataFrame
+    bad: DataFrame | None
+
+
+def evaluate(frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *, max_expansion: int = 10_000) -> Evaluated:
+    """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows."""
+    ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
+    applied = spark.apply(ready, program, context)
+    passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
+    good = passed.select(*_passed_columns(frame, program, applied))
+    if not applied.can_fail and not applied.fans_out:
+        return Evaluated(good, None)
+    failed = spark.errors(applied.frame.where(F.col(FAILED)), program, context, "__why")
+    why = F.col("__why")
+    return Evaluated(good, rejects(failed, why.getField("category"), why.getField("message"), stage).select(*_bad_columns(frame)))
+
+
+def prepare(
+    frame: DataFrame, reads: frozenset[str], row: RowType, values: RunValues, max_expansion: int = 10_000
+) -> tuple[DataFrame, spark.Context]:
+    """The frame with what the program reads of a record's provenance, and the context that says where it stands."""
+    columns: dict[str, Any] = {name: value for name, value in values.values.items() if name in reads}
+    columns |= {f"meta.{name}": column(META + name) for name in row.riding(META)}
+    columns |= {f"record.{name}": column(RECORD + name) for name in row.riding(RECORD)}
+    if "source.name" in reads:
+        columns["source.name"] = source_name_of(row)
+    if reads & {"source.file", "source.path"}:
+        frame, file = file_of(frame, row, values.labels)
+        columns |= {"source.file": file, "source.path": file}
+    if "source.row" in reads and "_row" in row.hidden:
+        columns["source.row"] = F.col("_row")
+    if "source.event_time" in reads and "_event_time" in row.hidden:
+        columns["source.event_time"] = F.col("_event_time")
+    return frame, spark.Context(columns, max_expansion)
+
+
+def _passed_columns(frame: DataFrame, program: Program, applied: Applied) -> list[Column]:
+    """Every column of the frame with the emitted values in their places, new ones behind, `$meta` fields as riders."""
+    emitted = {**applied.values, **{META + name: value for name, value in applied.meta.items()}}
+    kept = [emitted[name].alias(name) if name in emitted else column(name) for name in frame.columns]
+    if applied.fans_out:
+        at = frame.columns.index("_key")
+        kept[at] = with_index(F.col("_key"), F.col(INDEX)).alias("_key")
+    return kept + [value.alias(name) for name, value in emitted.items() if name not in frame.columns]
+
+
+def _bad_columns(frame: DataFrame) -> list[Column]:
+    return [*(column(name) for name in frame.columns if name != "_error"), F.col("_error")]
+
+
+def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> DataFrame:
+    """The frame's rows as rejects: their own key space, and `_error` as a JSON object of category, detail, stage, trigger."""
+    members = [
+        (F.lit(category) if isinstance(category, str) else category).alias("category"),
+        detail.alias("detail"),
+        F.lit(stage).alias("stage"),
+        (F.lit("") if trigger is None else trigger).alias("trigger"),
+    ]
+    return frame.withColumn("_key", F.concat(F.col("_key"), F.lit(b"!"))).withColumn("_error", F.to_json(F.struct(*members)))

@@ -1,0 +1,106 @@
+"""Two versions of a file side by side, like a text diff: which records stayed, which went, which came (DESIGN section 6).
+
+Works on one 64-bit hash a record, in numpy: common ends are trimmed, then records that are unique on both sides anchor the
+rest (patience diff: the longest run of anchors in order), and what lies between two anchors is matched from both ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    type Hashes = NDArray[np.int64]
+    type Positions = NDArray[np.int64]
+
+
+def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+    """Positions of the records that stayed, in the old and in the new version: two ascending arrays of one length.
+
+    Equal arrays pair up fully. Deterministic; not always the longest common subsequence, always a common subsequence.
+    """
+    pairs: list[tuple[Positions, Positions]] = []
+    stack = [(0, len(old), 0, len(new))]
+    while stack:
+        low, high, start, end = stack.pop()
+        head = _common(old[low:high], new[start:end])
+        _note(pairs, low, start, head)
+        low, start = low + head, start + head
+        tail = _common(old[low:high][::-1], new[start:end][::-1])
+        high, end = high - tail, end - tail
+        _note(pairs, high, end, tail)
+        if low < high and start < end:
+            stack.extend(_between(old, new, low, high, start, end))
+    if not pairs:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order]
+
+
+def _note(pairs: list[tuple[Positions, Positions]], left: int, right: int, length: int) -> None:
+    if length:
+        pairs.append((np.arange(left, left + length), np.arange(right, right + length)))
+
+
+def _common(left: Hashes, right: Hashes) -> int:
+    """Length of the common prefix."""
+    length = min(len(left), len(right))
+    differing = np.flatnonzero(left[:length] != right[:length])
+    return int(differing[0]) if len(differing) else length
+
+
+def _between(old: Hashes, new: Hashes, low: int, high: int, start: int, end: int) -> list[tuple[int, int, int, int]]:
+    """The stretches that the anchors leave, the anchors at the head of theirs; nothing where there is no anchor."""
+    left, right = _anchors(old[low:high], new[start:end])
+    if not len(left):
+        return []
+    lefts = [low, *(low + left).tolist(), high]
+    rights = [start, *(start + right).tolist(), end]
+    return [(lefts[i], lefts[i + 1], rights[i], rights[i + 1]) for i in range(len(lefts) - 1)]
+
+
+def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+    """Records that occur once on either side, in the longest selection that is in order on both."""
+    left, right = _once(old), _once(new)
+    _, at_left, at_right = np.intersect1d(old[left], new[right], assume_unique=True, return_indices=True)
+    positions = np.stack([left[at_left], right[at_right]])
+    positions = positions[:, np.argsort(positions[0])]
+    kept = _longest_ascending(positions[1].tolist())
+    return positions[0][kept], positions[1][kept]
+
+
+def _once(hashes: Hashes) -> Positions:
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    return np.asarray(first[counts == 1], np.int64)
+
+
+def _longest_ascending(values: list[int]) -> list[int]:
+    """Positions of a longest strictly ascending subsequence."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before = [-1] * len(values)
+    for at, value in enumerate(values):
+        place = bisect_left(tails, value)
+        before[at] = ends[place - 1] if place else -1
+        if place == len(tails):
+            tails.append(value)
+            ends.append(at)
+        else:
+            tails[place], ends[place] = value, at
+    chain: list[int] = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]
+
+
+def longest_in_order(labels: list[tuple[int, ...]]) -> set[int]:
+    """Positions of a longest selection of labels that ascend: the files that kept their place."""
+    ranks = {label: rank for rank, label in enumerate(sorted(set(labels)))}
+    return set(_longest_ascending([ranks[label] for label in labels]))

@@ -1,0 +1,108 @@
+"""From a reader's batches to op rows of a source: keys, undeclared fields, event time, correlation key (all in Arrow)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """What a source's rows carry besides what the reader gives. Picklable: it travels to the executors.
+
+    `declared`: the data columns in order. `hidden`: the hidden columns of the row type in order. `keyed`: the key comes from
+    the values, so the batch keeps its row number and gets no `_key`. `event_time`: column and delay in microseconds.
+    `riders`: correlation-key columns by rider name.
+    """
+
+    declared: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    keyed: bool = False
+    event_time: tuple[str, int] | None = None
+    riders: tuple[tuple[str, str], ...] = ()
+
+    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str) -> pa.RecordBatch:
+        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label), hidden columns, riders, data, `_error`."""
+        import pyarrow as pa
+
+        columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
+        if not self.keyed:
+            columns["_key"] = row_keys(prefix, batch.column("_row"), batch.column("_error"))
+        columns["_cause"] = pa.repeat("ingest", batch.num_rows)
+        for name in (hidden for hidden in self.hidden if hidden != "_row"):
+            columns[name] = self._hidden(name, batch, file)
+        for rider, name in self.riders:
+            columns[rider] = batch.column(name)
+        for name in self.declared:
+            columns[name] = batch.column(name)
+        columns["_error"] = batch.column("_error")
+        columns["_row"] = batch.column("_row")
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
+        import pyarrow as pa
+
+        if name == "_event_time":
+            return self._event_times(batch)
+        if name == "_widened":
+            return widened(batch, self.declared)
+        if name == "_file":
+            return pa.repeat(file, batch.num_rows)
+        return pa.nulls(batch.num_rows, pa.string())
+
+    def _event_times(self, batch: pa.RecordBatch) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        assert self.event_time is not None  # the row type has `_event_time` only with a watermark
+        column, delay = self.event_time
+        stamp = batch.column(column).cast(pa.timestamp("us", "UTC"))
+        return pc.subtract(stamp, pa.scalar(delay, pa.duration("us")))
+
+
+def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
+    """Keys of unkeyed records: `prefix`, the 6-byte row number, the closing 00; a rejected record's has `!` behind it."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbers = rows.to_numpy(zero_copy_only=False).astype(">u8")
+    width = len(prefix) + 7
+    table = np.zeros((len(numbers), width), np.uint8)
+    table[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+    table[:, len(prefix) : -1] = numbers.view(np.uint8).reshape(-1, 8)[:, 2:]
+    keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(numbers), [None, pa.py_buffer(table.tobytes())]).cast(pa.binary())
+    if errors.null_count == len(errors):
+        return keys
+    return pa.array([key + b"!" if bad else key for key, bad in zip(keys.to_pylist(), errors.is_valid().to_pylist(), strict=True)], pa.binary())
+
+
+def widened(batch: pa.RecordBatch, declared: Sequence[str]) -> pa.Array:
+    """The undeclared fields of each record as a JSON object in file order, null where there are none."""
+    import polars as pl
+    import pyarrow as pa
+
+    names = [name for name in batch.schema.names if name not in {*declared, "_row", "_error"}]
+    if not names:
+        return pa.nulls(batch.num_rows, pa.string())
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], names))
+    assert isinstance(frame, pl.DataFrame)  # a batch is no array
+    return frame.select(pl.struct(names).struct.json_encode()).to_series().to_arrow().cast(pa.string())
+
+
+def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
+    """The schema of shaped batches, from that of the reader's; `_row` comes last."""
+    import pyarrow as pa
+
+    fields = [pa.field("_op", pa.int8())]
+    if not shape.keyed:
+        fields.append(pa.field("_key", pa.binary()))
+    fields.append(pa.field("_cause", pa.string()))
+    hidden = {"_event_time": pa.timestamp("us", "UTC")}
+    fields += [pa.field(name, hidden.get(name, pa.string())) for name in shape.hidden if name != "_row"]
+    fields += [pa.field(rider, given.field(name).type) for rider, name in shape.riders]
+    fields += [pa.field(name, given.field(name).type) for name in shape.declared]
+    return pa.schema([*fields, pa.field("_error", pa.string()), pa.field("_row", pa.int64())])

@@ -1,0 +1,86 @@
+"""From keys back to sources and files: `$source.name` and `$source.file` need no columns of their own (DESIGN section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from operators.rows import KeyShape, RowType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_LABEL_STEP = 7
+_DEEPEST_LABEL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FileLabels:
+    """Paths by the first bytes of keys: a source's number and the file's label."""
+
+    paths: Mapping[bytes, str] = field(default_factory=dict)
+
+
+def source_name_of(row: RowType) -> Column:
+    """The name of the source that each record came from."""
+    return _named(row.key, F.col("_key"))
+
+
+def _named(shape: KeyShape, key: Column) -> Column:
+    if shape.kind == "source":
+        return F.lit(shape.source)
+    if shape.kind == "merge":
+        result = F.lit(None).cast("string")
+        for number, part in enumerate(shape.parts):
+            result = F.when(_byte(key, 1) == F.lit(bytes([number])), _named(part, _from(key, 2))).otherwise(result)
+        return result
+    return _named(shape.parts[0], key) if shape.parts else F.lit(None).cast("string")
+
+
+def file_of(frame: DataFrame, row: RowType, labels: FileLabels) -> tuple[DataFrame, Column]:
+    """The frame with what is needed for it, and the path of the file that each record came from; null where there is no single one."""
+    own = F.col("_file") if "_file" in row.hidden else F.lit(None).cast("string")
+    if not labels.paths or not _has_labels(row.key):
+        return frame, own
+    session = frame.sparkSession
+    rows = [(bytearray(prefix), path) for prefix, path in labels.paths.items()]
+    table = session.createDataFrame(rows, "__prefix binary, __path string")
+    marked = frame.withColumn("__prefix", _file_prefix(row.key, F.col("_key")))
+    return marked.join(F.broadcast(table), "__prefix", "left"), F.coalesce(own, F.col("__path"))
+
+
+def _has_labels(shape: KeyShape) -> bool:
+    return (shape.kind == "source" and shape.types is None) or any(_has_labels(part) for part in shape.parts)
+
+
+def _file_prefix(shape: KeyShape, key: Column) -> Column:
+    """The bytes of source number and file label; null where the key names no file."""
+    nothing = F.lit(None).cast("binary")
+    if shape.kind == "source":
+        return nothing if shape.types is not None else label_prefix(key)
+    if shape.kind == "merge":
+        result = nothing
+        for number, part in enumerate(shape.parts):
+            result = F.when(_byte(key, 1) == F.lit(bytes([number])), _file_prefix(part, _from(key, 2))).otherwise(result)
+        return result
+    return _file_prefix(shape.parts[0], key) if shape.parts else nothing
+
+
+def label_prefix(key: Column) -> Column:
+    """The source's number and the label behind it: steps of 7 bytes up to the one that closes with 00."""
+    result = F.lit(None).cast("binary")
+    for steps in range(_DEEPEST_LABEL, 0, -1):
+        length = 1 + steps * _LABEL_STEP
+        result = F.when(_byte(key, length) == F.lit(b"\x00"), F.substring(key, 1, length)).otherwise(result)
+    return result
+
+
+def _byte(key: Column, at: int) -> Column:
+    return F.substring(key, at, 1)
+
+
+def _from(key: Column, at: int) -> Column:
+    return F.substring(key, at, 1 << 20)

@@ -1,0 +1,68 @@
+"""The configuration of an output node (user guide, "Output Nodes"; SPEC-DECISIONS, Output 17 to 26)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from operators.settings import Strict
+from operators.source_config import SortOrder
+
+
+class Split(Strict):
+    """How an output is cut into several files."""
+
+    max_records: int | None = Field(None, ge=1)
+    max_bytes: int | None = Field(None, ge=1)
+    group_key: str | None = None
+    naming: str = "{stem}_{seq:04}.{ext}"
+    repeat_header: bool = True
+    oversize_group: Literal["warn", "error", "allow"] = "warn"
+
+
+class ChangelogFile(Strict):
+    """A file of the changes that each run brings to the output (CONTRACT, "Source keys that Errata adds")."""
+
+    path: str
+    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = "two"
+    format: Literal["jsonl", "json", "csv", "parquet"] = "jsonl"
+
+
+def _names(value: Any) -> Any:
+    return [value] if isinstance(value, str) and value not in ("all", "none") else value
+
+
+class OutputConfig(Strict):
+    """Which fields are written, in which order and form, and where."""
+
+    name: str | None = None
+    type: str
+    description: str | None = None
+    path: str
+    include_unmapped: bool = True
+    include_correlation_keys: bool = False
+    include_header: bool = True
+    include_metadata: Annotated[Literal["all", "none"] | list[str], BeforeValidator(_names)] = "none"
+    preserve_nulls: bool = False
+    mapping: dict[str, str] = Field(default_factory=dict)
+    exclude: list[str] = Field(default_factory=list)
+    options: dict[str, Any] = Field(default_factory=dict)
+    schema_: Any = Field(None, alias="schema")
+    format_schema: Any = None
+    sort_order: SortOrder = Field(default_factory=list)
+    split: Split | None = None
+    if_exists: Literal["error", "overwrite", "unique_suffix"] = "error"
+    unique_suffix_width: int = Field(1, ge=1, le=20)
+    write_meta: bool = False
+    correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
+    changelog: ChangelogFile | None = None
+
+    @model_validator(mode="after")
+    def _metadata_words(self) -> "OutputConfig":
+        if self.split is not None and self.type in ("edifact", "x12"):
+            raise ValueError(f"E323: an {self.type} interchange cannot be split")
+        return self
+
+    @property
+    def wanted_metadata(self) -> Literal["all"] | list[str]:
+        """The fields of `$meta` to write."""
+        return [] if self.include_metadata == "none" else self.include_metadata if isinstance(self.include_metadata, list) else "all"

@@ -1,0 +1,127 @@
+"""What flows between operators: row types, system columns and the shape of keys (docs/architecture.md, "A changelog row").
+
+A frame between operators has the columns `_op _key _cause`, the hidden columns of its `RowType` and its data columns.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cxl.types import ANY, Kind, Schema, Type, unify
+
+SYSTEM = ("_op", "_key", "_cause")
+"""Columns of every op row that operators see; `_epoch` joins them in the table."""
+
+HIDDEN_TYPES: Mapping[str, str] = {
+    "_event_time": "timestamp",
+    "_file": "string",
+    "_row": "bigint",
+    "_source": "string",
+    "_widened": "string",
+    "_doc": "string",
+    "_port": "string",
+    "_lookup": "binary",
+    "_error": "string",
+}
+"""Columns that travel beside the data and that CXL reads only as system variables.
+
+`_event_time`: event time less the source's delay. `_file`, `_row`, `_source`: `$source.file`, `.row`, `.name`. `_widened`:
+undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
+key by which an operator looks its rows up, or of an output's sort order. `_error`: a rejected record's category, detail,
+stage, route and trigger as a JSON object, null otherwise.
+"""
+
+OWN_HIDDEN = frozenset({"_port", "_lookup", "_error"})
+"""Hidden columns that belong to the operator that made them and do not travel."""
+
+META, RECORD, CK = "_meta:", "_record:", "_ck:"
+"""Prefixes of riders: typed columns that ride along for `$meta.x`, `$record.x` and `$ck.x`."""
+
+PHYSICAL_TYPES: Mapping[Kind, str] = {
+    Kind.STRING: "string",
+    Kind.INT: "bigint",
+    Kind.FLOAT: "double",
+    Kind.BOOL: "boolean",
+    Kind.DATE: "date",
+    Kind.DATE_TIME: "timestamp",
+    Kind.NULL: "string",
+}
+"""Column type of a CXL type; the dynamic ones (array, map, any, numeric) hold JSON text."""
+
+
+def physical_type(type_: Type) -> str:
+    """The engine's column type that stores values of a CXL type."""
+    return PHYSICAL_TYPES.get(type_.kind, "string")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShape:
+    """How the key of a row leads back to its source record.
+
+    `kind` is `source` (the key is a record's of `source`), `merge` (one byte chooses among `parts`), `index` (a suffix of 4
+    bytes behind the only part), `join` (the first part is the driver's) or `group` (no single record).
+    """
+
+    kind: str
+    source: str = ""
+    types: tuple[str, ...] | None = None
+    parts: tuple["KeyShape", ...] = ()
+
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources that a key may lead to, in order."""
+        if self.kind == "source":
+            return (self.source,)
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.sources()))
+
+
+GROUP_KEY = KeyShape("group")
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """The rows of one port.
+
+    `data`: the user's columns in order. `hidden`: which columns of `HIDDEN_TYPES` ride along. `emitted`: the names that the
+    nearest transform upstream emitted (None: all columns), which `include_unmapped: false` keeps. `riders`: typed columns of
+    `$meta`, `$record` and `$ck` by column name. `sorted_by`: fields by which the rows are declared to be sorted. `key`: shape of `_key`.
+    `widening`: the sources' `on_unmapped` policy as merges must agree on it (E315).
+    """
+
+    data: Schema
+    hidden: tuple[str, ...] = ()
+    emitted: tuple[str, ...] | None = None
+    riders: Mapping[str, Type] = field(default_factory=dict)
+    sorted_by: tuple[str, ...] = ()
+    key: KeyShape = GROUP_KEY
+
+    @property
+    def widened(self) -> bool:
+        """Whether undeclared fields of the sources ride along."""
+        return "_widened" in self.hidden
+
+    def columns(self) -> dict[str, str]:
+        """Name to engine type of the hidden and the data columns, in table order."""
+        return self.hidden_columns() | {name: physical_type(type_) for name, type_ in self.data.items()}
+
+    def hidden_columns(self) -> dict[str, str]:
+        """Name to engine type of what rides along beside the data."""
+        fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
+        return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
+
+    def riding(self, prefix: str) -> dict[str, Type]:
+        """The riders of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
+        return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
+
+    def with_data(self, fields: Mapping[str, Type]) -> "RowType":
+        """The same port with data columns replaced in place or appended."""
+        return replace(self, data=self.data.with_fields(fields))
+
+    def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> "RowType":
+        """The same port with these hidden columns and riders besides, in canonical order; its own riders win."""
+        wanted = {*self.hidden, *names}
+        merged = {**(riders or {}), **self.riders}
+        return replace(self, hidden=tuple(name for name in HIDDEN_TYPES if name in wanted), riders=merged)
+
+
+def common_type(left: Type, right: Type) -> Type:
+    """The type of a column that holds values of both types; `any` where they do not go together."""
+    return unify(left, right) or ANY

@@ -1,0 +1,195 @@
+"""Source nodes: what is checked of them and which rows they give (user guide, "Source Nodes")."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cxl.types import Kind, Schema
+from operators.base import Operator, Outcome, Surroundings
+from operators.binding import Binding
+from operators.durations import microseconds
+from operators.ingest.shape import RowShape
+from operators.paths import check_path
+from operators.problems import Problems
+from operators.registry import node_type
+from operators.rows import CK, KeyShape, RowType
+from operators.settings import NodeSpec
+from operators.source_config import Column, SourceConfig
+
+
+class Source(Operator):
+    """A source. Its changelog is made from its files by its merge strategy; `shape` says what its rows carry."""
+
+    kind = "source"
+    explain_class = "source"
+
+    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, date_formats: Sequence[str]) -> None:
+        fingerprint = config.model_dump(mode="json", exclude={"description", "files", *config.matchers()}) | {"date_formats": list(date_formats)}
+        super().__init__(spec.name, (), output, fingerprint)
+        self.config = config
+        self.date_formats = tuple(date_formats)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether records are told apart by a primary key."""
+        return bool(self.config.merge.primary_key)
+
+    @property
+    def shape(self) -> RowShape:
+        """What the source's op rows carry."""
+        mark = self.config.watermark
+        event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
+        riders = tuple((CK + name, name) for name in self.config.correlation_key)
+        declared = tuple(column.name for column in self.config.schema_)
+        return RowShape(declared, tuple(name for name in self.output.hidden if name != "_error"), self.keyed, event_time, riders)
+
+    def reader(self) -> Any:
+        """The reader of the source's format. Raises storage.formats.OptionError."""
+        return make_reader(self.config, self.date_formats)
+
+    def describe(self) -> Sequence[str]:
+        """Format, files, merge strategy and key."""
+        config = self.config
+        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), str(config.transport))
+        key = f" by {', '.join(config.merge.primary_key)}" if self.keyed else ""
+        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Sources have no inputs; `operators.ingest` makes their deltas."""
+        raise NotImplementedError("a source's delta comes from its files")
+
+    rebuild = answer
+
+
+def make_reader(config: SourceConfig, date_formats: Sequence[str]) -> Any:
+    """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
+    from storage import formats
+
+    plan = formats.ReadPlan(
+        declared=tuple(formats.Column(column.name, column.type) for column in config.schema_),
+        on_unmapped=config.on_unmapped.mode,
+        date_formats=tuple(date_formats),
+        array_paths=tuple(formats.ArrayPath(item.path, item.mode, item.separator) for item in config.array_paths),
+        layout=config.format_schema if isinstance(config.format_schema, dict) else None,
+    )
+    return formats.reader(config.type, config.options, plan)
+
+
+@node_type("source", SourceConfig, wiring="none")
+def bind(spec: NodeSpec, binding: Binding) -> Source | None:
+    """Check a source and give its operator."""
+    config: SourceConfig = spec.config
+    problems = binding.problems
+    before = len(_problems_of(config, problems, binding))
+    if before:
+        return None
+    data = Schema((column.name, column.cxl_type) for column in config.schema_)
+    return Source(spec, config, _row_type(spec.name, config, data), binding.settings.date_formats)
+
+
+def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:
+    hidden = ["_error"]
+    if config.watermark:
+        hidden.append("_event_time")
+    if config.on_unmapped.mode == "auto_widen":
+        hidden.append("_widened")
+    types: tuple[str, ...] | None = None
+    if config.merge.primary_key:
+        hidden += ["_file", "_row"]
+        types = tuple(config_type(config, field) for field in config.merge.primary_key)
+    riders = {CK + field: data[field] for field in config.correlation_key}
+    ascending = tuple(key.field for key in config.sort_order)
+    shape = KeyShape("source", name, types)
+    return RowType(data, emitted=tuple(data), sorted_by=ascending, key=shape).carrying(hidden, riders)
+
+
+def config_type(config: SourceConfig, field: str) -> str:
+    """The name of a declared column's type without `nullable`, as keys encode it."""
+    column = next(column for column in config.schema_ if column.name == field)
+    text = column.type.removeprefix("nullable(").removesuffix(")")
+    return {"datetime": "date_time"}.get(text, text)
+
+
+def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> list[None]:
+    """Report everything that is wrong; one entry a problem."""
+    found: list[None] = []
+
+    def report(code: str, message: str, path: tuple[str | int, ...], help_text: str | None = None) -> None:
+        found.append(None)
+        problems.report(code, message, path, help=help_text)
+
+    _check_matchers(config, report, binding)
+    _check_columns(config, report, problems)
+    _check_watermark(config, report)
+    _check_format(config, report, binding)
+    return found
+
+
+def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None:
+    given = config.matchers()
+    if config.transport == "file" and not given:
+        report("E211", f"source '{config.name}' names no files", ("config",), "give one of path, glob, regex, paths")
+    if len(given) > 1:
+        report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]))
+    for name in given:
+        value = getattr(config, name)
+        for index, path in enumerate(value if isinstance(value, list) else [value]):
+            place: tuple[str | int, ...] = ("config", name, index) if isinstance(value, list) else ("config", name)
+            check_path(path, place, report, binding.settings, pattern=name == "regex")
+    if config.files.take_first is not None and config.files.take_last is not None:
+        report("E212", "take_first and take_last exclude each other", ("config", "files"))
+
+
+def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> None:
+    names = [column.name for column in config.schema_]
+    for index, column in enumerate(config.schema_):
+        if column.name in names[:index]:
+            report("E213", f"column '{column.name}' is declared twice", ("config", "schema", index, "name"))
+        if column.name in RESERVED_NAMES:
+            report("E214", f"'{column.name}' is a name that changelogs use themselves", ("config", "schema", index, "name"), "rename the column in the file, or leave it out")
+    for field, code, place in _named_fields(config):
+        if field not in names:
+            report(code, f"there is no column '{field}' in the schema", place, problems.similar(field, names))
+
+
+RESERVED_NAMES = frozenset({"_epoch", "_op", "_key", "_cause", "_bucket", "_file", "_row", "_source", "_error", "_event_time", "_widened", "_doc", "_port", "_lookup"})
+
+
+def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | int, ...]]]:
+    """Fields that the configuration names besides the schema, with the code and place of a wrong one."""
+    named: list[tuple[str, str, tuple[str | int, ...]]] = []
+    named += [(field, "E153", ("config", "correlation_key")) for field in config.correlation_key]
+    named += [(field, "E215", ("config", "merge", "primary_key")) for field in config.merge.primary_key]
+    named += [(field, "E215", ("config", "merge", "compare")) for field in config.merge.compare or ()]
+    named += [(config.merge.op, "E215", ("config", "merge", "op"))] if config.merge.op else []
+    named += [(key.field, "E215", ("config", "sort_order", index)) for index, key in enumerate(config.sort_order)]
+    named += [(config.watermark.column, "E154", ("config", "watermark", "column"))] if config.watermark else []
+    return named
+
+
+def _check_watermark(config: SourceConfig, report: Any) -> None:
+    mark = config.watermark
+    if mark is None:
+        return
+    column: Column | None = next((column for column in config.schema_ if column.name == mark.column), None)
+    if column is not None and column.cxl_type.kind not in (Kind.DATE, Kind.DATE_TIME):
+        report("E155", f"the watermark column '{mark.column}' is {column.type}, not date_time or date", ("config", "watermark", "column"))
+    for name in ("delay", "idle_timeout"):
+        text = getattr(mark, name)
+        if text is not None:
+            try:
+                microseconds(text)
+            except ValueError as error:
+                report("E216", str(error), ("config", "watermark", name))
+
+
+def _check_format(config: SourceConfig, report: Any, binding: Binding) -> None:
+    from storage import formats
+
+    if config.type not in formats.names():
+        known = ", ".join(formats.names())
+        report("E217", f"unknown format '{config.type}'", ("config", "type"), binding.problems.similar(config.type, formats.names()) or f"known: {known}")
+        return
+    try:
+        make_reader(config, binding.settings.date_formats)
+    except formats.OptionError as error:
+        report("E218", str(error), ("config", *error.path))

@@ -1,0 +1,143 @@
+"""The configuration of a source node (user guide, "Source Nodes"; CONTRACT, "Source keys")."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from cxl.types import Type, parse_type
+from operators.settings import Strict
+
+
+def _as_type(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"nullable"}:
+        value = f"nullable({value['nullable']})"
+    return value
+
+
+class Column(Strict):
+    """One declared column: name, CXL type; `long_unique` is a storage hint without effect here."""
+
+    name: str = Field(min_length=1)
+    type: Annotated[str, BeforeValidator(_as_type)]
+    long_unique: bool = False
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, value: str) -> str:
+        parse_type(value)
+        return value
+
+    @property
+    def cxl_type(self) -> Type:
+        """The declared type; every column may be null."""
+        return parse_type(self.type).or_null
+
+
+class SortKey(Strict):
+    """A field of a sort order; a bare string is ascending."""
+
+    field: str
+    order: Literal["asc", "desc"] = "asc"
+    null_order: Literal["first", "last", "drop"] = "last"
+
+
+def _sort_key(value: Any) -> Any:
+    return {"field": value} if isinstance(value, str) else value
+
+
+SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key)]]
+
+
+class Watermark(Strict):
+    """Event time of a source: its column, how late records may be, when it counts as idle (the last has no effect on results)."""
+
+    column: str
+    delay: str | None = None
+    idle_timeout: str | None = None
+
+
+class Files(Strict):
+    """Order and choice of the files that a matcher found."""
+
+    sort_by: Literal["name", "created", "modified"] | None = None
+    sort_order: Literal["asc", "desc"] = "asc"
+    take_first: int | None = Field(None, ge=0)
+    take_last: int | None = Field(None, ge=0)
+    recursive: bool = True
+    on_no_match: Literal["error", "warn", "skip"] = "error"
+
+
+class OnUnmapped(Strict):
+    """What becomes of undeclared input fields."""
+
+    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
+
+
+class ArrayPath(Strict):
+    """How a nested array of JSON or XML is handled."""
+
+    path: str
+    mode: Literal["explode", "join"] = "explode"
+    separator: str = ","
+
+
+def _merge(value: Any) -> Any:
+    return {"strategy": value} if isinstance(value, str) else value
+
+
+class Merge(Strict):
+    """How a new version of the input becomes changes (CONTRACT, "Source keys that Errata adds")."""
+
+    strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = "snapshot"
+    primary_key: list[str] = Field(default_factory=list)
+    compare: list[str] | None = None
+    op: str | None = None
+    deleted: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Merge":
+        if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
+            raise ValueError(f"strategy '{self.strategy}' needs primary_key")
+        if self.strategy == "changelog" and not self.op:
+            raise ValueError("strategy 'changelog' needs op, the field that holds the operation")
+        if self.strategy == "append" and self.primary_key:
+            raise ValueError("strategy 'append' takes no primary_key")
+        return self
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class SourceConfig(Strict):
+    """Where records come from, how they are read, and what a new version of them means."""
+
+    name: str
+    type: str
+    description: str | None = None
+    transport: Any = "file"
+    path: str | None = None
+    glob: str | None = None
+    regex: str | None = None
+    paths: list[str] | None = None
+    exclude: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
+    modified_after: str | None = None
+    modified_before: str | None = None
+    min_size: int | str | None = None
+    max_size: int | str | None = None
+    files: Files = Files()
+    schema_: list[Column] = Field(alias="schema", min_length=1)
+    schema_overrides: Any = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    on_unmapped: OnUnmapped = OnUnmapped()
+    sort_order: SortOrder = Field(default_factory=list)
+    watermark: Watermark | None = None
+    correlation_key: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
+    array_paths: list[ArrayPath] = Field(default_factory=list)
+    format_schema: Any = None
+    envelope: Any = None
+    merge: Annotated[Merge, BeforeValidator(_merge)] = Merge()
+
+    def matchers(self) -> list[str]:
+        """Which of path, glob, regex and paths are given."""
+        return [name for name in ("path", "glob", "regex", "paths") if getattr(self, name) is not None]
