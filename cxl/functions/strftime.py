@@ -35,8 +35,13 @@ class Number:
     time: bool = False
 
 
+def _weekday(f: Any, c: Any) -> Any:
+    """Monday is 0. Sail's own `weekday` gives -1 for Sunday."""
+    return (f.dayofweek(c) + 5) % 7
+
+
 def _iso_year_column(f: Any, c: Any) -> Any:
-    return f.year(f.date_add(c.cast("date"), f.lit(3) - f.weekday(c)))
+    return f.year(f.date_add(c.cast("date"), f.lit(3) - _weekday(f, c)))
 
 
 def _hour12(hour: int) -> int:
@@ -52,13 +57,13 @@ NUMBERS: dict[str, Number] = {
     "d": Number(2, "0", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
     "e": Number(2, " ", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
     "j": Number(3, "0", lambda d: d.timetuple().tm_yday, lambda f, c: f.dayofyear(c)),
-    "u": Number(1, "0", lambda d: d.isoweekday(), lambda f, c: f.weekday(c) + 1),
+    "u": Number(1, "0", lambda d: d.isoweekday(), lambda f, c: _weekday(f, c) + 1),
     "w": Number(1, "0", lambda d: d.isoweekday() % 7, lambda f, c: f.dayofweek(c) - 1),
     "G": Number(4, "0", lambda d: d.isocalendar().year, _iso_year_column),
     "g": Number(2, "0", lambda d: d.isocalendar().year % 100, lambda f, c: _iso_year_column(f, c) % 100),
     "V": Number(2, "0", lambda d: d.isocalendar().week, lambda f, c: f.weekofyear(c)),
     "U": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.isoweekday() % 7) // 7, lambda f, c: f.floor((f.dayofyear(c) + 7 - f.dayofweek(c)) / 7)),
-    "W": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.weekday()) // 7, lambda f, c: f.floor((f.dayofyear(c) + 6 - f.weekday(c)) / 7)),
+    "W": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.weekday()) // 7, lambda f, c: f.floor((f.dayofyear(c) + 6 - _weekday(f, c)) / 7)),
     "H": Number(2, "0", lambda d: d.hour, lambda f, c: f.hour(c), True),
     "k": Number(2, " ", lambda d: d.hour, lambda f, c: f.hour(c), True),
     "I": Number(2, "0", lambda d: _hour12(d.hour), lambda f, c: (f.hour(c) + 11) % 12 + 1, True),
@@ -80,7 +85,7 @@ class Name:
 
 
 _MONTH = (lambda d: d.month - 1, lambda f, c: f.month(c) - 1)
-_DAY = (lambda d: d.weekday(), lambda f, c: f.weekday(c))
+_DAY = (lambda d: d.weekday(), lambda f, c: _weekday(f, c))
 _NOON = (lambda d: d.hour // 12, lambda f, c: f.floor(f.hour(c) / 12).cast("int"))
 _SHORT_MONTHS, _SHORT_DAYS = tuple(m[:3] for m in MONTHS), tuple(d[:3] for d in DAYS)
 NAMES: dict[str, Name] = {

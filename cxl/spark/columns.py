@@ -5,7 +5,7 @@ operation failed, nothing has to be remembered but those inputs (`leaves`): the 
 no leaf is. So `failed` costs one null check a chain, and is absent where nothing can fail.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import reduce
@@ -20,7 +20,8 @@ from cxl.types import Kind, Type
 
 _SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
 _EPOCH = datetime(1970, 1, 1)
-_numbers = count()
+NUMBERS = count()
+"""Identities of leaves."""
 
 
 def spark_type(type_: Type) -> str:
@@ -48,7 +49,14 @@ def literal(value: Any, type_: Type) -> Column:
 def any_of(*conditions: Column | None) -> Column | None:
     """True where one of the conditions is; None where there is none."""
     known = [condition for condition in conditions if condition is not None]
-    return reduce(lambda left, right: left | right, known) if known else None
+    return balanced(known, lambda left, right: left | right) if known else None
+
+
+def balanced(columns: list[Column], join: Callable[[Column, Column], Column]) -> Column:
+    """The columns joined in pairs of pairs: plans may nest only so deep."""
+    while len(columns) > 1:
+        columns = [reduce(join, columns[index : index + 2]) for index in range(0, len(columns), 2)]
+    return columns[0]
 
 
 def both(left: Column | None, right: Column | None) -> Column | None:
@@ -82,8 +90,8 @@ class Lowered:
         """True where this expression failed, else false; None where it cannot."""
         if not self.fallible:
             return self.failed
-        present = reduce(lambda seen, leaf: seen & leaf.isNotNull(), self.leaves.values(), self.value.isNull())
-        return any_of(self.failed, present)
+        present = [leaf.isNotNull() for leaf in self.leaves.values()]
+        return any_of(self.failed, balanced([self.value.isNull(), *present], lambda left, right: left & right))
 
     @property
     def never_null(self) -> bool:
@@ -93,7 +101,7 @@ class Lowered:
 
 def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
     """A column whose nulls are its own affair."""
-    return Lowered(value, type_, {next(_numbers): value}, failed=failed)
+    return Lowered(value, type_, {next(NUMBERS): value}, failed=failed)
 
 
 def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:

@@ -44,15 +44,8 @@ def lower(lowering: "Lowering", expr: typed.Expr) -> Lowered:
     task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), lowering.context.max_expansion)
     outcome = arrow_column(partial(worker.evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
     if lowering.hoist:
-        outcome = _hoisted(lowering, outcome)
+        outcome = lowering.held(outcome)
     return opaque(outcome.getField("v"), expr.type, outcome.getField("f"))
-
-
-def _hoisted(lowering: "Lowering", outcome: Column) -> Column:
-    name = f"_cxl_u{lowering.hoisted}"
-    lowering.hoisted += 1
-    lowering.prelude[name] = outcome
-    return F.col(name)
 
 
 def _folded(expr: typed.Expr) -> Lowered:

@@ -11,12 +11,20 @@ from cxl import typed
 from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Site
 from cxl.functions.registry import Builtin
 from cxl.spark import interpreted, operators
-from cxl.spark.columns import Lowered, any_of, column_named, constant, opaque, strict
+from cxl.spark.columns import NUMBERS, Lowered, any_of, column_named, constant, opaque, strict
 from cxl.spark.context import Context
 from cxl.types import BOOL, FLOAT, Kind, Type
 
-_DEEPEST = 40
-"""Longer chains and deeper trees are left to the interpreter: planners work on columns by recursion."""
+_TALLEST = 28
+"""How deep a column may nest: plans travel as messages of at most a hundred levels, two or three for each level of a column."""
+_COSTS: dict[type, int] = {typed.Call: 6, typed.Match: 5, typed.If: 2}
+_LINK_COSTS = {"/": 4, "%": 4, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
+
+
+class _TooTall(Exception):
+    """A column that nests too deep, where no layer can be put below it."""
+
+
 _NULL_TESTS = ("is_null", "debug")
 """Methods that do not look into a dynamic value."""
 
@@ -35,11 +43,15 @@ class Lowering:
     locals: dict[int, Lowered] = field(default_factory=dict)
     prelude: dict[str, Column] = field(default_factory=dict)
     hoisted: int = 0
+    height: int = 0
 
     def lower(self, expr: typed.Expr) -> Lowered:
         """The expression as a column."""
-        native = None if _too_deep(expr) else self.native(expr)
-        return native or interpreted.lower(self, expr)
+        self.height = 0
+        try:
+            return self.child(expr)
+        except _TooTall:
+            return interpreted.lower(self, expr)
 
     def native(self, expr: typed.Expr) -> Lowered | None:
         """The expression as a column of the engine's own functions, None where there is none."""
@@ -48,8 +60,36 @@ class Lowering:
         return _NODES[type(expr)](self, expr) if type(expr) in _NODES else None
 
     def child(self, expr: typed.Expr) -> Lowered:
-        """A part of an expression that is a column."""
-        return self.native(expr) or interpreted.lower(self, expr)
+        """A part of an expression; `height` is how deep the parts lowered so far nest."""
+        before, self.height = self.height, 0
+        native = self.native(expr)
+        if native is None:
+            self.height = 2
+            lowered = interpreted.lower(self, expr)
+        else:
+            lowered = self.grown(native, _COSTS.get(type(expr), 1))
+        self.height = max(before, self.height)
+        return lowered
+
+    def grown(self, lowered: Lowered, cost: int) -> Lowered:
+        """The value after some more levels; put into a column of its own where it gets too tall. Raises _TooTall."""
+        self.height += cost
+        if self.height <= _TALLEST:
+            return lowered
+        if not self.hoist:
+            raise _TooTall
+        self.height = 1
+        failure = lowered.failure
+        held = self.held(lowered.value)
+        leaves = {} if lowered.never_null else {next(NUMBERS): held}
+        return Lowered(held, lowered.type, leaves, failed=None if failure is None else self.held(failure))
+
+    def held(self, column: Column) -> Column:
+        """A column that the frame will have before those that are made now."""
+        name = f"_cxl_h{self.hoisted}"
+        self.hoisted += 1
+        self.prelude[name] = column
+        return F.col(name)
 
     def field(self, node: typed.Field) -> Lowered:
         key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
@@ -88,7 +128,7 @@ class Lowering:
             return None
         value = self.child(first)
         for link in chain:
-            value = _operation(link, value, self.child(link.right))
+            value = self.grown(_operation(link, value, self.child(link.right)), _LINK_COSTS.get(link.op, 1))
         return value
 
     def coalesce(self, node: typed.Coalesce) -> Lowered | None:
@@ -97,10 +137,14 @@ class Lowering:
         return operators.coalesce(self.child(node.left), self.child(node.right), node.type)
 
     def conditional(self, node: typed.If) -> Lowered | None:
-        if not _has_column(node.condition.type):
+        """A chain of `else if` is one CASE."""
+        links = [node]
+        while isinstance(links[-1].otherwise, typed.If):
+            links.append(links[-1].otherwise)
+        if not all(_has_column(link.condition.type) and _has_column(link.then.type) for link in links):
             return None
-        branches = [(self.child(node.condition), self.child(node.then))]
-        return operators.choice(branches, self.child(node.otherwise), node.type)
+        branches = [(self.child(link.condition), self.child(link.then)) for link in links]
+        return operators.choice(branches, self.child(links[-1].otherwise), node.type)
 
     def match(self, node: typed.Match) -> Lowered | None:
         patterns = [arm.pattern for arm in node.arms if arm.pattern is not None and not _is_null(arm.pattern)]
@@ -179,16 +223,6 @@ def _has_column(type_: Type) -> bool:
 
 def _is_null(expr: typed.Expr) -> bool:
     return isinstance(expr, typed.Literal) and expr.value is None
-
-
-def _too_deep(expr: typed.Expr) -> bool:
-    """Whether a planner should not see this tree."""
-    level: list[typed.Expr] = [expr]
-    for _ in range(_DEEPEST):
-        level = [child for node in level for child in typed.children(node)]
-        if not level:
-            return False
-    return True
 
 
 _PASSED_ON = (typed.Field, typed.Local, typed.System, typed.Result)

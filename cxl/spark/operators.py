@@ -5,12 +5,13 @@ greater than every number, IEEE 754 does not: comparisons of Floats look for it.
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cxl.functions.native import NOT_CONSTANT
-from cxl.spark.columns import Lowered, any_of, both, opaque, strict
+from cxl.spark.columns import Lowered, any_of, opaque, strict
 from cxl.types import Kind, Type
 
 _INT_MIN = -(2**63)
@@ -113,16 +114,26 @@ Branch = tuple[Lowered, Lowered]
 
 def choice(branches: list[Branch], otherwise: Lowered, type_: Type) -> Lowered:
     """The first branch whose condition is true; a condition fails only where it is reached."""
-    value, failed, never_null = otherwise.value, otherwise.failure, otherwise.never_null
-    for condition, result in reversed(branches):
-        value = F.when(condition.value, result.value).otherwise(value)
-        failed = any_of(condition.failure, _either(condition.value, result.failure, failed))
-        never_null = never_null and result.never_null
-    return Lowered(value, type_, failed=failed) if never_null else opaque(value, type_, failed)
+    if not branches:
+        return otherwise
+    tests = [(condition.value, result.value) for condition, result in branches]
+    value = reduce(lambda chain, case: chain.when(*case), tests[1:], F.when(*tests[0]))
+    failed = _choice_failure(branches, otherwise)
+    never_null = otherwise.never_null and all(result.never_null for _, result in branches)
+    chosen = value.otherwise(otherwise.value)
+    return Lowered(chosen, type_, failed=failed) if never_null else opaque(chosen, type_, failed)
 
 
-def _either(condition: Column, then: Column | None, otherwise: Column | None) -> Column | None:
-    if then is None and otherwise is None:
+def _choice_failure(branches: list[Branch], otherwise: Lowered) -> Column | None:
+    """One CASE: a condition that failed, else the failure of the branch that is taken."""
+    cases: list[tuple[Column, Column | None]] = []
+    for condition, result in branches:
+        broken = condition.failure
+        cases.extend([] if broken is None else [(broken, F.lit(True))])
+        cases.append((condition.value, result.failure))
+    if otherwise.failure is None and all(failed is None for _, failed in cases):
         return None
-    taken = F.coalesce(condition, F.lit(False))
-    return any_of(both(taken, then) if then is not None else None, both(~taken, otherwise) if otherwise is not None else None)
+    none = F.lit(False)
+    tests = [(test, none if failed is None else failed) for test, failed in cases]
+    chain = reduce(lambda made, case: made.when(*case), tests[1:], F.when(*tests[0]))
+    return chain.otherwise(none if otherwise.failure is None else otherwise.failure)

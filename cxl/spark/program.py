@@ -78,15 +78,16 @@ class _Layers:
     distinct: list[DistinctKey] = field(default_factory=list)
     definitions: dict[int, typed.Expr] = field(default_factory=dict)
     passed: Column | None = None
-    failed: Column | None = None
+    failures: list[Column] = field(default_factory=list)
     made: int = 0
 
     def run(self, program: Program) -> Applied:
         for statement in program.statements:
             _STATEMENTS[type(statement)](self, statement)
         self.flush()
-        known = {PASS: F.lit(True) if self.passed is None else self.passed, FAILED: F.lit(False) if self.failed is None else self.failed}
-        return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=self.failed is not None)
+        failed = any_of(*self.failures)
+        known = {PASS: F.lit(True) if self.passed is None else self.passed, FAILED: F.lit(False) if failed is None else failed}
+        return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=failed is not None)
 
     def flush(self) -> None:
         """Add the gathered layer to the frame."""
@@ -96,13 +97,12 @@ class _Layers:
 
     def lower(self, expr: typed.Expr) -> Lowered:
         """An expression over the frame; what the interpreter computes for it is added to the frame first."""
-        if any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
+        if self.fresh and any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
             self.flush()
         lowered = self.lowering.lower(expr)
-        if self.lowering.prelude:
-            self.pending.update(self.lowering.prelude)
-            self.lowering.prelude.clear()
-            self.flush()
+        for name, column in self.lowering.prelude.items():  # each may read those before it
+            self.frame = self.frame.withColumn(name, column)
+        self.lowering.prelude.clear()
         return lowered
 
     def keep(self, lowered: Lowered) -> tuple[Lowered, bool]:
@@ -123,7 +123,8 @@ class _Layers:
 
     def fail(self, failed: Column | None) -> None:
         """Note a failure of a statement that is reached where all filters before it were passed."""
-        self.failed = any_of(self.failed, None if failed is None else both(self.passed, failed))
+        if failed is not None:
+            self.failures.append(failed if self.passed is None else self.passed & failed)
 
     def define(self, slot: int, expr: typed.Expr) -> Lowered:
         """A value that later statements read."""
@@ -169,8 +170,9 @@ class _Layers:
         columns = tuple(self.column(key.value) for key in keys)
         self.fail(any_of(*(key.failure for key in keys)))
         self.flush()
-        reached = F.lit(True) if self.passed is None else self.passed
-        self.distinct.append(DistinctKey(columns, self.column(reached if self.failed is None else reached & ~self.failed)))
+        failed = any_of(*self.failures)
+        reached = both(self.passed, None if failed is None else ~failed)
+        self.distinct.append(DistinctKey(columns, self.column(F.lit(True) if reached is None else reached)))
         self.flush()
 
     def trace(self, statement: typed.Trace) -> None:

@@ -93,7 +93,7 @@ def arrow_type(type_: Type) -> "pa.DataType":
 
 def _records(batch: Any, reads: tuple[Read, ...]) -> Iterator[tuple[Any, ...]]:
     columns = [decoded(batch.field(index), read.type) for index, read in enumerate(reads)]
-    return zip(*columns, strict=True)
+    return zip(*columns, strict=True) if columns else iter([()] * len(batch))
 
 
 def _filled(frame_values: Mapping[str, list[tuple[Any, Any]]], values: tuple[Any, ...], reads: tuple[Read, ...]) -> None:
