@@ -1,0 +1,115 @@
+"""The documents as programs: each command that README.md and docs/ show is run, and its answer compared with the one below it.
+
+A fenced block of the kind `console` holds commands, each after `$ `, and below each what it writes. The blocks of a document
+are run one after the other in one folder, which holds a fresh copy of `examples/`, on Sail. `...` stands for any text of a line, and
+on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder.
+`python -m tests.documents --write` puts the answers of today into the documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = re.compile(r"\d+\.\d+ ?s\b")
+VARIES = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A command of a document, what the document says that it writes, and where (the line of the command)."""
+
+    command: str
+    answer: list[str]
+    line: int
+
+
+def documents() -> list[Path]:
+    """The documents whose commands are run."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def commands(text: str) -> list[Shown]:
+    """All commands of a document, in order."""
+    return [shown for block in BLOCK.finditer(text) for shown in commands_of(block, text.count("\n", 0, block.start()) + 2)]
+
+
+def commands_of(block: re.Match[str], line: int) -> Iterator[Shown]:
+    if block[1] == "pycon":
+        yield Shown(python_command(block[2]), [], line)
+        return
+    lines = block[2].splitlines()
+    starts = [number for number, text in enumerate(lines) if text.startswith("$ ")]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        yield Shown(lines[start].removeprefix("$ "), lines[start + 1 : end], line + start)
+
+
+def python_command(block: str) -> str:
+    return f"cat > session.txt <<'END'\n{block}END\npython -m doctest -o ELLIPSIS session.txt"
+
+
+def workplace(folder: Path) -> Path:
+    """Lay out what the commands of a document find: the examples as they are, with nothing that a run has left behind."""
+    leavings = shutil.ignore_patterns("out", ".errata", "__pycache__")
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=leavings)
+    return folder
+
+
+def answer(command: str, folder: Path) -> list[str]:
+    """What a command writes, on either stream, as lines."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "ERRATA_ENGINE": "sail", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False
+    )
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def matches(shown: list[str], written: list[str]) -> bool:
+    """Whether the answer is the one shown, `...` standing for what varies."""
+    pattern = "\n".join(".*" if line.strip() == VARIES else re.escape(line).replace(re.escape(VARIES), "[^\n]*") for line in shown)
+    return re.fullmatch(pattern, "\n".join(written), re.DOTALL) is not None
+
+
+def as_shown(written: list[str]) -> list[str]:
+    """An answer as a document shows it: times vary."""
+    return [SECONDS.sub(f"{VARIES} s", line) for line in written]
+
+
+def rewritten(text: str, folder: Path) -> str:
+    """The document with the answer of today wherever the one shown does not match."""
+
+    def block_again(block: re.Match[str]) -> str:
+        if block[1] == "pycon":
+            return block[0]
+        lines = []
+        for shown in commands_of(block, 0):
+            written = answer(shown.command, folder)
+            lines += [f"$ {shown.command}", *(shown.answer if matches(shown.answer, written) else as_shown(written))]
+        return "\n".join(["```console", *lines, "```"])
+
+    return BLOCK.sub(block_again, text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true", required=True, help="put the answers of today into the documents")
+    parser.add_argument("document", nargs="*", type=Path, default=documents())
+    for document in parser.parse_args().document:
+        with tempfile.TemporaryDirectory() as folder:
+            document.write_text(rewritten(document.read_text(encoding="utf-8"), workplace(Path(folder))), encoding="utf-8")
+            print(document)
+
+
+if __name__ == "__main__":
+    main()
