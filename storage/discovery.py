@@ -243,7 +243,7 @@ def _globbed(pattern: str, root: Path) -> Iterator[str]:
     plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
     folder = "/".join(plain)
     match = _translated("/".join(steps))
-    deep = len(steps) > len(plain) + 1
+    deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
     return (name for name in _below(root, folder, recursive=deep) if match(name))
 
 

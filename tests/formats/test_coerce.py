@@ -1,0 +1,118 @@
+"""Text to types: accepted spellings by an independent grammar, empties, failures, dates."""
+
+import re
+from datetime import UTC, date, datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.coerce import arrow_type, base_type, coerce, is_dynamic
+
+NUMERIC_TEXT = st.one_of(
+    st.text(alphabet="+-.0123456789eE_ xinfaNty", max_size=8),
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.text(max_size=4),
+)
+FLOAT = re.compile(r"[+-]?(inf|infinity|nan|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)", re.IGNORECASE)
+
+
+def one(text, declared, formats=()):
+    """Value and failure of one cell."""
+    result = coerce(pa.array([text], pa.string()), declared, formats)
+    assert result.values.type == arrow_type(declared)
+    return result.values[0].as_py(), bool(result.failed and result.failed[0].as_py())
+
+
+def expected_int(text):
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        return None
+    return int(text) if -(2**63) <= int(text) < 2**63 else None
+
+
+@given(text=NUMERIC_TEXT)
+@settings(max_examples=500, deadline=None)
+def test_int(text):
+    assert one(text, "int") == (expected_int(text), expected_int(text) is None and text != "")
+
+
+@given(text=NUMERIC_TEXT)
+@settings(max_examples=500, deadline=None)
+def test_float(text):
+    value, failed = one(text, "float")
+    if FLOAT.fullmatch(text):
+        assert not failed
+        assert repr(value) == repr(float(text)).replace("-nan", "nan")
+    else:
+        assert (value, failed) == (None, text != "")
+
+
+@given(text=st.one_of(st.sampled_from(["true", "YES", "1", "oN", "False", "no", "0", "OFF", "", "t", "2", " true"]), st.text(max_size=4)))
+def test_bool(text):
+    known = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
+    ascii_lower = text.lower() if text.isascii() else text
+    assert one(text, "bool") == (known.get(ascii_lower), ascii_lower not in known and text != "")
+
+
+DATES = [
+    ("2024-02-29", date(2024, 2, 29)), ("2/29/2024", date(2024, 2, 29)), ("2024/2/9", date(2024, 2, 9)), ("02-29-2024", date(2024, 2, 29)),
+    ("2024-2-9", date(2024, 2, 9)), ("2023-02-29", None), ("0000-01-01", None), ("24-01-01", None), (" 2024-01-01", None),
+    ("2024-01-01T00:00:00", None), ("20240101", None), ("12024-01-01", None), ("2024-13-01", None), ("13/13/2024", None), ("9999-12-31", date(9999, 12, 31)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "value"), DATES)
+def test_date(text, value):
+    assert one(text, "date") == (value, value is None)
+
+
+TIMES = [
+    ("2024-02-29T01:02:03", datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)), ("2024-02-29 1:2:3", datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)),
+    ("2/29/2024 23:59:59", datetime(2024, 2, 29, 23, 59, 59, tzinfo=UTC)), ("02/29/2024 07:05", datetime(2024, 2, 29, 7, 5, tzinfo=UTC)),
+    ("2024-02-29", None), ("2024-02-29T24:00:00", None), ("2024-02-29T01:02:03.5", None), ("2024-02-29T01:02:03Z", None), ("2024-02-29T01:02", None),
+    ("2024-02-29  01:02:03", None), ("0000-01-01 00:00:00", None), ("2024-02-29T01:02+01", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "value"), TIMES)
+def test_date_time(text, value):
+    assert one(text, "date_time") == (value, value is None)
+
+
+@given(day=st.dates())
+def test_every_real_date_reads_back(day):
+    assert one(day.isoformat(), "date") == (day, False)
+
+
+def test_a_bad_cell_leaves_the_others_alone():
+    result = coerce(pa.array(["2024-01-05", "", "5/1/2024", "x", None]), "date")
+    assert result.values.to_pylist() == [date(2024, 1, 5), None, date(2024, 5, 1), None, None]
+    assert result.failed.to_pylist() == [False, False, False, True, False]
+
+
+def test_the_pipelines_formats_come_first():
+    assert one("05/01/2024", "date", ["%d/%m/%Y"]) == (date(2024, 1, 5), False)
+    assert one("01/31/2024", "date", ["%d/%m/%Y"]) == (date(2024, 1, 31), False)
+    assert one("5 Jan 2024", "date_time", ["%d %b %Y"]) == (datetime(2024, 1, 5, tzinfo=UTC), False)
+    assert one("2024.01.05 10h", "date_time", ["%Y.%m.%d %Hh%M", "%d.%m.%y"]) == (None, True)
+    assert one("2024.01.05 10h15", "date", ["%Y.%m.%d %Hh%M"]) == (date(2024, 1, 5), False)
+
+
+@pytest.mark.parametrize("declared", ["int", "float", "numeric", "bool", "date", "date_time", "nullable(int)"])
+def test_an_empty_cell_is_null(declared):
+    assert one("", declared) == (None, False)
+
+
+def test_text_stays_and_dynamic_text_is_json():
+    assert one("", "string") == ("", False)
+    assert one(" 01 ", "nullable(string)") == (" 01 ", False)
+    assert one('a"b', "any") == ('"a\\"b"', False)
+    assert one(None, "any") == (None, False)
+
+
+def test_types():
+    assert base_type("nullable(nullable(int))") == "int"
+    assert is_dynamic("nullable(any)")
+    assert not is_dynamic("string")

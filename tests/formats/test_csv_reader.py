@@ -1,0 +1,202 @@
+"""CSV reading against Python's `csv` module, in one piece and in ranges cut anywhere; rejects and input errors."""
+
+import csv
+import io
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import formats
+from storage.formats import Column, InputError, OptionError, ReadPlan
+from tests.formats.reading import records_of
+
+
+def csv_reader(columns, options=None, **plan):
+    return formats.reader("csv", options or {}, ReadPlan(tuple(Column(*column) for column in columns), **plan))
+
+
+def python_rows(text, delimiter, quote):
+    cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, doublequote=True)
+    return [row for row in cells if row]
+
+
+def random_file(seed):
+    """A file of mostly well-formed records in a random dialect, with stray quotes, blank lines and ragged records in it."""
+    rnd = random.Random(seed)
+    delimiter, quote, eol = rnd.choice(",;|\t:"), rnd.choice("\"'"), rnd.choice(["\n", "\r\n", "\r"])
+    width = rnd.randint(1, 4)
+    alphabet = ["a", "b", delimiter, quote, quote * 2, "\n", "\r\n", "\r", "é", " ", "😀"]
+    lines = [delimiter.join(f"h{i}" for i in range(width))]
+    for _ in range(rnd.randint(0, 12)):
+        count = width if rnd.random() < 0.9 else rnd.randint(0, 5)
+        lines.append(delimiter.join(random_cell(rnd, alphabet, delimiter, quote) for _ in range(count)))
+    return eol.join(lines) + (eol if rnd.random() < 0.7 else ""), delimiter, quote, width
+
+
+def random_cell(rnd, alphabet, delimiter, quote):
+    text = "".join(rnd.choice(alphabet) for _ in range(rnd.randint(0, 4)))
+    if rnd.random() < 0.3:
+        return text.replace("\n", "").replace("\r", "").replace(delimiter, "") if rnd.random() < 0.7 else text
+    special = any(character in text for character in (delimiter, quote, "\n", "\r"))
+    return quote + text.replace(quote, quote * 2) + quote if special or rnd.random() < 0.2 else text
+
+
+def outcome(read):
+    try:
+        return [(row.number, None if row.error else tuple(row.data.values())) for row in read()]
+    except InputError as wrong:
+        assert "never closed" in wrong.message
+        return "open quote"
+
+
+def open_quote(text, delimiter, quote):
+    """Whether Python, told to be strict about it, finds the end of the text inside quotes."""
+    try:
+        list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, strict=True))
+    except csv.Error as wrong:
+        return "unexpected end" in str(wrong)
+    return False
+
+
+def agrees_with_python(seed):
+    text, delimiter, quote, width = random_file(seed)
+    options = {"delimiter": delimiter, "quote_char": quote}
+    reader = csv_reader([(f"h{i}",) for i in range(width)], options)
+    rows = python_rows(text, delimiter, quote)[1:]
+    expected = [(i, tuple(row) if len(row) == width else None) for i, row in enumerate(rows, 1)]
+    whole = outcome(lambda: records_of(reader, text.encode()))
+    pieces = outcome(lambda: records_of(reader, text.encode(), target=random.Random(seed).randint(1, 40)))
+    assert whole == pieces
+    if whole == "open quote":
+        assert outcome(lambda: records_of(reader, (text + quote).encode())) != "open quote" or not open_quote(text + quote, delimiter, quote)
+    else:
+        assert whole == expected
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_dialects_read_as_python_reads_them(block):
+    for seed in range(block * 30, block * 30 + 30):
+        agrees_with_python(seed)
+
+
+@pytest.mark.slow
+def test_two_thousand_random_dialects():
+    for seed in range(10_000, 12_000):
+        agrees_with_python(seed)
+
+
+@given(data=st.binary(max_size=200), options=st.sampled_from([{}, {"has_header": False}, {"encoding": "latin-1"}, {"encoding": "utf-16"}]))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_records_or_an_input_error(data, options):
+    reader = csv_reader([("a", "int"), ("col_0", "date")], options)
+    try:
+        rows = records_of(reader, data)
+    except InputError as wrong:
+        assert str(wrong).startswith("file.csv: ")
+    else:
+        assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_declared_columns_come_first_then_undeclared_ones_in_file_order():
+    reader = csv_reader([("b", "int"), ("missing", "date")])
+    data = b"z,b,a\n1,2,3\n"
+    reader = reader.with_undeclared(reader.undeclared(data, "file.csv"))
+    (row,) = records_of(reader, data)
+    assert row.data == {"b": 2, "missing": None, "z": "1", "a": "3"}
+    assert list(row.data) == ["b", "missing", "z", "a"]
+
+
+def test_drop_and_reject_of_undeclared_columns():
+    assert csv_reader([("b",)], on_unmapped="drop").undeclared(b"z,b\n1,2\n", "f.csv") == ()
+    with pytest.raises(InputError, match=r"f.csv: line 1: undeclared field 'z'"):
+        csv_reader([("b",)], on_unmapped="reject").undeclared(b"z,b\n1,2\n", "f.csv")
+
+
+def test_of_columns_with_one_name_the_last_counts():
+    assert records_of(csv_reader([("a",)]), b"a,a\n1,2\n")[0].data == {"a": "2"}
+
+
+def test_no_header_names_the_columns_by_number():
+    rows = records_of(csv_reader([("col_1", "int")], {"has_header": False}), b"x,1\ny,2\n")
+    assert [(row.number, row.data) for row in rows] == [(1, {"col_1": 1}), (2, {"col_1": 2})]
+
+
+def test_byte_order_mark_and_blank_lines_are_no_data():
+    rows = records_of(csv_reader([("a",)]), b"\xef\xbb\xbf\r\n\na\r\n\r\n1\r\n\n2")
+    assert [(row.number, row.data["a"]) for row in rows] == [(1, "1"), (2, "2")]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8", "utf-16", "utf-16-le", "shift_jis", "utf-8-sig"])
+def test_encodings(encoding):
+    text = "name\nカラー,\n".replace(",", "") if encoding == "shift_jis" else "name\nnaïve é\n"
+    assert records_of(csv_reader([("name",)], {"encoding": encoding}), text.encode(encoding))[0].data["name"] == text.split("\n")[1]
+
+
+REJECTS = [
+    (b"a,b\n1\n", "malformed_record", "1 cells where the header has 2", "1", {}),
+    (b'a,b\n1,"x\ny",3\n', "malformed_record", "3 cells where the header has 2", '1,"x\ny",3', {}),
+    (b"a,b\nx,2021-02-30\n", "type_coercion_failure", "column 'a': cannot read 'x' as int; column 'b': cannot read '2021-02-30' as date", None,
+     {"a": "x", "b": "2021-02-30"}),
+    (b"a,b\n007,nope\n", "type_coercion_failure", "column 'b': cannot read 'nope' as date", None, {"a": "007", "b": "nope"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "category", "detail", "raw", "fields"), REJECTS)
+def test_a_bad_record_is_a_reject_with_its_text(data, category, detail, raw, fields):
+    (row,) = records_of(csv_reader([("a", "int"), ("b", "date")]), data)
+    assert json.loads(row.error) == {"category": category, "detail": detail, "fields": fields, "raw": raw}
+
+
+def test_rejects_keep_the_numbers_of_the_other_records():
+    rows = records_of(csv_reader([("a", "int"), ("b",)]), b"a,b\n1,x\n2\n3,y\nz,z\n5,w,\n6,\n")
+    assert [(row.number, row.data["a"], row.error is not None) for row in rows] == [
+        (1, 1, False), (2, None, True), (3, 3, False), (4, None, True), (5, None, True), (6, 6, False),
+    ]  # fmt: skip
+
+
+ERRORS = [
+    (b"", "file.csv: line 1: the header row is missing: the file is empty"),
+    (b"\n\n", "file.csv: line 1: the header row is missing: the file is empty"),
+    (b",,\n1,2,3\n", "file.csv: line 1: the header row is empty"),
+    (b'a,b\n1,"2\n3,4\n', "file.csv: a quoted field is never closed: '\"2\\n3,4\\n'"),
+    (b"a\ncaf\xe9\n", "file.csv: byte 5: not valid UTF-8: invalid continuation byte"),
+    (b"a\n\xff\n", "file.csv: byte 2: not valid UTF-8: invalid start byte"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), ERRORS)
+def test_a_broken_file_is_an_input_error(data, message):
+    with pytest.raises(InputError) as caught:
+        records_of(csv_reader([("a",)]), data)
+    assert str(caught.value) == message
+
+
+def test_an_input_error_is_found_in_the_text_of_an_engine():
+    error = InputError("orders.csv", "not valid UTF-8", offset=7)
+    text = f"org.apache.spark.api.python.PythonException: Traceback ...\nstorage.formats.contract.{type(error).__name__}: {error}\n\n\tat"
+    assert InputError.found_in(text) == "orders.csv: byte 7: not valid UTF-8"
+    assert InputError.found_in("ValueError: no") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": ";;"}, "options.delimiter: Value error, must be one ASCII character that is no line end"),
+        ({"encoding": "utf-7000"}, "options.encoding: Value error, unknown encoding 'utf-7000'"),
+        ({"delimeter": ";"}, "options.delimeter: Extra inputs are not permitted"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(OptionError) as caught:
+        csv_reader([("a",)], options)
+    assert str(caught.value) == message
+
+
+def test_a_record_beyond_the_cap_is_an_input_error(monkeypatch):
+    monkeypatch.setattr("storage.formats.csv.ranges.MAX_RECORD_BYTES", 1000)
+    data = b"a\n" + b"x" * 5000 + b"\n1\n"
+    with pytest.raises(InputError, match="a record is longer than"):
+        csv_reader([("a",)]).split(data, "file.csv", 100)
