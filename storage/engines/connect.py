@@ -1,7 +1,10 @@
 """Sessions over the Spark Connect protocol: Sail's and those of `--remote`."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["SESSION_SETTINGS", "open_connect"]
 
@@ -11,7 +14,7 @@ SESSION_SETTINGS = {
 }
 
 
-def open_connect(url: str) -> Any:
+def open_connect(url: str) -> "SparkSession":
     """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
     from pyspark.sql.connect.session import SparkSession
@@ -19,4 +22,4 @@ def open_connect(url: str) -> Any:
     session: Any = SparkSession.builder.remote(url).create()  # a pyspark.sql.SparkSession by its methods, though not by its class
     for name, value in SESSION_SETTINGS.items():
         session.conf.set(name, value)
-    return session
+    return cast("SparkSession", session)

@@ -1,0 +1,104 @@
+"""The settings with which Spark starts: lean for one machine, quiet, in UTC, with Delta."""
+
+import os
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from storage.engines.choice import EngineChoice
+from storage.engines.connect import SESSION_SETTINGS
+
+__all__ = ["is_local_master", "session_settings", "spark_settings"]
+
+MEGABYTE = 1 << 20
+SMALLEST_HEAP = 1024 * MEGABYTE
+LARGEST_HEAP = 8192 * MEGABYTE
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "1",  # a log of ours is small; the default is 50 tasks to read one
+}
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+ARROW = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+OBJECT_STORES = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # `s3://`, as delta-rs spells it
+
+
+def is_local_master(master: str) -> bool:
+    """Whether driver and tasks share one JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Sequence[str], scratch: Path) -> dict[str, str]:
+    """All the settings of a classic session. `scratch` is a folder of this process for what Spark leaves lying about."""
+    master = choice.master or f"local[{choice.threads or '*'}]"
+    return {
+        "spark.master": master,
+        "spark.app.name": "errata",
+        "spark.driver.memory": f"{(choice.memory or _heap()) // MEGABYTE}m",
+        "spark.driver.extraJavaOptions": " ".join([*java_options, *_logging(scratch)]),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.sql.shuffle.partitions": str(choice.threads or os.cpu_count() or 1),
+        **SESSION_SETTINGS,
+        **DELTA,
+        **QUIET,
+        **ARROW,
+        **OBJECT_STORES,
+        **_endpoint(),
+        **({"spark.local.dir": str(choice.spill)} if choice.spill else {}),
+        **(_in_process(jars) if is_local_master(master) else _elsewhere(jars, choice)),
+    }
+
+
+def session_settings() -> dict[str, str]:
+    """The settings that a session which others have made needs from us."""
+    return {**SESSION_SETTINGS, **ARROW}
+
+
+def _in_process(jars: Sequence[Path]) -> dict[str, str]:
+    return {**LOCAL, "spark.driver.extraClassPath": ":".join(map(str, jars)), "spark.executorEnv.PYTHONPATH": python_path()}
+
+
+def _elsewhere(jars: Sequence[Path], choice: EngineChoice) -> dict[str, str]:
+    shared = {"spark.jars": ",".join(map(str, jars)), "spark.executorEnv.PYTHONPATH": python_path()}
+    local_cluster = (choice.master or "").startswith("local-cluster")
+    return {**shared, **(LOCAL if local_cluster else {}), **({"spark.executor.memory": f"{choice.memory // MEGABYTE}m"} if choice.memory else {})}
+
+
+def python_path() -> str:
+    """What Python workers must have on their path to load our functions, before what the user has set."""
+    root = str(Path(str(resources.files("storage"))).parent)
+    return os.pathsep.join(dict.fromkeys([root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+
+
+def _logging(scratch: Path) -> list[str]:
+    return [f"-Dderby.system.home={scratch}", f"-Djava.io.tmpdir={scratch}"]
+
+
+def _endpoint() -> dict[str, str]:
+    """An S3 endpoint of one's own, named as delta-rs and Sail read it."""
+    url = os.environ.get("AWS_ENDPOINT_URL")
+    return {"spark.hadoop.fs.s3a.endpoint": url, "spark.hadoop.fs.s3a.path.style.access": "true"} if url else {}
+
+
+def _heap() -> int:
+    return max(SMALLEST_HEAP, min(LARGEST_HEAP, _memory() // 2))
+
+
+def _memory() -> int:
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limits = [Path(name).read_text().strip() for name in CGROUP_LIMITS if Path(name).is_file()]
+    return min([physical, *(int(limit) for limit in limits if limit.isdigit())])
