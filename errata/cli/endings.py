@@ -27,7 +27,20 @@ def ended(error: BaseException, console: Console) -> int:
         return _stopped(console, error.message, error.help, error.exit_code)
     if isinstance(error, OSError):
         return _stopped(console, _told(error), "", Exit.STORAGE)
-    return _defect(error, console)
+    return _outside(error, console) or _defect(error, console)
+
+
+def _outside(error: BaseException, console: Console) -> int:
+    """What storage, formats and engines raise; 0 for what is none of theirs."""
+    from storage.engines.failure import EngineUnavailable
+    from storage.failure import StorageError
+    from storage.formats.contract import FormatError, OptionError
+
+    if isinstance(error, EngineUnavailable):
+        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE)
+    if isinstance(error, OptionError):
+        return _stopped(console, str(error), "", Exit.CONFIGURATION)
+    return _stopped(console, str(error), "", Exit.STORAGE) if isinstance(error, (StorageError, FormatError)) else 0
 
 
 def _stopped(console: Console, message: str, help_line: str, code: int) -> int:

@@ -1,7 +1,7 @@
 """Every diagnostic's code with its page: what it means, how to repair it, an example that causes it.
 
 The pages are Markdown files beside this module; a section `# CODE: title` is the page of a code. A new code is a new
-section, found by reading.
+section, found by reading. The language has pages of its own in `cxl.codes`.
 """
 
 import re
@@ -42,7 +42,15 @@ def pages() -> Mapping[str, Page]:
     """All pages by code, in alphabetical order of the codes."""
     folder = files(__name__) / "pages"
     found = [page for file in folder.iterdir() if file.name.endswith(".md") for page in _sections(file.read_text(encoding="utf-8"))]
+    own = {one.code for one in found}
+    found += [one for one in _language() if one.code not in own]
     return {page.code: page for page in sorted(found, key=lambda page: page.code)}
+
+
+def _language() -> list[Page]:
+    from cxl import codes
+
+    return [Page(one.code, one.title, f"# {codes.page(one)}") for one in codes.CODES]
 
 
 def _sections(text: str) -> list[Page]:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cxl import CxlErrors, compile_program
-from cxl.types import Schema
 from errata.codes import Example, page, pages, registered
 from errata.yaml import parse_yaml
 
@@ -37,17 +35,6 @@ def test_codes_are_found_in_any_case_of_letters() -> None:
 def _examples(language: str, settings: str | None = None) -> list[tuple[str, Example]]:
     found = [(code, one) for code, entry in pages().items() for one in entry.examples if one.language == language]
     return [(code, one) for code, one in found if settings is None or one.settings == settings]
-
-
-@pytest.mark.parametrize(("code", "example"), _examples("cxl"), ids=lambda value: value if isinstance(value, str) else "")
-def test_language_example(code: str, example: Example) -> None:
-    words = example.settings.split()
-    schema = Schema.of(dict(word.split(":") for word in words if ":" in word))
-    mode = "aggregate" if "mode=aggregate" in words else "row"
-    groups = tuple(word.removeprefix("group=") for word in words if word.startswith("group="))
-    with pytest.raises(CxlErrors) as caught:
-        compile_program(example.text, schema, mode=mode, group_by=groups, window="window" in words)
-    assert {one.code for one in caught.value.diagnostics} == {code}
 
 
 @pytest.mark.parametrize(("code", "example"), _examples("yaml", ""), ids=lambda value: value if isinstance(value, str) else "")
