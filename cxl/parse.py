@@ -135,7 +135,7 @@ class _Statements:
         start = self.cursor.take().span
         name = self.cursor.expect_name("a name behind let")
         value = self._assigned()
-        return ast.Let(start.to(value.span), name.text, name.span, value)
+        return ast.Let(self.cursor.since(start), name.text, name.span, value)
 
     def emit(self) -> ast.Statement:
         """The forms of emit."""
@@ -150,12 +150,12 @@ class _Statements:
             return self._emit_meta(start)
         name = self.cursor.expect_name("a field name behind emit")
         value = self._assigned()
-        return ast.Emit(start.to(value.span), name.text, name.span, value)
+        return ast.Emit(self.cursor.since(start), name.text, name.span, value)
 
     def _emit_meta(self, start: Span) -> ast.Statement:
         name = self.cursor.expect_name("a name behind emit meta")
         value = self._assigned()
-        return ast.EmitMeta(start.to(value.span), name.text, name.span, value)
+        return ast.EmitMeta(self.cursor.since(start), name.text, name.span, value)
 
     def _emit_system(self, start: Span) -> ast.Statement:
         if self.cursor.ahead().text != "meta":
@@ -201,7 +201,7 @@ class _Statements:
         """`filter expr`."""
         start = self.cursor.take().span
         condition = expression(self.cursor)
-        return ast.Filter(start.to(condition.span), condition)
+        return ast.Filter(self.cursor.since(start), condition)
 
     def distinct(self) -> ast.Statement:
         """`distinct`, `distinct by name`."""
@@ -218,8 +218,8 @@ class _Statements:
         guarded = self.cursor.kind == "if"
         message = expression(self.cursor)
         if guarded and isinstance(message, ast.If) and message.otherwise is None:
-            return ast.Trace(start.to(message.span), level, message.condition, message.then)
-        return ast.Trace(start.to(message.span), level, None, message)
+            return ast.Trace(self.cursor.since(start), level, message.condition, message.then)
+        return ast.Trace(self.cursor.since(start), level, None, message)
 
     def _trace_level(self) -> str | None:
         """`info` is a level where a value follows it, else a field of that name."""
@@ -249,7 +249,7 @@ class _Statements:
         self.cursor.expect("(")
         params = self._params()
         body = self._assigned()
-        return ast.Fn(start.to(body.span), name.text, name.span, params, body)
+        return ast.Fn(self.cursor.since(start), name.text, name.span, params, body)
 
     def _params(self) -> tuple[str, ...]:
         names: list[str] = []

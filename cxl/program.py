@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cxl import typed
+from cxl.canonical import canonical_text
 from cxl.diagnostics import Diagnostic
 from cxl.modules import Module
 from cxl.parse import Parsed
@@ -94,8 +95,6 @@ class Program:
 
     def normal_text(self) -> str:
         """The program in one spelling, for fingerprints: comments, blanks and layout do not count; used modules do."""
-        from cxl.canonical import canonical_text
-
         own = canonical_text(self.syntax)
         used = (f"# {module.name}\n{module.normal_text()}" for module in sorted(self.modules, key=lambda one: one.name))
         return "\n".join((own, *used))
