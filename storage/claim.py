@@ -1,0 +1,261 @@
+"""One run at a time: the claim on a pipeline's state (DESIGN section 5, step 5; exit code 6 of CONTRACT.md).
+
+In a local folder the claim is a lock on a file, which the system lets go when its process ends, however it ends. On an
+object store it is the description of a small Delta table: every change of it is a commit that only one can make, its owner
+renews it, and one that is not renewed any more is taken over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+from storage import durable
+from storage.failure import StorageError, storing
+from storage.locations import State, is_local
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from deltalake import DeltaTable
+
+__all__ = ["Claim", "Held", "Owner", "claim"]
+
+RENEW_SECONDS = 20.0
+LEASE_SECONDS = 90.0
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds a claim: a process of a host, since a moment (seconds since 1970), for a run."""
+
+    host: str
+    pid: int
+    since: float
+    execution_id: str
+
+    @classmethod
+    def this_process(cls, execution_id: str) -> Owner:
+        """The owner that this process is for a run."""
+        return cls(socket.gethostname(), os.getpid(), time.time(), execution_id)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} (run {self.execution_id})"
+
+
+class Held(Exception):
+    """Another run holds the pipeline. `owner` is None where it did not say who it is."""
+
+    def __init__(self, owner: Owner | None) -> None:
+        self.owner = owner
+        super().__init__(f"another run holds this pipeline: {owner or 'its owner is unknown'}")
+
+
+class _Lock(Protocol):
+    """What a place offers to claim it by."""
+
+    def take(self, owner: Owner, *, wait: bool) -> Owner | None:
+        """Take it for `owner` and give the dead one that it was taken from. Raises `Held`, unless it may wait."""
+
+    def renew(self) -> bool:
+        """Say that the owner lives. False where the claim was lost."""
+
+    def leave(self) -> None:
+        """Let go."""
+
+
+class Claim:
+    """A claim that is held; a context manager that lets it go. `taken_from` is the dead owner whose claim it was, if any."""
+
+    def __init__(self, lock: _Lock, taken_from: Owner | None, renew_every: float | None) -> None:
+        self._lock = lock
+        self.taken_from = taken_from
+        self._over = threading.Event()
+        self._lost = False
+        if renew_every is not None:
+            threading.Thread(target=self._renew, args=(renew_every,), name="claim", daemon=True).start()
+
+    @property
+    def lost(self) -> bool:
+        """Whether another run took the claim over, because this one was not heard of for too long."""
+        return self._lost
+
+    def release(self) -> None:
+        """Let the claim go. One durable step."""
+        if not self._over.is_set():
+            self._over.set()
+            durable.step("release", self._lock.leave)
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def _renew(self, every: float) -> None:
+        while not self._over.wait(every):
+            if not self._lock.renew():
+                self._lost = True
+                return
+
+
+def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Callable[[Owner | None], None] | None = None) -> Claim:
+    """Claim a pipeline's state for a run. One durable step. The state's folder is there (`State.prepare`).
+
+    Raises `Held` where a living run has it, unless `wait`: then `waiting` is told of the owner once and the claim is awaited.
+    """
+    local = is_local(state.root)
+    lock: _Lock = _FileLock(Path(state.claim)) if local else _TableLock(state.claim)
+    owner = Owner.this_process(execution_id)
+    try:
+        taken_from = durable.step("claim", lambda: lock.take(owner, wait=False))
+    except Held as held:
+        if not wait:
+            raise
+        if waiting is not None:
+            waiting(held.owner)
+        taken_from = durable.step("claim", lambda: lock.take(owner, wait=True))
+    return Claim(lock, taken_from, None if local else RENEW_SECONDS)
+
+
+class _FileLock:
+    """A lock on a local file. The file stays; its text names the owner, and is empty after an orderly end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+
+    def take(self, owner: Owner, *, wait: bool) -> Owner | None:
+        with storing(str(self._path)):
+            handle = self._locked(wait=wait)
+        self._handle = handle
+        before = _owner(os.pread(handle, 4096, 0))
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, orjson.dumps(asdict(owner)), 0)
+        return before
+
+    def _locked(self, *, wait: bool) -> int:
+        while True:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_current(handle):
+                    return handle
+            except BlockingIOError:
+                holder = _owner(os.pread(handle, 4096, 0))
+                os.close(handle)
+                raise Held(holder) from None
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+
+    def _is_current(self, handle: int) -> bool:
+        """Whether the locked file is still the one at the path."""
+        try:
+            return os.path.samestat(os.fstat(handle), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def renew(self) -> bool:
+        return True
+
+    def leave(self) -> None:
+        if self._handle is not None:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
+            self._handle = None
+
+
+class _TableLock:
+    """A claim on an object store: the description of a Delta table holds the owner and when it was last heard of."""
+
+    def __init__(self, uri: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._uri = uri
+        self._clock = clock
+        self._owner: Owner | None = None
+
+    def take(self, owner: Owner, *, wait: bool) -> Owner | None:
+        while True:
+            with storing(self._uri):
+                table = self._table()
+                holder, heard = _read(table)
+                if (holder is None or not self._lives(holder, heard)) and self._set(table, owner):
+                    self._owner = owner
+                    return holder
+            if not wait:
+                raise Held(_read(self._table())[0])
+            time.sleep(POLL_SECONDS)
+
+    def renew(self) -> bool:
+        table = self._table()
+        return _read(table)[0] == self._owner and self._set(table, self._owner)
+
+    def leave(self) -> None:
+        table = self._table()
+        if _read(table)[0] == self._owner:
+            self._set(table, None)
+
+    def _lives(self, holder: Owner, heard: float) -> bool:
+        return self._clock() - heard < LEASE_SECONDS and not _is_dead_here(holder)
+
+    def _set(self, table: DeltaTable, owner: Owner | None) -> bool:
+        """Write the owner as the next version of the table; False where somebody else wrote that version."""
+        from deltalake import CommitProperties
+        from deltalake.exceptions import CommitFailedError
+
+        text = orjson.dumps({"owner": None if owner is None else asdict(owner), "heard": self._clock()}).decode()
+        try:
+            table.alter.set_table_description(text, commit_properties=CommitProperties(max_commit_retries=0))
+        except CommitFailedError:
+            return False
+        return True
+
+    def _table(self) -> DeltaTable:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        from storage.physical import declared, new_fields
+
+        try:
+            return DeltaTable(self._uri)
+        except TableNotFoundError:
+            try:
+                return DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error")
+            except DeltaError:  # somebody else made it in the meantime
+                return DeltaTable(self._uri)
+
+
+def _read(table: DeltaTable) -> tuple[Owner | None, float]:
+    said: dict[str, Any] = orjson.loads(table.metadata().description or "{}")
+    return (Owner(**said["owner"]), float(said["heard"])) if said.get("owner") else (None, 0.0)
+
+
+def _is_dead_here(owner: Owner) -> bool:
+    """Whether the owner was a process of this host that is no more."""
+    if owner.host != socket.gethostname():
+        return False
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _owner(text: bytes) -> Owner | None:
+    try:
+        return Owner(**orjson.loads(text)) if text else None
+    except (orjson.JSONDecodeError, TypeError) as problem:
+        raise StorageError("claim", "the claim's file does not hold an owner") from problem
