@@ -24,13 +24,13 @@ $(BIN)/python:
 # Without build isolation, so that what builds the source packages is pinned too.
 $(BIN)/.runtime: $(BIN)/python requirements.lock requirements/build.lock pyproject.toml
 	@echo "installing from requirements.lock (some minutes the first time)" >&2
-	$(INSTALL) -r requirements/build.lock
-	$(INSTALL) --no-build-isolation -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(INSTALL) -r requirements/build.lock
+	@$(INSTALL) --no-build-isolation -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(BIN)/.develop: $(BIN)/.runtime requirements-dev.lock
-	$(INSTALL) --no-build-isolation -r requirements-dev.lock
+	@$(INSTALL) --no-build-isolation -r requirements-dev.lock
 	@touch $@
 
 demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
