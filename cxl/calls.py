@@ -65,18 +65,20 @@ def _method_call(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, .
     args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span)
     if args is None:
         return poison(check.at(node.span))
-    type_ = _call_type(found, receiver.type, tuple(arg.type for arg in args))
+    type_ = _call_type(found, receiver.type, args)
     return typed.Call(type_, check.at(node.span), node.name, found, receiver, args)
 
 
-def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[Type, ...]) -> Type:
-    type_ = found[0].result(receiver.base, args)
+def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[typed.Expr, ...]) -> Type:
+    types = tuple(arg.type for arg in args)
+    type_ = found[0].result(receiver.base, types)
     for entry in found[1:]:
-        type_ = typerules.join(type_, entry.result(receiver.base, args))
+        type_ = typerules.join(type_, entry.result(receiver.base, types))
     if all(entry.takes_null for entry in found):
         return type_
     maybe = receiver.nullable or receiver.kind in (Kind.ANY, Kind.NULL)
-    lost = any(arg.nullable or arg.kind in (Kind.ANY, Kind.NULL) for arg in args)
+    values = (arg.type for arg in args if not isinstance(arg, typed.Closure))
+    lost = any(one.nullable or one.kind in (Kind.ANY, Kind.NULL) for one in values)
     return type_.or_null if maybe or lost else type_
 
 
@@ -169,12 +171,12 @@ def _aggregate(check: "Checker", node: ast.FreeCall, entry: Builtin) -> typed.Ex
     if refusal is not None:
         code, message, help = refusal
         return check.error(code, message, node.name_span, help=help)
+    if node.star and not entry.star:
+        return check.error("CXL-T005", f"aggregate function '{node.name}' expects an expression, got '*'", node.name_span)
     before, check.inside = check.inside, "aggregate"
     star = entry.star and (node.star or not node.args)
     args = () if star else _arguments(check, entry, node.args, f"aggregate function '{node.name}'", node.name_span)
     check.inside = before
-    if node.star and not entry.star:
-        return check.error("CXL-T005", f"aggregate function '{node.name}' expects an expression, got '*'", node.name_span)
     return poison(check.at(node.span)) if args is None else _aggregate_use(check, node, entry, args, star)
 
 

@@ -118,7 +118,7 @@ class Resolver:
         if name == "it":
             help = "'it' is the element inside a closure: items.filter(it => it > 1)"
             self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
-        elif name in self.later and self.later[name].start > span.start - 1:
+        elif name in self.later:
             self.findings.error("CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it")
         else:
             known = [*scope.names(), *self.target.schema, *self.target.inputs]
