@@ -36,13 +36,13 @@ $(BIN)/.develop: $(BIN)/.runtime requirements-dev.lock
 demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
+# Both parts are run, whatever became of the first.
 test: $(BIN)/.develop ## the whole suite: on Sail side by side, then the Spark part where Java is
-	$(BIN)/python -m pytest -n auto $(ARGS)
-ifeq ($(JAVA),yes)
-	$(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
-else
-	@echo "no Java: the Spark part of the suite was left out" >&2
-endif
+	@outcome=0; \
+	$(BIN)/python -m pytest -n auto --hypothesis-profile ci $(ARGS) || outcome=1; \
+	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) || outcome=1; \
+	else echo "no Java: the Spark part of the suite was left out" >&2; fi; \
+	exit $$outcome
 
 fast: $(BIN)/.develop ## the suite without Spark, ending at the first failure
 	$(BIN)/python -m pytest -n auto -x $(ARGS)
