@@ -27,6 +27,11 @@ class SourceFiles:
     changes: FileChanges
     touched: bool
 
+    def from_nothing(self) -> SourceFiles:
+        """The same files, all to be read again in the places that they have."""
+        now = self.changes.now
+        return replace(self, changes=FileChanges(now, (), now, self.changes.removed))
+
     @property
     def reason(self) -> str | None:
         """Why the source has to be read; None where nothing changed."""

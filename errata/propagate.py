@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -62,6 +63,26 @@ class Flow:
     done: dict[str, NodeDelta] = field(default_factory=dict)
     negatives: dict[str, bool] = field(default_factory=dict)
     live_rows: dict[str, int] = field(default_factory=dict)
+    rejects: dict[str, int] = field(default_factory=dict)
+
+    def skip(self, node: Node) -> NodeDelta:
+        """Note that a node is not touched by this run."""
+        return self._note(NodeDelta(node.name, None, False, 0))
+
+    def rejected_live(self, name: str) -> int:
+        """How many rejects of a node stand."""
+        return self.rejects.get(name, 0)
+
+    def total_rejected(self) -> int:
+        """How many rejects stand."""
+        return sum(self.rejects.values())
+
+    def summary(self, node: Node) -> dict[str, int | bool]:
+        """What the ledger keeps of a node: op counts, rows that stand, rejects, whether anything was ever taken back."""
+        delta = self.done[node.name]
+        rejects = self.rejected_live(node.name)
+        kept = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
+        return {**delta.ops, **kept, "signed": self.negatives.get(node.name, False)}
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
         """Run a node that is no source and keep what it did."""
@@ -122,10 +143,19 @@ class Flow:
         ops, rejected, repaired = self._counted(frame)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
 
+    def first_reject(self, node: Node) -> dict[str, str]:
+        """The first record that this run rejected at a node and that was not merely late: category and detail."""
+        from pyspark.sql import functions as F
+
+        rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
+        found = self.engine.to_arrow(rows.where(~F.col("_error").contains('"category":"late_record"')).orderBy("_key").select("_error"), 1)
+        return json.loads(found.column("_error")[0].as_py()) if found.num_rows else {}
+
     def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:
         from pyspark.sql import functions as F
 
-        counts = frame.groupBy("_op", F.col("_error").isNotNull().alias("_bad")).agg(F.count("*").alias("n"))
+        bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
+        counts = frame.groupBy("_op", bad.alias("_bad")).agg(F.count("*").alias("n"))
         found = {(row["_op"], row["_bad"]): row["n"] for row in self.engine.to_arrow(counts).to_pylist()}
         return _split_counts(found)
 
@@ -145,6 +175,7 @@ class Flow:
 
     def _note(self, delta: NodeDelta) -> NodeDelta:
         self.done[delta.node] = delta
+        self.rejects[delta.node] = self.rejects.get(delta.node, 0) + delta.rejected - delta.repaired
         self.live_rows[delta.node] = self.live_rows.get(delta.node, 0) + delta.net + delta.rejected - delta.repaired
         self.negatives[delta.node] = self.negatives.get(delta.node, False) or delta.signed
         return delta
@@ -154,7 +185,8 @@ def count_ops(table: pa.Table) -> tuple[dict[str, int], int, int]:
     """Op counts of the rows that stand, then how many rejects came and how many went."""
     import polars as pl
 
-    frame = pl.DataFrame({"op": table.column("_op"), "bad": table.column("_error").is_valid()})
+    bad = pl.Series(table.column("_error").is_valid()) if "_error" in table.column_names else pl.lit(False)
+    frame = pl.DataFrame({"op": table.column("_op")}).with_columns(bad=bad)
     counted = frame.group_by("op", "bad").len()
     return _split_counts({(op, bad): count for op, bad, count in counted.iter_rows()})
 

@@ -83,6 +83,12 @@ class Tables:
             result = result.unionByName(part)
         return result.drop("_op", "_cause")
 
+    def rejects(self, engine: Engine, node: Node, values: RunValues) -> DataFrame:
+        """The live rejects of a node, also of one that keeps no other rows."""
+        from pyspark.sql import functions as F
+
+        return live(self.changelog(node).read(engine).where(F.col("_error").isNotNull()))
+
     def latest_state(self, engine: Engine, name: str) -> DataFrame | None:
         """The accumulators of each key, those of the newest epoch; None where there is no table."""
         from pyspark.sql import Window
@@ -103,6 +109,10 @@ class Tables:
                 if version is not None:
                     found[path] = version
         return found
+
+    def existing(self) -> set[str]:
+        """The paths of all tables of the plan that exist."""
+        return set(self.versions())
 
     def _has_been(self, path: str) -> bool:
         folder, _, name = path.partition("/")

@@ -20,7 +20,7 @@ from operators.accumulators import FULL_LAYOUT, NORMAL_LAYOUT, Accumulator, accu
 from operators.base import Keyed, Outcome, Surroundings
 from operators.binding import Binding
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
-from operators.group_rows import grouped
+from operators.group_rows import first_true, grouped, wrongs
 from operators.registry import node_type
 from operators.rows import GROUP_KEY, RowType
 from operators.settings import NodeSpec, Strict
@@ -101,7 +101,7 @@ class Aggregate(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""
         before = self._arguments(as_appends(frames[0], "recompute"), values)
-        return _with_rejects(self._finished(grouped(before.good, list(self.groups), self.program.calls), values), before.bad, self)
+        return _with_rejects(self._finished(grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums), values), before.bad, self)
 
     def answer(self, around: Surroundings) -> Outcome:
         """By accumulators where all functions have one, else by the rows of the touched groups."""
@@ -162,7 +162,7 @@ class Aggregate(Keyed):
         """The output rows of states: groups that have rows."""
         alive = state.where(column(ROWS) > 0) if self.groups else state
         results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
-        wrong = _first_true([(one.inexact(), INEXACT) for one in accumulators] + [(one.overflows(), OVERFLOW) for one in accumulators])
+        wrong = first_true(wrongs(accumulators))
         return self._finished(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong")), values)
 
     def _finished(self, groups: DataFrame, values: RunValues) -> DataFrame:
@@ -181,18 +181,6 @@ class Aggregate(Keyed):
         """Rejects in the shape of the output: data columns are null."""
         empty = [F.lit(None).cast(kind).alias(name) for name, kind in self.output.columns().items() if name not in ("_lookup", "_error")]
         return bad.select("_op", "_key", "_cause", "_lookup", "_error", *empty)
-
-
-OVERFLOW = "integer overflow in sum"
-INEXACT = "inexact sum"
-"""Not a failure of the data: the node is computed again with sums that hold every double."""
-
-
-def _first_true(cases: Sequence[tuple[Column, str]]) -> Column:
-    result = F.lit(None).cast("string")
-    for condition, detail in reversed(cases):
-        result = F.when(condition, F.lit(detail)).otherwise(result)
-    return result
 
 
 def _with_rejects(rows: DataFrame, bad: DataFrame | None, node: Aggregate) -> DataFrame:

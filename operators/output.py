@@ -103,12 +103,18 @@ def _sort_bytes(key: SortKey, type_: Type) -> Column:
 def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     """Check an output and give its operator."""
     from storage import formats
+    from storage.path_tokens import PathTemplate
 
     config: OutputConfig = spec.config
     good = check_path(config.path, ("config", "path"), binding.problems.report_help, binding.settings)
     if config.type not in formats.names():
         known = ", ".join(formats.names())
         binding.problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=binding.problems.similar(config.type, formats.names()) or f"known: {known}")
+        return None
+    try:
+        PathTemplate.parse(config.path)
+    except formats.FormatError as error:
+        binding.problems.report("E219", str(error), ("config", "path"))
         return None
     row = binding.input
     for index, key in enumerate(config.sort_order):

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
 
-    type Hashes = NDArray[np.int64]
-    type Positions = NDArray[np.int64]
+    Hashes: TypeAlias = NDArray[np.int64]
+    Positions: TypeAlias = NDArray[np.int64]
 
 
 def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:

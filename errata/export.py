@@ -1,0 +1,235 @@
+"""Output files: made beside their target from an output's live rows, renamed over it after the commit (DESIGN section 5, Export)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from errata.failures import StorageFailed
+from storage import durable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node
+    from operators.output import Output
+    from storage.engines import Engine
+
+BATCH_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A finished file beside its target, and what the ledger keeps of it."""
+
+    staged: Path
+    target: Path
+    size: int
+    mtime_ns: int
+
+    def json(self, folder: Path) -> dict[str, Any]:
+        """Path (below the pipeline's folder where it lies there), size and mtime."""
+        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns}
+
+
+@dataclass(slots=True)
+class Exports:
+    """The files of one run: staged before the commit, published after it; removed when the run fails."""
+
+    written: list[Written] = field(default_factory=list)
+    gone: list[Path] = field(default_factory=list)
+
+    def publish(self) -> None:
+        """Rename everything over its target; remove what is not written any more."""
+        for one in self.written:
+            durable.publish(one.staged, one.target)
+        for path in self.gone:
+            durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
+        self.written, self.gone = [], []
+
+    def discard(self) -> None:
+        """Remove what was staged."""
+        for one in self.written:
+            one.staged.unlink(missing_ok=True)
+
+    def stage(self, target: Path, parts: Iterator[bytes]) -> Written:
+        """Write a file beside its target. Raises StorageFailed."""
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            staged = durable.staging_path(target)
+            with staged.open("wb") as handle:
+                for part in parts:
+                    handle.write(part)
+            stat = staged.stat()
+        except OSError as error:
+            raise StorageFailed(f"cannot write {target}: {error.strerror}") from error
+        one = Written(staged, target, stat.st_size, stat.st_mtime_ns)
+        self.written.append(one)
+        return one
+
+
+def is_intact(entry: Mapping[str, Any], folder: Path) -> bool:
+    """Whether a file that the ledger names is still there as it was written."""
+    try:
+        stat = (folder / entry["path"]).stat()
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (entry["size"], entry["mtime_ns"])
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRows:
+    """The live rows of an output in their order: on the driver, or as a frame that is sorted where it is read."""
+
+    table: pa.Table | None
+    frame: DataFrame | None
+
+    def batches(self, engine: Engine, shape: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, shaped, on the driver one after the other."""
+        if self.table is not None:
+            yield from (shape(batch) for batch in self.table.to_batches(BATCH_ROWS))
+        elif self.frame is not None:
+            yield from (_unpacked(blob) for blob in _blobs(self.frame, lambda batch: _packed(shape(batch))))
+
+    def rendered(self, engine: Engine, render: Callable[[pa.RecordBatch], bytes]) -> Iterator[bytes]:
+        """The rows as text, a piece a batch; large outputs are rendered by the engine's tasks."""
+        if self.table is not None:
+            yield from (render(batch) for batch in self.table.to_batches(BATCH_ROWS))
+        elif self.frame is not None:
+            yield from _blobs(self.frame, render)
+
+
+def _blobs(frame: DataFrame, make: Callable[[Any], bytes]) -> Iterator[bytes]:
+    """One blob a batch of a sorted frame, in its order."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})
+
+    for row in frame.mapInArrow(work, "blob binary").toLocalIterator():
+        yield bytes(row["blob"])
+
+
+def _packed(batch: pa.RecordBatch) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def _unpacked(blob: bytes) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    table = pa.ipc.open_stream(blob).read_all()
+    return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def write_output(
+    exports: Exports, node: Node, rows: OutputRows, target: Path, engine: Engine, undeclared: Sequence[tuple[str, str]], warn: Callable[[str], None]
+) -> list[Written]:
+    """Stage the file (or the parts) of an output. `undeclared`: names and types of the sources' undeclared fields in order.
+
+    `warn` is told of oversize groups. Raises StorageFailed.
+    """
+    from operators.output import write_plan
+    from storage import formats
+
+    output = cast("Output", node.operator)
+    config = output.config
+    columns, shape = output_columns(output, undeclared)
+    writer = formats.writer(config.type, config.options, write_plan(config, columns))
+    try:
+        if config.split is not None:
+            return _write_parts(exports, output, rows, target, engine, writer, shape, warn)
+        parts = rows.rendered(engine, lambda batch: writer.render(shape(batch)))
+        return [exports.stage(target, _document(writer, parts))]
+    except formats.OutputError as error:
+        raise StorageFailed(f"output '{node.name}': {error}") from error
+    except Exception as error:
+        text = formats.OutputError.found_in(str(error))
+        if text is None:
+            raise
+        raise StorageFailed(f"output '{node.name}': {text}") from error
+
+
+def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:
+    yield writer.header()
+    separator = b""
+    for part in parts:
+        if part:
+            yield separator + part
+            separator = writer.separator()
+    yield writer.footer()
+
+
+def _write_parts(
+    exports: Exports, output: Output, rows: OutputRows, target: Path, engine: Engine, writer: Any, shape: Any, warn: Callable[[str], None]
+) -> list[Written]:
+    from storage.formats import splitting
+
+    plan = splitting.SplitPlan(**output.config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
+    names = [column.name for column in writer.plan.columns]
+    renamed = {source: name for name, source in output.config.mapping.items()}
+    group = plan.group_key and names.index(renamed.get(plan.group_key, plan.group_key))
+    pieces = splitting.split(plan, writer, rows.batches(engine, shape), group, warn)
+    parts = groupby(pieces, key=lambda piece: piece.seq)
+    return [exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
+
+
+def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, Any]], Callable[[Any], Any]]:
+    """The written columns with their types, the undeclared fields behind the declared ones, and what shapes a batch of rows to them."""
+    from cxl.types import parse_type
+
+    declared = list(output.projection.data.items())
+    if "_widened" not in output.output.hidden:
+        return declared, _Shape(tuple(name for name, _ in declared), (), ())
+    renamed = {source: name for name, source in output.config.mapping.items()}
+    known = {*output.projection.data, *output.inputs[0].data}
+    extra = [(name, type_) for name, type_ in undeclared if name not in known and name not in output.config.exclude]
+    meta = [one for one in declared if one[0].startswith("meta.")]
+    data = [one for one in declared if one not in meta]
+    shown = [(renamed.get(name, name), parse_type(type_)) for name, type_ in extra]
+    names = (*(name for name, _ in data), *(name for name, _ in shown), *(name for name, _ in meta))
+    return [*data, *shown, *meta], _Shape(names, tuple(extra), tuple(name for name, _ in shown))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Takes a batch of an output's live rows to the written columns: `extra` fields come out of `_widened`. Picklable."""
+
+    names: tuple[str, ...]
+    extra: tuple[tuple[str, str], ...]
+    shown: tuple[str, ...]
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        found |= dict(zip(self.shown, self._expanded(batch), strict=True))
+        return pa.RecordBatch.from_arrays([found[name] for name in self.names], list(self.names))
+
+    def _expanded(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        import orjson
+        import pyarrow as pa
+
+        if not self.extra:
+            return []
+        maps = [orjson.loads(text) if text else {} for text in batch.column("_widened").to_pylist()]
+        return [pa.array([_scalar(one.get(name), type_) for one in maps], pa.string()) for name, type_ in self.extra]
+
+
+def _scalar(value: Any, type_: str) -> str | None:
+    import orjson
+
+    if value is None or (type_ == "string" and isinstance(value, str)):
+        return value
+    return orjson.dumps(value).decode()

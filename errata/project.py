@@ -1,0 +1,184 @@
+"""A loaded pipeline: `errata.load` gives one, commands and notebooks call it (CONTRACT, "Python", "Commands")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errata.diagnostics import Diagnostic
+from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
+from errata.plan import Plan
+from errata.planner import make_plan
+from errata.reporter import Findings
+from errata.workspace import find_workspace
+from errata.yaml import read_yaml
+from operators.settings import PipelineSettings
+from storage.locations import State, state_of, temporary_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.application import Reading
+    from storage.ledger import Entry
+
+Row = Mapping[str, Any]
+
+
+def load(
+    path: str | Path,
+    *,
+    channel: str | Path | None = None,
+    variables: Mapping[str, Any] | None = None,
+    base_dir: str | Path | None = None,
+    environment: str | None = None,
+    rules_path: str | Path | None = None,
+    allow_absolute_paths: bool = False,
+    state: str | None = None,
+) -> Project:
+    """Load and plan a pipeline file.
+
+    `variables` override declared ones (`{"pipeline.cutoff": 10}`); `base_dir` is where relative paths of the pipeline start.
+    Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
+    """
+    from cxl.modules import Modules
+
+    file = Path(path)
+    document = read_yaml(file)
+    findings = Findings(list(document.diagnostics))
+    workspace = find_workspace(file)
+    name = _apply_channel(channel, document, file, workspace.folder, environment, findings)
+    folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
+    rules = _rules_folder(rules_path, document.value, folder)
+    settings = PipelineSettings(
+        _pipeline_name(document.value), folder, allow_absolute_paths=allow_absolute_paths, channel=name, modules=Modules.under(rules)
+    )
+    plan = make_plan(document, settings, {key: str(value) for key, value in (variables or {}).items()}, findings)
+    place = state_of(plan.settings.name, workspace.folder, named=state, configured=workspace.settings.state.path)
+    return Project(plan, place, findings.diagnostics)
+
+
+def _pipeline_name(value: Any) -> str:
+    block = value.get("pipeline") if isinstance(value, dict) else None
+    return str(block.get("name", "")) if isinstance(block, dict) else ""
+
+
+def _rules_folder(given: str | Path | None, value: Any, folder: Path) -> Path:
+    """`--rules-path`, else `pipeline.rules_path`, else `rules/` beside the pipeline."""
+    if given is not None:
+        return Path(given)
+    block = value.get("pipeline") if isinstance(value, dict) else None
+    configured = block.get("rules_path") if isinstance(block, dict) else None
+    return folder / (configured if isinstance(configured, str) else "rules")
+
+
+def _apply_channel(channel: Any, document: Any, file: Path, workspace: Path, environment: str | None, findings: Findings) -> str | None:
+    if channel is None:
+        return None
+    from errata.channels import apply, find_channel, load_channel
+
+    loaded = load_channel(find_channel(channel, file, workspace))
+    overlay = apply(loaded, document, file, workspace, environment)
+    findings.diagnostics.extend(overlay.diagnostics)
+    return loaded.name
+
+
+class Project:
+    """A pipeline that was planned without errors, and its state."""
+
+    def __init__(self, plan: Plan, state: State, diagnostics: Sequence[Diagnostic]) -> None:
+        self.plan = plan
+        self.state = state
+        self.diagnostics = tuple(diagnostics)
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """All nodes in the plan's order."""
+        return tuple(self.plan.nodes)
+
+    def head(self) -> Entry | None:
+        """The ledger's last entry, None before the first run."""
+        from storage.ledger import Ledger
+
+        return Ledger(self.state.ledger).head()
+
+    def head_epoch(self) -> int | None:
+        """The last committed epoch, None before the first."""
+        head = self.head()
+        return None if head is None else head.epoch
+
+    def run(self, options: RunOptions | None = None) -> RunResult:
+        """One run. Raises Failure; then the state is that of the last committed epoch."""
+        from errata.running import run
+
+        return run(self, options or RunOptions())
+
+    def at_state(self, state: State) -> Project:
+        """The same project with its state elsewhere."""
+        return Project(self.plan, state, self.diagnostics)
+
+    def ephemeral(self) -> Project:
+        """The same project with a state that goes with the process."""
+        return self.at_state(temporary_state(self.plan.settings.name))
+
+    # -- looking
+
+    def live(self, node: str, at: int | None = None) -> DataFrame:
+        """The live rows of a node, now or at an epoch: its data columns, in no particular order."""
+        return self._reading().live(node, at)
+
+    def changelog(self, node: str, epochs: tuple[int, int] | None = None) -> DataFrame:
+        """The op rows of a node, of all committed epochs or from the first to the last named."""
+        return self._reading().changelog(node, epochs)
+
+    def _reading(self) -> Reading:
+        from errata.application import Reading
+
+        return Reading(self)
+
+    def status(self) -> Mapping[str, Any]:
+        """The object of CONTRACT.md, "`errata status --format json`"."""
+        return self._reading().status()
+
+    def runs(self) -> Iterable[Row]:
+        """One row a committed run."""
+        return self._reading().runs()
+
+    def log(self, node: str, filters: LogFilter | None = None) -> Iterable[Row]:
+        """Changelog rows as CONTRACT.md says, in changelog order."""
+        return self._reading().log(node, filters or LogFilter())
+
+    def show(self, node: str, at: int | None = None) -> Iterable[Row]:
+        """Live rows in their order, data columns only."""
+        return self._reading().show(node, at)
+
+    def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
+        """Net difference between two epochs by key: op, before, after."""
+        return self._reading().diff(node, start, end)
+
+    def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
+        """check, node, epoch, verdict (`ok` or `violation`), detail."""
+        from errata.verify import verify
+
+        return verify(self, recompute, engine)
+
+    def plan_next(self) -> Iterator[Row]:
+        """What the next run would do: node, type, action, reason."""
+        from errata.ingest import look_at_sources
+        from errata.stages import make_stages
+
+        head = self.head()
+        sources = look_at_sources(self.plan, head.sources if head else {})
+        changed = {name: one.reason for name, one in sources.items() if one.reason}
+        for stage in make_stages(self.plan, head.plan if head else None, changed):
+            yield {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "reason": stage.reason}
+
+    def explain(self, format: str = "text") -> str:  # noqa: A002 - the option's word
+        """The plan as `text`, `json` or `dot`."""
+        from errata.explain import explain
+
+        return explain(self, format)
+
+
+__all__ = ["Project", "load", "replace"]

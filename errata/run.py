@@ -1,0 +1,342 @@
+"""The run protocol: plan, ingest, propagate, judge, commit, export, report (DESIGN section 5; docs/architecture.md, "A run")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from errata.export import Exports, OutputRows, is_intact, write_output
+from errata.failures import Busy, Failure, StorageFailed, Stopped
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
+from errata.options import Event, RunOptions, RunResult
+from errata.plan import Node, Plan
+from errata.stages import Stage, make_stages
+from errata.targets import Targets
+from storage import durable
+from storage.ledger import Entry, Ledger
+
+if TYPE_CHECKING:
+    from errata.propagate import Flow, NodeDelta
+    from operators.ingest.files import FileRecord
+    from operators.output import Output
+    from storage.engines import Engine
+    from storage.locations import State
+
+MAX_RETRACT_SHARE = 0.5
+"""The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a plan against a state."""
+
+    plan: Plan
+    state: State
+    options: RunOptions
+    head: Entry | None
+    began: float = field(default_factory=monotonic)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    execution_id: str = ""
+    exports: Exports = field(default_factory=Exports)
+
+    def __post_init__(self) -> None:
+        """Give the run its identity."""
+        self.execution_id = self.execution_id or uuid7(self.started)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that this run commits if anything changes."""
+        return 1 if self.head is None else self.head.epoch + 1
+
+    @property
+    def batch_id(self) -> str:
+        """`--batch-id`, or a UUID of its own."""
+        return self.options.batch_id or self.execution_id
+
+    def execute(self) -> RunResult:
+        """Run. Raises Failure; then the state is that of the last committed epoch."""
+        sources = look_at_sources(self.plan, self.head.sources if self.head else {})
+        stages = make_stages(self.plan, self.head.plan if self.head else None, {name: one.reason for name, one in sources.items() if one.reason})
+        targets = Targets.of(self.plan, self)
+        targets.refuse_foreign(self.head, force=self.options.force)
+        if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
+            return self._unchanged(targets, sources)
+        return self._changed(sources, stages, targets)
+
+    def _removed_nodes(self) -> bool:
+        return self.head is not None and bool(set(self.head.plan) - set(self.plan.nodes))
+
+    def _unchanged(self, targets: Targets, sources: Mapping[str, SourceFiles]) -> RunResult:
+        """Nothing to do, but to restore output files that are gone."""
+        head = self.head
+        assert head is not None  # a first run has stages
+        lost = [node for node in self.plan.of_kind("output") if not targets.intact(node, head)]
+        if lost or not targets.dlq_intact(head):
+            flow = self._flow(sources, labels_only=True)
+            for node in lost:
+                self._export(flow, node, targets, sources)
+            if not targets.dlq_intact(head):
+                self._export_rejects(flow, targets, sources, head)
+            self.exports.publish()
+        return self._result(head, {}, committed=False)
+
+    def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
+        flow = self._flow(sources)
+        try:
+            files = self._propagate(flow, sources, stages)
+            self._judge(flow)
+            written = self._stage_exports(flow, sources, files, targets, stages)
+            entry = self._commit(flow, sources, files, written)
+        except BaseException:
+            self.exports.discard()
+            self.restore()
+            raise
+        self.exports.publish()
+        return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
+
+    # -- the steps
+
+    def _flow(self, sources: Mapping[str, SourceFiles], *, labels_only: bool = False) -> Flow:
+        from errata.propagate import Flow
+        from errata.tables import Tables
+        from operators.evaluation import RunValues
+
+        engine = start_engine(self.options, self.plan)
+        self.state.prepare()
+        values = RunValues(self.values(), labels_of(sources))
+        flow = Flow(engine, Tables(self.state.root, self.plan), self.epoch, values)
+        for name, counts in (self.head.nodes if self.head else {}).items():
+            flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
+            flow.negatives[name] = bool(counts.get("signed"))
+            flow.rejects[name] = counts.get("rejected_live", 0)
+        return flow
+
+    def values(self) -> dict[str, Any]:
+        """System variables of the run by dotted name."""
+        started = self.started.replace(tzinfo=None)
+        values: dict[str, Any] = {
+            "pipeline.name": self.plan.settings.name, "pipeline.execution_id": self.execution_id, "pipeline.batch_id": self.batch_id,
+            "pipeline.start_time": started, "source.batch": self.batch_id, "source.ingestion_timestamp": started,
+        }  # fmt: skip
+        values |= {f"pipeline.{name}_count": 0 for name in ("total", "ok", "dlq", "filtered", "distinct")}
+        return values | {f"{scope}.{name}": variable.default for (scope, name), variable in self.plan.settings.variables.items() if scope != "record"}
+
+    def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
+        files: dict[str, tuple[FileRecord, ...]] = {}
+        self.options.listener(Event("begin"))
+        for stage in stages:
+            node = self.plan[stage.node]
+            began = monotonic()
+            if node.kind == "source":
+                delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
+            else:
+                delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
+            self.options.listener(_event(node, stage, delta, flow, monotonic() - began))
+            self._stop_at_first(flow, node, delta)
+        self.options.listener(Event("end", seconds=monotonic() - self.began))
+        return files
+
+    def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
+        from operators.ingest.keyed import DuplicateKey
+        from storage.formats import FormatError, InputError
+
+        node = source.node
+        if stage.action == "skip":
+            return flow.skip(node), source.changes.now
+        if stage.action == "rebuild":
+            source = source.from_nothing()
+        try:
+            before = flow.live_rows.get(node.name, 0)
+            delta, files = ingest(flow, source, self.plan.settings.folder, stood=self.head is not None and node.name in self.head.plan)
+            self._guard(node, delta, before)
+            return delta, files
+        except (FormatError, DuplicateKey, OSError) as error:
+            raise StorageFailed(f"source '{node.name}': {error}") from error
+        except Exception as error:
+            text = InputError.found_in(str(error))
+            if text is None:
+                raise
+            raise StorageFailed(f"source '{node.name}': {text}") from error
+
+    def _guard(self, node: Node, delta: NodeDelta, before: int) -> None:
+        """Stop a run that would take back most of a source, as an emptied or truncated file would."""
+        share = MAX_RETRACT_SHARE if self.options.max_retract_share is None else self.options.max_retract_share
+        taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)
+        replaced = delta.ops.get("+A", 0) + delta.ops.get("+C", 0)
+        if before and taken - replaced > share * before:
+            message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
+            raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
+
+    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta) -> None:
+        """Under fail_fast the first node that rejects a record ends the run; a record that is merely late does not."""
+        if not delta.rejected or self.plan.model.error_handling.strategy != "fail_fast":
+            return
+        first = flow.first_reject(node)
+        if first:
+            kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
+            message = f"node '{node.name}': {first.get('detail', '')} ({first.get('category', '')})"
+            raise kind(message, help="error_handling: { strategy: continue } sends such records to the dead letter queue")
+
+    def _judge(self, flow: Flow) -> None:
+        """Thresholds, judged before anything is committed."""
+        handling = self.plan.model.error_handling
+        rejected = sum(flow.rejected_live(node.name) for node in self.plan)
+        if self.options.error_threshold and rejected > self.options.error_threshold:
+            raise Stopped(f"{rejected:,} records were rejected, more than the threshold of {self.options.error_threshold:,}")
+        read = sum(flow.live_rows.get(node.name, 0) for node in self.plan.of_kind("source"))
+        if handling.type_error_threshold is not None and read and rejected / read > handling.type_error_threshold:
+            raise Stopped(f"{rejected:,} of {read:,} records were rejected, more than the share {handling.type_error_threshold:g} of type_error_threshold")
+
+    def _stage_exports(
+        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, stages: Sequence[Stage]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Write output files beside their targets; what the ledger keeps of each output's files."""
+        written: dict[str, list[dict[str, Any]]] = {}
+        actions = {stage.node: stage.action for stage in stages}
+        for node in self.plan.of_kind("output"):
+            same = flow.done[node.name].empty and actions[node.name] in ("skip", "delta") and self.head is not None
+            if same and targets.intact(node, cast(Entry, self.head)):
+                written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
+            else:
+                written[node.name] = self._export(flow, node, targets, sources, files)
+        written["dlq"] = self._export_rejects(flow, targets, sources, self.head, files)
+        return written
+
+    def _export(
+        self, flow: Flow, node: Node, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]] | None = None
+    ) -> list[dict[str, Any]]:
+        output = cast("Output", node.operator)
+        present = files or {name: one.changes.now for name, one in sources.items()}
+        undeclared = list(dict.fromkeys(pair for name in self.plan.sources_of(node.name) for record in present.get(name, ()) for pair in record.undeclared))
+        rows = output_rows(flow, node, output)
+        made = write_output(self.exports, node, rows, targets.path(node), flow.engine, undeclared, self._warn)
+        targets.note_gone(node, self.head, [one.target for one in made], self.exports)
+        return [one.json(self.plan.settings.folder) for one in made]
+
+    def _warn(self, text: str) -> None:
+        self.options.listener(Event("warning", action=text))
+
+    def _export_rejects(
+        self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
+    ) -> list[dict[str, Any]]:
+        """The DLQ file, where the pipeline names one and something is rejected."""
+        from errata.rejects import Rejects, SourceState, dlq_text
+
+        path = targets.dlq
+        nodes = [node.name for node in self.plan if flow.rejected_live(node.name)]
+        if path is None or not nodes or self.plan.model.error_handling.strategy == "fail_fast":
+            if path is not None and head is not None and head.nodes.get("dlq", {}).get("files"):
+                self.exports.gone.append(path)
+            return []
+        if head is not None and not any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty) and targets.dlq_intact(head):
+            return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
+        present = files or {name: one.changes.now for name, one in sources.items()}
+        states = {name: SourceState(one.number, tuple(present[name])) for name, one in sources.items()}
+        rejects = Rejects(self.plan, flow.tables, flow.engine, flow.values, states).live(nodes)
+        started = {entry.epoch: entry.started for entry in Ledger(self.state.ledger).entries()} | {self.epoch: self.started}
+        text = dlq_text(self.plan, rejects, started)
+        return [self.exports.stage(path, iter([text.encode()])).json(self.plan.settings.folder)]
+
+    def _commit(
+        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], written: Mapping[str, list[dict[str, Any]]]
+    ) -> Entry:
+        """Append the ledger's row: from here on the epoch exists."""
+        nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
+        nodes["dlq"] = {"files": written.get("dlq", [])}
+        entry = Entry(
+            self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
+            plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
+            sources={name: _source_summary(one, files[name], flow.rejected_live(name)) for name, one in sources.items()},
+            counters={"rejected": flow.total_rejected()},
+        )  # fmt: skip
+        return Ledger(self.state.ledger).append(entry, self.head)
+
+    def restore(self) -> None:
+        """Take back what a run that did not commit has written."""
+        from errata.tables import Tables
+
+        tables = Tables(self.state.root, self.plan)
+        versions = self.head.tables if self.head else {}
+        for path in {*versions, *tables.existing()}:
+            tables.by_path(path).restore(versions.get(path))
+
+    def _result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool, targets: Targets | None = None) -> RunResult:
+        rejected = int(entry.counters.get("rejected", 0))
+        return RunResult(
+            exit_code=2 if rejected else 0, epoch=entry.epoch, counts={name: ops for name, ops in counts.items() if ops},
+            per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
+            rejected=rejected, outputs={} if targets is None else targets.paths(), seconds=monotonic() - self.began,
+            started=self.started, execution_id=self.execution_id, committed=committed,
+        )  # fmt: skip
+
+
+def output_rows(flow: Flow, node: Node, output: Output) -> OutputRows:
+    """The live rows of an output in the order of its file: on the driver where they are few."""
+    import polars as pl
+    from pyspark.sql import functions as F
+
+    from changelog.schema import column
+    from errata.propagate import SMALL_ROWS
+
+    order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
+    names = [*order, *(name for name in ("_widened",) if name in output.output.hidden), *output.projection.data]
+    has_negatives = flow.negatives.get(node.name, True)
+    frame = flow.tables.live(flow.engine, node, flow.values, has_negatives=has_negatives).select(*map(column, names))
+    if flow.live_rows.get(node.name, SMALL_ROWS + 1) > SMALL_ROWS:
+        return OutputRows(None, frame.orderBy(*(F.col(name) for name in order)))
+    table = flow.engine.to_arrow(frame)
+    position = pl.DataFrame({name: table.column(name) for name in order}).with_row_index("at").sort(order)["at"]
+    return OutputRows(table.take(position.to_arrow()), None)
+
+
+def start_engine(options: RunOptions, plan: Plan) -> Engine:
+    """The engine that the options ask for, starting. Raises storage.engines.EngineUnavailable."""
+    from storage.engines import EngineChoice, engine
+
+    chosen = options.engine
+    threads = chosen.threads or plan.model.pipeline.concurrency.threads
+    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads))
+
+
+def _source_summary(source: SourceFiles, files: Sequence[FileRecord], rejected: int) -> dict[str, Any]:
+    rows = sum(record.rows for record in files)
+    return {"number": source.number, "cursor": rows if rows > rejected else 0, "files": [record.json() for record in files]}
+
+
+def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:
+    rows_in = sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
+    out = sum(delta.ops.values())
+    return Event("node", node.name, node.kind, stage.action, rows_in, out, delta.ops, delta.rejected, seconds)
+
+
+def uuid7(moment: datetime) -> str:
+    """A time-ordered UUID of a moment."""
+    import secrets
+
+    value = bytearray(int(moment.timestamp() * 1000).to_bytes(6, "big") + secrets.token_bytes(10))
+    value[6] = 0x70 | value[6] & 0x0F
+    value[8] = 0x80 | value[8] & 0x3F
+    return str(UUID(bytes=bytes(value)))
+
+
+@contextmanager
+def claimed(state: State, options: RunOptions) -> Iterator[None]:
+    """Hold the pipeline's claim; one run at a time. Raises Busy."""
+    from storage.claim import Held, claim
+
+    state.prepare()
+    try:
+        held = claim(state, "", wait=options.wait)
+    except Held as other:
+        raise Busy.held_by(str(other.owner)) from other
+    with held:
+        yield
+
+
+__all__ = ["Failure", "Path", "Run", "claimed", "durable"]

@@ -1,0 +1,71 @@
+"""From a project and options to a run: dry runs, ephemeral and refreshed state, repair of what a crash left, the claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from errata.failures import StorageFailed
+from errata.options import RunOptions, RunResult
+
+if TYPE_CHECKING:
+    from errata.project import Project
+
+
+def run(project: Project, options: RunOptions) -> RunResult:
+    """Run a project. Raises Failure."""
+    if options.dry_run:
+        return dry_run(project, options)
+    if options.ephemeral:
+        temporary = project.ephemeral()
+        try:
+            return _run(temporary, options)
+        finally:
+            temporary.state.forget()
+    return _run(project, options)
+
+
+def _run(project: Project, options: RunOptions) -> RunResult:
+    from errata.run import Run, claimed
+    from storage import durable
+    from storage.engines import EngineUnavailable
+    from storage.failure import StorageError
+
+    try:
+        with durable.numbered_run(), claimed(project.state, options):
+            own = replace(options, force=True) if options.full_refresh and project.head() else options
+            if options.full_refresh:
+                project.state.forget()
+            one = Run(project.plan, project.state, own, project.head())
+            if needs_repair(project, one):
+                one.restore()
+            return one.execute()
+    except (StorageError, EngineUnavailable) as error:
+        raise StorageFailed(str(error)) from error
+
+
+def needs_repair(project: Project, one: object) -> bool:
+    """Whether a run that did not commit left rows behind."""
+    from errata.tables import Tables
+
+    head = project.head()
+    tables = Tables(project.state.root, project.plan)
+    if not project.state.exists():
+        return False
+    known = head.tables if head else {}
+    return any(version != known.get(path, 0) for path, version in tables.versions().items())
+
+
+def dry_run(project: Project, options: RunOptions) -> RunResult:
+    """Validate only, or preview the first records of each source: nothing is written but the preview."""
+    if options.preview is None:
+        from errata.ingest import look_at_sources
+
+        try:
+            look_at_sources(project.plan, {})
+        except StorageFailed as error:
+            return RunResult(exit_code=1, message=error.message)
+        return RunResult(exit_code=0)
+    from errata.preview import preview
+
+    return preview(project, options)

@@ -1,0 +1,118 @@
+"""Where outputs and the DLQ are written, and which of the files there are this pipeline's own (SPEC-DECISIONS, Output 23 to 25)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from errata.export import Exports, is_intact
+from errata.failures import StorageFailed
+
+if TYPE_CHECKING:
+    from errata.plan import Node, Plan
+    from errata.run import Run
+    from operators.output import Output
+    from operators.output_config import OutputConfig
+    from storage.ledger import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The paths of one run: of each output by node, and of the DLQ file (None where the pipeline names none)."""
+
+    folder: Path
+    outputs: Mapping[str, Path]
+    configs: Mapping[str, OutputConfig]
+    dlq: Path | None
+
+    @classmethod
+    def of(cls, plan: Plan, run: Run) -> Targets:
+        """The targets of a run, tokens replaced, free names chosen."""
+        folder = plan.settings.folder
+        outputs = {node.name: _target(node, plan, run) for node in plan.of_kind("output")}
+        configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
+        path = plan.model.error_handling.dlq.path
+        return cls(folder, outputs, configs, folder / path if path else None)
+
+    def path(self, node: Node) -> Path:
+        """Where an output is written."""
+        return self.outputs[node.name]
+
+    def paths(self) -> dict[str, Path]:
+        """All outputs by node."""
+        return dict(self.outputs)
+
+    def refuse_foreign(self, head: Entry | None, *, force: bool) -> None:
+        """Raise StorageFailed where a file is in the way that this pipeline did not write and may not replace."""
+        if force:
+            return
+        own = {self.folder / entry["path"] for entry in _files(head)}
+        for name, path in self.outputs.items():
+            config = self.configs[name]
+            if config.if_exists != "error":
+                continue
+            found = next((one for one in _present(path, config) if one not in own), None)
+            if found is not None:
+                raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+
+    def intact(self, node: Node, head: Entry) -> bool:
+        """Whether the files that the last epoch wrote for an output are there, at its present path."""
+        entries = head.nodes.get(node.name, {}).get("files", [])
+        if not entries or not all(is_intact(entry, self.folder) for entry in entries):
+            return False
+        config, path = self.configs[node.name], self.outputs[node.name]
+        if config.if_exists == "unique_suffix" or "{" in config.path:
+            return True
+        first = self.folder / entries[0]["path"]
+        return first.parent == path.parent if config.split else first == path
+
+    def dlq_intact(self, head: Entry) -> bool:
+        """Whether the DLQ file is as the last epoch left it: there, or rightly absent."""
+        entries = head.nodes.get("dlq", {}).get("files", [])
+        return all(is_intact(entry, self.folder) for entry in entries)
+
+    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
+        """Parts of a split output that are not written any more are removed."""
+        if head is None or self.configs[node.name].split is None:
+            return
+        before = [self.folder / entry["path"] for entry in head.nodes.get(node.name, {}).get("files", [])]
+        exports.gone.extend(path for path in before if path not in written)
+
+
+def _files(head: Entry | None) -> list[Mapping[str, Any]]:
+    return [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", [])]
+
+
+def _present(path: Path, config: OutputConfig) -> list[Path]:
+    """The files in the way of an output: its path, or for a split one whatever a first part would replace."""
+    if config.split is None:
+        return [path] if path.exists() else []
+    from storage.formats.splitting import SplitPlan
+
+    first = path.with_name(SplitPlan(**config.split.model_dump()).name(path.name, 1))
+    return [first] if first.exists() else []
+
+
+def _target(node: Node, plan: Plan, run: Run) -> Path:
+    from storage.path_tokens import PathTemplate, TokenValues
+
+    config = cast("Output", node.operator).config
+    sources = {name: Path(_configured_path(plan, name)).stem for name in plan.sources_of(node.name)}
+    values = TokenValues(sources, run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
+    path = plan.settings.folder / PathTemplate.parse(config.path).render(values)
+    return _free(path, config.unique_suffix_width) if config.if_exists == "unique_suffix" else path
+
+
+def _configured_path(plan: Plan, source: str) -> str:
+    return str(getattr(plan[source].operator, "config").path or "")  # noqa: B009 - sources have a config, operators in general do not
+
+
+def _free(path: Path, width: int) -> Path:
+    if not path.exists():
+        return path
+    number = 1
+    while (candidate := path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}")).exists():
+        number += 1
+    return candidate

@@ -1,0 +1,143 @@
+"""Aggregates over all rows of a group, also those that cannot be retracted (min, max, first, last, any, collect, dynamic values)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from changelog.exact import FULL, NORMAL
+from changelog.schema import column
+from operators.accumulators import Accumulator, accumulator, native_aggregate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from cxl.typed import AggregateUse
+
+OVERFLOW = "integer overflow in sum"
+INEXACT = "inexact sum"
+"""Not a failure of the data: the node is computed again with sums that hold every double."""
+
+
+def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], *, wide: bool = False) -> DataFrame:
+    """One row a group: the group fields, the result of each call, and `__wrong` (why the group cannot be finalized, or null).
+
+    In: positive op rows with `_key`, the group fields and the calls' argument columns. No groups: one row, also over nothing.
+    """
+    sums = {use.column: found for use in calls if (found := accumulator(use, FULL if wide else NORMAL)) is not None}
+    native = {use.column: found for use in calls if use.column not in sums and (found := native_aggregate(use)) is not None}
+    listed = [use for use in calls if use.column not in sums and use.column not in native]
+    ready = frame.select(
+        "_key", *map(column, groups), *(column(name) for use in calls for name in use.columns),
+        *(part for one in sums.values() for part in one.contributions(F.lit(1).cast("bigint"))),
+    )  # fmt: skip
+    parts = [_total(name) for one in sums.values() for name in one.columns]
+    parts += [*native.values(), *(_rows_of(use).alias(f"{use.column}_rows") for use in listed), F.count(F.lit(1)).alias("__rows")]
+    added = ready.groupBy(*map(column, groups)).agg(*parts) if groups else ready.agg(*parts)
+    carried = added.select(*map(column, groups), *(part for one in sums.values() for part in one.carried()), *_kept(native, listed))
+    results = [one.result().alias(name) for name, one in sums.items()]
+    finished = carried.select(*map(column, groups), *results, *_kept(native, listed), first_true(wrongs(sums.values())).alias("__wrong"))
+    return finished if not listed else _with_listed(finished, groups, calls, listed)
+
+
+def _total(name: str) -> Column:
+    return F.coalesce(F.sum(column(name)), F.lit(0).cast("bigint")).alias(name)
+
+
+def _kept(native: dict[str, Column], listed: Sequence[AggregateUse]) -> list[Column]:
+    return [*(column(name) for name in native), *(column(f"{use.column}_rows") for use in listed)]
+
+
+def wrongs(accumulators: Any) -> list[tuple[Column, str]]:
+    """What can be wrong with a group's sums, the more general first."""
+    found: Sequence[Accumulator] = list(accumulators)
+    return [(one.inexact(), INEXACT) for one in found] + [(one.overflows(), OVERFLOW) for one in found]
+
+
+def first_true(cases: Sequence[tuple[Column, str]]) -> Column:
+    """The text of the first condition that holds, null where none does."""
+    return reduce(lambda rest, case: F.when(case[0], F.lit(case[1])).otherwise(rest), reversed(cases), F.lit(None).cast("string"))
+
+
+def _rows_of(use: AggregateUse) -> Column:
+    """The arguments of all rows of a group, by key: what Python gets to see."""
+    return F.sort_array(F.collect_list(F.struct(F.col("_key"), *(column(name) for name in use.columns))))
+
+
+def _with_listed(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], listed: Sequence[AggregateUse]) -> DataFrame:
+    """Let Python compute the calls that have no column of their own, a batch of groups at a time."""
+    from cxl.spark.columns import spark_type
+
+    done = {use.column for use in listed}
+    plain = [name for name in frame.columns if name not in {f"{use.column}_rows" for use in listed} and name != "__wrong"]
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    fields = [(name, types[name]) for name in plain]
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType()
+    for name, kind in fields:
+        schema = schema.add(name, kind)
+    for use in listed:
+        schema = schema.add(use.column, spark_type(use.type))
+    schema = schema.add("__wrong", StringType())
+    result = frame.mapInArrow(_list_worker(plain, [_ListedCall.of(use) for use in listed]), schema)
+    order = [use.column for use in calls]
+    return result.select(*map(column, groups), *(column(name) for name in order if name in done or name in plain), "__wrong")
+
+
+class _ListedCall:
+    """A call that Python computes: picklable."""
+
+    def __init__(self, column_name: str, use: AggregateUse) -> None:
+        self.column = column_name
+        self.function = use.function
+        self.types = tuple(arg.type for arg in use.args)
+        self.arguments = use.columns
+        self.type = use.type
+
+    @classmethod
+    def of(cls, use: AggregateUse) -> _ListedCall:
+        """The call's part that travels."""
+        return cls(use.column, use)
+
+    def results(self, rows: pa.Array) -> tuple[list[Any], list[str | None]]:
+        """Values as their column holds them, and what failed, one a group."""
+        from cxl.failure import CxlFailure
+        from cxl.spark.worker import decoded, encode
+
+        flat = rows.flatten()
+        values = [decoded(flat.field(name), type_) for name, type_ in zip(self.arguments, self.types, strict=True)]
+        offsets = rows.offsets.to_pylist()
+        found: list[Any] = []
+        wrong: list[str | None] = []
+        for start, end in zip(offsets, offsets[1:], strict=False):
+            try:
+                found.append(encode(self.function.python(*(column[start - offsets[0] : end - offsets[0]] for column in values)), self.type))  # type: ignore[misc]  # aggregates have a Python function
+                wrong.append(None)
+            except CxlFailure as failure:
+                found.append(None)
+                wrong.append(failure.message)
+        return found, wrong
+
+
+def _list_worker(plain: Sequence[str], calls: Sequence[_ListedCall]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from cxl.spark.worker import arrow_type
+
+        for batch in batches:
+            arrays = [batch.column(name) for name in plain]
+            wrong = batch.column("__wrong").to_pylist()
+            for call in calls:
+                found, failed = call.results(batch.column(f"{call.column}_rows"))
+                arrays.append(pa.array(found, arrow_type(call.type)))
+                wrong = [before or now for before, now in zip(wrong, failed, strict=True)]
+            arrays.append(pa.array(wrong, pa.string()))
+            yield pa.RecordBatch.from_arrays(arrays, [*plain, *(call.column for call in calls), "__wrong"])
+
+    return work
