@@ -1,9 +1,7 @@
 """Rows as an aligned table for people, and as JSON, JSON lines and CSV for programs (CONTRACT.md, "Commands")."""
 
-import csv
 import datetime as dt
 import decimal
-import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -76,9 +74,12 @@ def _csv(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
 
 
 def _csv_line(cells: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue()
+    """One line; a lone empty cell is quoted, since an empty line is no record."""
+    return ('""' if list(cells) == [""] else ",".join(_quoted(text) for text in cells)) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
 def _text(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:

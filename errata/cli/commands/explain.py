@@ -47,5 +47,6 @@ def _page(code: str) -> str:
     text = page(code)
     if text is None:
         known = registered()
-        raise Usage(f"there is no code '{code}'", help=did_you_mean(code, known) or f"known: {', '.join(known)}")
+        near = did_you_mean(code, known)
+        raise Usage(f"there is no code '{code}'", help=f"{near} " * bool(near) + f"known: {', '.join(known)}")
     return text

@@ -1,0 +1,73 @@
+"""Commands that need no pipeline: init, schema, doctor, metrics collect, explain --code; and files that appear whole."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from errata.codes import registered
+from errata.writing import replace_file
+from errata.yaml import load_yaml
+
+
+def test_init_makes_a_project_and_never_overwrites_one(call, tmp_path: Path) -> None:
+    assert call("init demo")[0] == 0
+    assert load_yaml(tmp_path / "demo/pipeline.yaml").value["pipeline"] == {"name": "orders_by_region"}  # type: ignore[index]
+    (tmp_path / "demo/data/orders.csv").write_text("mine")
+    code, _, errors = call("init demo")
+    assert code == 4
+    assert "demo/pipeline.yaml exists" in errors
+    assert (tmp_path / "demo/data/orders.csv").read_text() == "mine"
+    assert call("init demo --force")[0] == 0
+    assert (tmp_path / "demo/data/orders.csv").read_text().startswith("order_id")
+
+
+def test_explain_code(call) -> None:
+    code, output, _ = call("explain --code e154")
+    assert code == 0
+    assert output.startswith("# E154: ")
+
+
+def test_an_unknown_code_enumerates_all(call) -> None:
+    code, _, errors = call("explain --code E0")
+    assert code == 64
+    assert all(one in errors for one in registered())
+
+
+def test_doctor_names_what_it_looked_at(call) -> None:
+    rows = list(csv.DictReader(io.StringIO(call("doctor --format csv")[1])))
+    assert {"python", "java", "engine", "pyspark"} <= {row["what"] for row in rows}
+    assert all(row["repair"] for row in rows if row["verdict"] != "ok")
+
+
+def _spool(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "b.json").write_text(json.dumps({"execution_id": "2", "pipeline_name": "p"}))
+    (folder / "a.json").write_text(json.dumps({"execution_id": "1", "pipeline_name": "q"}))
+    (folder / "broken.json").write_text("{")
+    (folder / "other.json").write_text("[]")
+
+
+def test_metrics_collect(call, tmp_path: Path) -> None:
+    _spool(tmp_path / "spool")
+    words = "metrics collect --spool-dir spool --output-file out/all.ndjson"
+    assert call(f"{words} --dry-run")[1] == "Would collect 2 files from spool\n  spool/a.json (q)\n  spool/b.json (p)\n"
+    assert not (tmp_path / "out").exists()
+    assert call(words)[1] == "Collected 2 files into out/all.ndjson\n"
+    assert call(f"{words} --delete-after-collect")[0] == 0
+    lines = (tmp_path / "out/all.ndjson").read_text().splitlines()
+    assert [json.loads(line)["execution_id"] for line in lines] == ["1", "2", "1", "2"]
+    assert sorted(path.name for path in (tmp_path / "spool").iterdir()) == ["broken.json", "other.json"]
+
+
+def test_a_spool_that_is_not_there(call) -> None:
+    assert call("metrics collect --spool-dir none --output-file x")[0] == 4
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    replace_file(tmp_path / "a/b.txt", "one\n")
+    with pytest.raises(UnicodeEncodeError):
+        replace_file(tmp_path / "a/b.txt", "\ud800")
+    assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "one\n")]

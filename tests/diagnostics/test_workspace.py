@@ -1,0 +1,51 @@
+"""The workspace file: found above the pipeline, read strictly where it is read."""
+
+from pathlib import Path
+
+import pytest
+
+from errata.diagnostics import PipelineErrors
+from errata.workspace import find_workspace
+
+
+def _codes(folder: Path, text: str) -> list[tuple[str, int, int]]:
+    (folder / "errata.toml").write_text(text)
+    with pytest.raises(PipelineErrors) as caught:
+        find_workspace(folder / "p.yaml")
+    return [(one.code, one.line, one.column) for one in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("name", ["errata.toml", "clinker.toml"])
+def test_the_nearest_folder_above(name: str, tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / name).write_text('[state]\npath = "s3://bucket/state"\n[other]\nx = 1\n')
+    found = find_workspace(inner / "p.yaml")
+    assert (found.folder, found.file, found.settings.state.path) == (tmp_path, tmp_path / name, "s3://bucket/state")
+    (inner / "clinker.toml").write_text("")
+    assert find_workspace(inner / "p.yaml").folder == inner
+
+
+def test_without_a_file_the_pipeline_s_own_folder(tmp_path: Path) -> None:
+    found = find_workspace(tmp_path / "p.yaml")
+    assert (found.folder, found.file) == (tmp_path, None)
+
+
+def test_sizes_are_decimal(tmp_path: Path) -> None:
+    (tmp_path / "errata.toml").write_text('[storage.spill]\ndir = "."\ndisk_cap_bytes = "10GB"\n')
+    assert find_workspace(tmp_path / "p.yaml").settings.storage.spill.disk_cap_bytes == 10_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[state\n", [("TOML-001", 1, 7)]),
+        ("[storage.spil]\n", [("CFG-001", 1, 10)]),
+        ('[storage.spill]\ncompress = "yes"\n', [("CFG-004", 2, 12)]),
+        ('[storage.spill]\ndir = "no-such-folder"\n', [("FILE-001", 2, 7)]),
+        ('[storage.spill]\ndir = "."\n[storage.staging]\nenabled = true\ndir = "."\n', [("E334", 5, 7)]),
+        ("[storage.staging]\nenabled = true\n", [("E332", 1, 10)]),
+    ],
+)
+def test_findings(text: str, found: list[tuple[str, int, int]], tmp_path: Path) -> None:
+    assert _codes(tmp_path, text) == found
