@@ -20,7 +20,7 @@ from storage.locations import State, state_of, temporary_state
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.application import Reading
+    from errata.reading import Reading
     from storage.ledger import Entry
 
 Row = Mapping[str, Any]
@@ -133,7 +133,7 @@ class Project:
         return self._reading().changelog(node, epochs)
 
     def _reading(self) -> Reading:
-        from errata.application import Reading
+        from errata.reading import Reading
 
         return Reading(self)
 

@@ -1,0 +1,63 @@
+"""The forms in which a changelog is shown and exported (CONTRACT, "`errata log --format jsonl`"; odf-changelog-streams.txt)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_FLINK = {"+A": "+I", "-R": "-D", "-C": "-U", "+C": "+U"}
+
+
+def formed(rows: Iterable[dict[str, Any]], form: str, pipeline: str, node: str) -> Iterator[Row]:
+    """Op rows of one node, in changelog order, in another form. Raises KeyError for an unknown one."""
+    return {"two": _two, "flink": _flink, "retract": _retract, "upsert": _upsert, "single": _single, "debezium": _debezium}[form](rows, pipeline, node)
+
+
+def _two(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    return iter(rows)
+
+
+def _flink(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    return (row | {"op": _FLINK[row["op"]]} for row in rows)
+
+
+def _retract(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    """Within an epoch all retractions before all appends, each in key order."""
+    for _, group in groupby(rows, key=lambda row: row["epoch"]):
+        epoch = list(group)
+        for signs, op, code in ((("-R", "-C"), "-R", 1), (("+A", "+C"), "+A", 0)):
+            yield from (row | {"op": op, "op_code": code} for row in epoch if row["op"] in signs)
+
+
+def _upsert(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    """`+A` inserts or replaces, `-R` removes; no before-images."""
+    for row in rows:
+        if row["op"] != "-C":
+            yield row | ({"op": "+A", "op_code": 0} if row["op"] == "+C" else {})
+
+
+def _changes(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Any, Any]]:
+    """The last row of each change, its values before and after."""
+    before: dict[str, Any] | None = None
+    for row in rows:
+        if row["op"] == "-C":
+            before = row["data"]
+        elif row["op"] == "+C":
+            yield row, before, row["data"]
+        else:
+            yield row, *((row["data"], None) if row["op"] == "-R" else (None, row["data"]))
+
+
+def _single(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    """One event a change: `+A`, `-R` or `+C` with `before` and `after`."""
+    for row, before, after in _changes(rows):
+        yield {name: value for name, value in row.items() if name != "data"} | {"before": before, "after": after}
+
+
+def _debezium(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
+    """Debezium's envelope."""
+    letters = {"+A": "c", "+C": "u", "-R": "d"}
+    for row, before, after in _changes(rows):
+        source = {"pipeline": pipeline, "node": node, "epoch": row["epoch"], "offset": row["offset"]}
+        yield {"before": before, "after": after, "op": letters[row["op"]], "ts_ms": row.get("ts_ms"), "source": source}
