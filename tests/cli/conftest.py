@@ -1,7 +1,7 @@
 """A stand-in for the application behind the command line: it answers with fixed rows and notes what it was asked."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -39,7 +39,7 @@ class Application:
 
     def load(self, path: Path, **settings: Any) -> "Application":
         self.calls.append(("load", (str(path), settings)))
-        if isinstance(self.fails, Exception) and getattr(self.fails, "at_load", True) and not isinstance(self.fails, _Later):
+        if self.fails is not None and not isinstance(self.fails, _Later):
             raise self.fails
         return self
 
@@ -97,19 +97,24 @@ def application(monkeypatch: pytest.MonkeyPatch) -> Application:
 
 
 @pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import os
 
     for name in list(os.environ):
         if name.startswith(("ERRATA_", "CLINKER_")) or name == "NO_COLOR":
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    yield
 
 
 @pytest.fixture
-def later() -> type[Exception]:
-    return _Later
+def failing(application: Application) -> Callable[[BaseException], Application]:
+    """Lets the next run fail."""
+
+    def fail(error: BaseException) -> Application:
+        application.fails = _Later(error)
+        return application
+
+    return fail
 
 
 @pytest.fixture

@@ -114,8 +114,8 @@ def test_progress_and_notes_go_to_standard_error_and_quiet_silences_them(call, a
 @pytest.mark.parametrize(("error", "code", "says"), [(Stopped("threshold exceeded"), 3, "threshold exceeded"), (StorageFailed("disk full"), 4, "disk full"),
                                                      (Busy.held_by("host 7"), 6, "host 7"), (FileNotFoundError(2, "No such file", "x.csv"), 4, "x.csv: No such file"),
                                                      (KeyError("oops"), 70, "a defect of Errata: KeyError"), (KeyboardInterrupt(), 130, "interrupted")])  # fmt: skip
-def test_a_failing_run_says_what_stands(error: BaseException, code: int, says: str, call, application, later) -> None:
-    application.fails = later(error)
+def test_a_failing_run_says_what_stands(error: BaseException, code: int, says: str, call, failing) -> None:
+    application = failing(error)
     ended, output, errors = call("run p.yaml")
     assert (ended, output) == (code, "")
     assert says in errors
@@ -124,8 +124,8 @@ def test_a_failing_run_says_what_stands(error: BaseException, code: int, says: s
     assert call("run p.yaml")[2].endswith("Nothing was changed.\n")
 
 
-def test_a_defect_shows_its_trace_only_when_asked(call, application, later) -> None:
-    application.fails = later(ZeroDivisionError("x"))
+def test_a_defect_shows_its_trace_only_when_asked(call, failing) -> None:
+    failing(ZeroDivisionError("x"))
     assert "Traceback" not in call("run p.yaml")[2]
     assert "Traceback" in call("run p.yaml -v")[2]
 
