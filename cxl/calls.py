@@ -127,7 +127,9 @@ def _regex_fits(check: "Checker", value: typed.Expr, node: ast.Expr, what: str) 
     if not isinstance(node, ast.Literal) or not isinstance(value, typed.Literal) or value.type == ANY:
         if isinstance(value, typed.Literal) and value.value is None:
             return True
-        check.error("CXL-T008", f"the regex of {what} must be a string literal", node.span, help="patterns are checked before any record is read")
+        check.error(
+            "CXL-T008", f"the regex of {what} must be a string literal", node.span, help="patterns are checked before any record is read"
+        )
         return False
     reason = regex.problem(value.value) if value.value is not None else None
     if reason:
@@ -163,7 +165,9 @@ def free(check: "Checker", node: ast.FreeCall) -> typed.Expr:
     help = did_you_mean(node.name, [*check.functions, *names("aggregate")])
     if overloads(node.name):
         help = f"'{node.name}' is a method: value.{node.name}(...)"
-    return check.error("CXL-R008", f"unknown function '{node.name}'", node.name_span, help=help or "functions of modules are written alias::name(...)")
+    return check.error(
+        "CXL-R008", f"unknown function '{node.name}'", node.name_span, help=help or "functions of modules are written alias::name(...)"
+    )
 
 
 def _aggregate(check: "Checker", node: ast.FreeCall, entry: Builtin) -> typed.Expr:
@@ -188,7 +192,11 @@ def _aggregate_refusal(check: "Checker", name: str) -> tuple[str, str, str] | No
     if check.inside == "aggregate":
         return "CXL-A004", f"{shown} cannot be nested inside another aggregate", ""
     if check.inside == "filter":
-        return "CXL-A002", f"{shown} is not allowed in a filter: filters apply before grouping", "filter in a transform behind the aggregate"
+        return (
+            "CXL-A002",
+            f"{shown} is not allowed in a filter: filters apply before grouping",
+            "filter in a transform behind the aggregate",
+        )
     if check.inside == "let":
         return "CXL-A003", f"{shown} is not allowed in let: a let of an aggregate is computed for each row", "put the call into the emit"
     return None

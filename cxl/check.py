@@ -117,7 +117,9 @@ class Checker:
         type_ = rule(operand.type)
         if type_ is None:
             wanted = "a number" if node.op == "-" else "Bool"
-            return self.error("CXL-T004", f"cannot apply '{node.op}' to {operand.type.base}", node.span, help=f"the operand must be {wanted}")
+            return self.error(
+                "CXL-T004", f"cannot apply '{node.op}' to {operand.type.base}", node.span, help=f"the operand must be {wanted}"
+            )
         return typed.Unary(type_, self.at(node.span), "-" if node.op == "-" else "not", operand)
 
     # Operators ----------------------------------------------------------------------------------------------------------
@@ -181,7 +183,9 @@ class Checker:
         arms = [typed.Arm(self._pattern(arm, node.subject, subject), self.expr(arm.result)) for arm in node.arms]
         if all(arm.pattern is not None for arm in arms):
             help = "add '_ => default' as the last arm"
-            return self.error("CXL-T007", "match must have a '_' arm that catches the rest", Span(node.span.start, node.span.start + 5), help=help)
+            return self.error(
+                "CXL-T007", "match must have a '_' arm that catches the rest", Span(node.span.start, node.span.start + 5), help=help
+            )
         last = next(index for index, arm in enumerate(arms) if arm.pattern is None)
         if last < len(arms) - 1:
             self.findings.warning("CXL-L002", "this arm is never reached: '_' stands before it", self.at(node.arms[last + 1].span))

@@ -60,8 +60,20 @@ class Diagnostic:
             return []
         text = self.origin.line_text(place.line)
         left = max(0, min(place.column - _EXCERPT // 2, len(text) - _EXCERPT)) if len(text) > _EXCERPT else 0
-        lines = [f"{gutter} |", f"{place.line} | {text[left : left + _EXCERPT]}", f"{gutter} | {self._marks(place, left)}"]
-        return [line.rstrip() for line in lines + [f"{gutter} | {extra}" for extra in self._label_lines(place, left)]]
+        below = self._below(place, left)
+        return [
+            line.rstrip()
+            for line in (f"{gutter} |", f"{place.line} | {text[left : left + _EXCERPT]}", *(f"{gutter} | {one}" for one in below))
+        ]
+
+    def _below(self, place: Position, left: int) -> list[str]:
+        """The line of marks, with the text of the last label behind it, and the texts of the other labels below their marks."""
+        marks = self._marks(place, left).rstrip()
+        placed = sorted((self._on_line(label.span, place), label.text) for label in self.labels)
+        texts = [(start - left, length, text) for (start, length), text in placed if length and 0 <= start - left < _EXCERPT]
+        if texts and sum(texts[-1][:2]) == len(marks):
+            marks += f" {texts.pop()[2]}"
+        return [marks, *(" " * start + text for start, _, text in texts)]
 
     def _marks(self, place: Position, left: int) -> str:
         """Carets under the place, dashes under the labels, on the line as it is shown from column `left`."""
@@ -79,10 +91,6 @@ class Diagnostic:
             return 0, 0
         room = max(len(self.origin.line_text(place.line)) - start.column + 1, 1)
         return start.column - 1, max(min(span.length, room), 1)
-
-    def _label_lines(self, place: Position, left: int) -> list[str]:
-        placed = [(self._on_line(label.span, place), label.text) for label in self.labels]
-        return [" " * (start - left) + text for (start, length), text in placed if length and 0 <= start - left < _EXCERPT]
 
 
 class CxlErrors(Exception):
@@ -145,5 +153,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`did you mean 'amount'?` for the nearest known name, or the empty text."""
     candidates = list(dict.fromkeys(known))
     folded = next((one for one in candidates if one.lower() == name.lower() and one != name), None)
-    near = [folded] if folded else difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+    near = [folded] if folded else difflib.get_close_matches(name, candidates, n=1, cutoff=0.7)
     return f"did you mean '{near[0]}'?" if near else ""

@@ -107,7 +107,9 @@ def _member_of(check: "Checker", module: Module, node: ast.ModuleMember) -> type
     if node.name in module.names:
         kind = f"function: {shown}(...)" if node.name in module.functions else "constant: leave the parentheses out"
         return check.error("CXL-R007", f"'{shown}' is used as what it is not", node.name_span, help=f"{shown} is a {kind}")
-    return check.error("CXL-R007", f"module '{module.name}' has no '{node.name}'", node.name_span, help=did_you_mean(node.name, module.names))
+    return check.error(
+        "CXL-R007", f"module '{module.name}' has no '{node.name}'", node.name_span, help=did_you_mean(node.name, module.names)
+    )
 
 
 @dataclass(frozen=True, slots=True)

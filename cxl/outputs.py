@@ -31,6 +31,8 @@ def _reaching(statements: Statements, depth: int, findings: Findings) -> Iterato
             yield from _reaching(statement.body, depth + 1, findings)
         elif blocks and index > blocks[-1] and isinstance(statement, typed.Emit):
             help = "put it before the block"
-            findings.warning("CXL-L001", f"emit '{statement.name}' reaches no record: it stands behind emit each", statement.span, help=help)
+            findings.warning(
+                "CXL-L001", f"emit '{statement.name}' reaches no record: it stands behind emit each", statement.span, help=help
+            )
         else:
             yield statement, depth

@@ -1,14 +1,14 @@
 """Statements: tokens to syntax tree, with recovery at the next statement (user guide, "Statements"; SPEC-DECISIONS, Language 1 to 10).
 
-    program   = { let | emit | each | filter | distinct | trace | use | fn }
-    let       = "let" NAME "=" expr
-    emit      = "emit" ( NAME | "meta" NAME | "$" "meta" "." NAME ) "=" expr
-    each      = "emit" "each" NAME "in" expr [ "outer" ] "{" { let | emit | each | trace | filter | distinct } "}"
-    filter    = "filter" expr
-    distinct  = "distinct" [ "by" NAME ]
-    trace     = "trace" [ "trace" | "debug" | "info" | "warn" | "error" ] ( expr | "if" expr "then" expr )
-    use       = "use" NAME { "." NAME } [ "as" NAME ]
-    fn        = "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expr
+program   = { let | emit | each | filter | distinct | trace | use | fn }
+let       = "let" NAME "=" expr
+emit      = "emit" ( NAME | "meta" NAME | "$" "meta" "." NAME ) "=" expr
+each      = "emit" "each" NAME "in" expr [ "outer" ] "{" { let | emit | each | trace | filter | distinct } "}"
+filter    = "filter" expr
+distinct  = "distinct" [ "by" NAME ]
+trace     = "trace" [ "trace" | "debug" | "info" | "warn" | "error" ] ( expr | "if" expr "then" expr )
+use       = "use" NAME { "." NAME } [ "as" NAME ]
+fn        = "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expr
 """
 
 from collections.abc import Callable

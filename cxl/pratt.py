@@ -1,11 +1,11 @@
 """Expressions: tokens to syntax tree by operator precedence (user guide, "Operator precedence").
 
-    expr    = unary { infix unary }          ?? (right) < or < and < comparison < + - < * / % < prefix - not < postfix
-    unary   = ("-" | "not") unary | postfix
-    postfix = primary { "." NAME [ "(" args ")" ] | "[" expr "]" }
-    primary = literal | NAME | NAME "(" args | "*" ")" | NAME "::" NAME [ "(" args ")" ] | "$" NAME | "now" | "it"
-            | "(" expr ")" | "if" expr "then" expr [ "else" expr ] | "match" [ expr ] "{" { pattern "=>" expr [","] } "}"
-    args    = [ (expr | "it" "=>" expr) { "," ... } ]
+expr    = unary { infix unary }          ?? (right) < or < and < comparison < + - < * / % < prefix - not < postfix
+unary   = ("-" | "not") unary | postfix
+postfix = primary { "." NAME [ "(" args ")" ] | "[" expr "]" }
+primary = literal | NAME | NAME "(" args | "*" ")" | NAME "::" NAME [ "(" args ")" ] | "$" NAME | "now" | "it"
+        | "(" expr ")" | "if" expr "then" expr [ "else" expr ] | "match" [ expr ] "{" { pattern "=>" expr [","] } "}"
+args    = [ (expr | "it" "=>" expr) { "," ... } ]
 """
 
 from collections.abc import Callable

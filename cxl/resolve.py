@@ -119,7 +119,9 @@ class Resolver:
             help = "'it' is the element inside a closure: items.filter(it => it > 1)"
             self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
         elif name in self.later:
-            self.findings.error("CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it")
+            self.findings.error(
+                "CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it"
+            )
         else:
             known = [*scope.names(), *self.target.schema, *self.target.inputs]
             help = did_you_mean(name, known) or _listed("fields", self.target.schema)
@@ -166,13 +168,17 @@ class Resolver:
             self.findings.error("E173", f"composition body references parent-scope variable '${dotted}'", span, help=help)
             return poison(span)
         if known is not None and names[-1] not in known:
-            self.findings.error("E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known))
+            self.findings.error(
+                "E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known)
+            )
             return poison(span)
         return typed.System(ANY if known is None else known[names[-1]], span, root.namespace, names)
 
     def _declare(self, root: ast.SystemRoot, name: str, known: Mapping[str, Type]) -> str:
-        near = did_you_mean(name, known)
-        return near or (f"declare it in pipeline.vars ({root.namespace})" if root.namespace != "ck" else _listed("correlation fields", known))
+        if root.namespace == "ck":
+            return did_you_mean(name, known) or _listed("correlation fields", known)
+        place = "pipeline.vars" if root.namespace == "vars" else f"pipeline.vars.{root.namespace}"
+        return did_you_mean(name, known) or f"declare it in {place}"
 
     def _doc(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[typed.Expr, int]:
         if len(path) < 2:
@@ -191,7 +197,11 @@ class Resolver:
         name, span = path[0]
         if name in ("start", "end") and self.target.window_bounds:
             return typed.System(DATE_TIME, root.span.to(span), "window", (name,)), 1
-        help = "only an aggregate with a time window has bounds" if name in ("start", "end") else f"a window function has parentheses: $window.{name}()"
+        help = (
+            "only an aggregate with a time window has bounds"
+            if name in ("start", "end")
+            else f"a window function has parentheses: $window.{name}()"
+        )
         self.findings.error("CXL-W001", f"'$window.{name}' cannot be read here", root.span.to(span), help=help)
         return poison(root.span), 1
 

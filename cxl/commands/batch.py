@@ -73,11 +73,11 @@ def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backen
     return interpret_cases(_cases(programs), eval_context())
 
 
-def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str) -> list[list[Answer]]:
+def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[list[Answer]]:
     """The answers of the Spark backend; pyspark is imported only here."""
     from cxl.spark import evaluate_cases
 
-    return evaluate_cases(_cases(programs), engine)
+    return evaluate_cases(_cases(programs), engine, eval_context(file))
 
 
 def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> list[Case]:

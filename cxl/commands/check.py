@@ -39,7 +39,7 @@ def _check(file: str, schema: Schema | None, modules: Modules) -> bool:
     show(found)
     failed = any(one.severity == "error" for one in found)
     if not failed:
-        click.echo(f"ok: {file} is valid", err=True)
+        click.echo(f"ok: {file} is valid")
     return failed
 
 
@@ -55,7 +55,11 @@ def findings(text: str, file: str, schema: Schema | None, modules: Modules) -> l
 
 def _is_module(text: str) -> bool:
     statements = parse_program(text).statements
-    return bool(statements) and all(isinstance(one, ast.Fn | ast.Let) for one in statements) and any(isinstance(one, ast.Fn) for one in statements)
+    return (
+        bool(statements)
+        and all(isinstance(one, ast.Fn | ast.Let) for one in statements)
+        and any(isinstance(one, ast.Fn) for one in statements)
+    )
 
 
 def _has_aggregates(text: str, origin: TextOrigin, modules: Modules) -> bool:

@@ -14,6 +14,7 @@ from cxl.commands.terminal import read_text, show
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
+from cxl.dynamic import INT_MAX, INT_MIN
 from cxl.failure import CxlFailure
 from cxl.interpret import Runner
 from cxl.modules import Modules
@@ -30,7 +31,9 @@ from cxl.types import Schema
 @click.option("--record", metavar="JSON", help="The record as a JSON object; - reads it from standard input.")
 @click.option("--jsonl", is_flag=True, help="Cases on standard input, one JSON object a line; answers on standard output.")
 @click.option("--backend", type=click.Choice(["interpreter", "spark"]), default="interpreter", show_default=True)
-@click.option("--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", envvar="ERRATA_ENGINE", help="Engine of the spark backend.")
+@click.option(
+    "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", envvar="ERRATA_ENGINE", help="Engine of the spark backend."
+)
 @click.option("--rules-path", type=click.Path(path_type=Path), default=Path("rules"), help="Folder of the modules that use names.")
 def command(
     file: str | None, expressions: tuple[str, ...], fields: tuple[str, ...], record: str | None,
@@ -65,7 +68,7 @@ def _evaluate(text: str, file: str, values: dict[str, Any], modules: Modules, ba
 
 def _answer(program: Program, values: Mapping[str, Any], file: str, backend: str, engine: str) -> list[dict[str, Any]] | CxlFailure:
     if backend == "spark":
-        return batch.spark_answers([(program, [values])], engine)[0][0]
+        return batch.spark_answers([(program, [values])], engine, file)[0][0]
     try:
         return Runner(program).run(typed_record(values, program.schema), eval_context(file))
     except CxlFailure as failure:
@@ -108,7 +111,7 @@ def _record(fields: tuple[str, ...], record: str | None) -> dict[str, Any]:
         return dict(_field(text) for text in fields)
     text = sys.stdin.read() if record == "-" else record
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_number)
     except ValueError as error:
         raise click.ClickException(f"invalid JSON record: {error}") from error
     if not isinstance(value, dict):
@@ -128,9 +131,17 @@ def infer(text: str) -> Any:
     words: dict[str, Any] = {"true": True, "false": False, "null": None}
     if text in words:
         return words[text]
-    for convert in (int, float):
-        try:
-            return convert(text) if "_" not in text and text == text.strip() else text
-        except ValueError:
-            continue
-    return text
+    try:
+        return _number(text)
+    except ValueError:
+        return text
+
+
+def _number(text: str) -> int | float:
+    if "_" in text or text != text.strip():
+        raise ValueError(text)
+    try:
+        value = int(text)
+    except ValueError:
+        return float(text)
+    return value if INT_MIN <= value <= INT_MAX else float(text)

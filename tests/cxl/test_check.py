@@ -167,7 +167,7 @@ def test_emits_of_blocks_are_columns_and_late_ones_are_not():
 
 
 def test_an_aggregate_is_taken_apart():
-    text = "let r = 2\nfilter i > 1\nemit t = sum(i * r) + r\nemit n = count(*)\nemit k = if max(f) > 3.5 then s else \"z\"\nemit u = t + sum(i * r)"
+    text = 'let r = 2\nfilter i > 1\nemit t = sum(i * r) + r\nemit n = count(*)\nemit k = if max(f) > 3.5 then s else "z"\nemit u = t + sum(i * r)'
     program = compile_program(text, FIELDS, mode="aggregate", group_by=("s",))
     assert [(call.function.name, call.star, call.columns, call.column) for call in program.calls] == [
         ("sum", False, ("__arg_0_0",), "__agg_0"), ("count", True, (), "__agg_1"), ("max", False, ("__arg_2_0",), "__agg_2"),
@@ -281,7 +281,10 @@ def test_modules(line):
 
 
 def test_used_modules_count_in_the_fingerprint():
-    texts = [compile_program("use m\nemit x = m::a", modules=Modules.of({"m": text})).normal_text() for text in ("let a = 1", "let a = 2", "let  a=1 #")]
+    texts = [
+        compile_program("use m\nemit x = m::a", modules=Modules.of({"m": text})).normal_text()
+        for text in ("let a = 1", "let a = 2", "let  a=1 #")
+    ]
     assert texts[0] == texts[2] != texts[1]
 
 

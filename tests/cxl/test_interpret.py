@@ -17,8 +17,34 @@ from cxl.interpret import Runner, evaluate, run
 from cxl.modules import Modules
 from cxl.types import INT, STRING
 
-FIELDS = Schema.of({"i": "int", "j": "int", "f": "float", "s": "string", "b": "bool", "xs": "array", "m": "map", "v": "any", "w": "any", "d": "date", "q": "bool"})
-RECORD = {"i": 7, "j": None, "f": 2.5, "s": "ab", "b": True, "xs": [1, 2, 3], "m": {"k": {"n": [5]}}, "v": "text", "w": 4, "d": date(2024, 1, 31), "q": None}
+FIELDS = Schema.of(
+    {
+        "i": "int",
+        "j": "int",
+        "f": "float",
+        "s": "string",
+        "b": "bool",
+        "xs": "array",
+        "m": "map",
+        "v": "any",
+        "w": "any",
+        "d": "date",
+        "q": "bool",
+    }
+)
+RECORD = {
+    "i": 7,
+    "j": None,
+    "f": 2.5,
+    "s": "ab",
+    "b": True,
+    "xs": [1, 2, 3],
+    "m": {"k": {"n": [5]}},
+    "v": "text",
+    "w": 4,
+    "d": date(2024, 1, 31),
+    "q": None,
+}
 
 # expression | its value as JSON, or the words of its failure (user guide; SPEC-DECISIONS, Language 14 to 23)
 VALUES = """
@@ -252,7 +278,7 @@ def test_an_argument_of_a_function_is_evaluated_once():
 
 
 def test_an_aggregate_runs_as_two_row_programs():
-    text = "let rate = 2\nfilter i > 1\nemit total = sum(i * rate) + rate\nemit label = s + \"!\"\nemit n = count(*)"
+    text = 'let rate = 2\nfilter i > 1\nemit total = sum(i * rate) + rate\nemit label = s + "!"\nemit n = count(*)'
     program = compile_program(text, FIELDS, mode="aggregate", group_by=("s",))
     assert run(program.before, {"i": 3, "s": "k"}, Context()) == [{"__arg_0_0": 6}]
     assert run(program.before, {"i": 1, "s": "k"}, Context()) == []

@@ -146,11 +146,14 @@ SCHEMA = Schema.of({"amount": "int", "name": "string", "items": "array", "day": 
 def compile_or_diagnose(text):
     """Compile; the time it took. A program that does not compile has diagnostics with places inside of the text."""
     start = time.perf_counter()
+    found = ()
     try:
         compile_program(text, SCHEMA).normal_text()
     except CxlErrors as errors:
-        assert errors.diagnostics
-        assert all(0 <= one.span.start <= len(text) and one.position.line >= 1 and one.render() for one in errors.diagnostics[:20])
+        found = errors.diagnostics
+        shown = str(errors)
+        assert shown.startswith("error[")  # noqa: PT017 - that it is raised is not what is tested
+    assert all(0 <= one.span.start <= len(text) and one.position.line >= 1 for one in found)
     return time.perf_counter() - start
 
 

@@ -68,7 +68,9 @@ def _simple(here):
         st.builds(ast.EmitMeta, here, names, here, expressions),
         st.builds(ast.Filter, here, expressions),
         st.builds(ast.Distinct, here, st.none() | names, here),
-        st.builds(ast.Trace, here, st.sampled_from([None, "trace", "debug", "info", "warn", "error"]), st.none() | expressions, expressions),
+        st.builds(
+            ast.Trace, here, st.sampled_from([None, "trace", "debug", "info", "warn", "error"]), st.none() | expressions, expressions
+        ),
     ]
 
 
