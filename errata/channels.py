@@ -1,118 +1,195 @@
-"""Channel files: one pipeline under several configurations (user guide, "Channels").
+"""Channels: one pipeline under several configurations (user guide, "Channels").
 
-`find_channel` resolves what `--channel` names, `load_channel` reads the file; `errata.overlay.apply` lays it over a pipeline.
+`find_channel` resolves what `--channel` names, `load_channel` reads the file and `apply` lays it over a loaded pipeline:
+variables, parameters of compositions, the target's check. The pipeline's document value is changed in place, before it is planned. What single sources override cannot be said in a
+pipeline file, so it comes back in the `Overlay`.
 """
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from cxl.system import PIPELINE, SOURCE
+from errata.channel_files import Channel, VariableEntry, find_channel, load_channel
+from errata.declared import Declared, declared
+from errata.diagnostics import Diagnostic, Label, did_you_mean
+from errata.yaml import Document, read_yaml
 
-from errata.diagnostics import Diagnostic, PipelineErrors
-from errata.models import model_problems
-from errata.yaml import Document, load_yaml
+__all__ = ["RESERVED", "Channel", "Overlay", "apply", "find_channel", "load_channel", "parameter_names"]
 
-SUFFIX = ".channel.yaml"
-COMPOSITION = ".comp.yaml"
+Path_ = tuple[str | int, ...]
 
+RESERVED: Mapping[str, frozenset[str]] = {
+    "static": frozenset(),
+    "pipeline": frozenset(PIPELINE),
+    "source": frozenset(SOURCE),
+    "record": frozenset(),
+}
+"""Fields that the engine fills, by scope; a channel cannot shadow them (E110)."""
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class VariableEntry(_Strict):
-    """One override or addition. `when` names the environments (`--env`) in which it holds; none: in all."""
-
-    type: str
-    default: Any = None
-    when: str | list[str] | None = None
-
-    def holds(self, environment: str | None) -> bool:
-        """Whether the entry counts in the active environment."""
-        names = [self.when] if isinstance(self.when, str) else self.when
-        return names is None or environment in names
-
-
-class Identity(_Strict):
-    """The `channel:` block."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
-    target: str
-    description: str | None = None
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "string": (str,),
+    "bool": (bool,),
+    "date": (str,),
+    "date_time": (str,),
+}
 
 
-class Knobs(_Strict):
-    """The `config:` block: parameters of compositions by `alias.param`."""
+@dataclass(slots=True)
+class Overlay:
+    """What a channel did: warnings and errors, and the defaults of `$source` variables for single sources.
 
-    default: dict[str, Any] = Field(default_factory=dict)
-    fixed: dict[str, Any] = Field(default_factory=dict)
-
-
-class Variables(_Strict):
-    """The `vars:` block: the four registries."""
-
-    static: dict[str, VariableEntry] = Field(default_factory=dict)
-    pipeline: dict[str, VariableEntry] = Field(default_factory=dict)
-    source: dict[str, dict[str, VariableEntry]] = Field(default_factory=dict)
-    record: dict[str, VariableEntry] = Field(default_factory=dict)
-
-
-class ChannelFile(_Strict):
-    """A channel file."""
-
-    channel: Identity
-    config: Knobs = Knobs()
-    vars: Variables = Variables()
-    resources: Any = None
-    notes: Any = Field(None, alias="_notes")
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A channel file that was read, with its document for the places of diagnostics."""
-
-    content: ChannelFile
-    document: Document
-
-    @property
-    def name(self) -> str:
-        """The channel's name, `{channel}` in output paths."""
-        return self.content.channel.name
-
-    @property
-    def for_composition(self) -> bool:
-        """Whether the target is a composition."""
-        return self.content.channel.target.endswith(COMPOSITION)
-
-
-def find_channel(given: str | Path, pipeline: Path, workspace: Path) -> Path:
-    """The file that `--channel` names: a path, or the name of a file in the workspace's `channels` folder.
-
-    A path is looked for from the working directory, then from the pipeline's folder. Raises PipelineErrors.
+    `source_variables` maps (source node, variable) to (type, default).
     """
-    name = f"{given}{SUFFIX}"
-    places = [Path(given), pipeline.parent / given, workspace / "channels" / name, pipeline.parent / "channels" / name]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        known = sorted({path.name.removesuffix(SUFFIX) for path in (workspace / "channels").glob(f"*{SUFFIX}")})
-        help_line = f"channels here: {', '.join(known)}" if known else ""
-        raise PipelineErrors([Diagnostic("FILE-001", f"there is no channel file {given}", file=os.fspath(given), help=help_line)])
-    return found
+
+    channel: str
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    source_variables: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
 
 
-def load_channel(path: Path, *, env: Mapping[str, str] | None = None) -> Channel:
-    """Read a channel file. Raises PipelineErrors: no YAML, unknown keys, E109."""
-    document = load_yaml(path, env=env)
+def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path, environment: str | None = None) -> Overlay:
+    """Lay the channel over the document. Nothing is raised: E107, E110, E111, W103 and W104 are in the result."""
+    overlay = Overlay(channel.name)
+    value = document.value
+    if not isinstance(value, dict):
+        return overlay
+    overlay.diagnostics += _target(channel, value, pipeline, workspace)
+    _Variables(channel, document, overlay, environment).apply()
+    overlay.diagnostics += _parameters(channel, value, pipeline.parent)
+    return overlay
+
+
+def _nodes(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    nodes = value.get("nodes")
+    return [node for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+
+
+def _target(channel: Channel, value: Mapping[str, Any], pipeline: Path, workspace: Path) -> Iterator[Diagnostic]:
+    """W104: the target is neither this pipeline nor, for a composition's channel, a composition that it uses."""
+    target = channel.content.channel.target
+    folder = Path(channel.document.file).parent
+    named = {(base / target).resolve() for base in (folder, folder.parent, workspace)}
+    used = {(pipeline.parent / str(node.get("use"))).resolve() for node in _nodes(value) if node.get("use")}
+    if not named & (used if channel.for_composition else {pipeline.resolve()}):
+        message = f"channel '{channel.name}' is for {target}, not for {pipeline}"
+        yield channel.document.warning(("channel", "target"), "W104", message)
+
+
+class _Variables:
+    """Overrides and additions of variables."""
+
+    def __init__(self, channel: Channel, document: Document, overlay: Overlay, environment: str | None) -> None:
+        self._file = channel.document
+        self._entries = channel.content.vars
+        self._document = document
+        self._overlay = overlay
+        self._environment = environment
+        self._registry = declared(document)
+
+    def apply(self) -> None:
+        """All four registries."""
+        for scope in ("static", "pipeline", "record"):
+            for name, entry in getattr(self._entries, scope).items():
+                self._one(scope, name, entry, ("vars", scope, name), self._registry.set_default)
+        sources = [str(node.get("name")) for node in _nodes(self._document.value) if node.get("type") == "source"]  # type: ignore[arg-type]
+        for source, entries in self._entries.source.items():
+            if source not in sources:
+                message = f"the pipeline has no source '{source}'"
+                self._error("E111", message, ("vars", "source", source), did_you_mean(source, sources), key=True)
+                continue
+            for name, entry in entries.items():
+                self._one("source", name, entry, ("vars", "source", source, name), self._setter(source))
+
+    def _setter(self, source: str) -> Callable[[str, str, str, Any], None]:
+        def set_for_source(scope: str, name: str, type_: str, default: Any) -> None:
+            self._registry.add(scope, name, type_)
+            self._overlay.source_variables[source, name] = (type_, default)
+
+        return set_for_source
+
+    def _one(self, scope: str, name: str, entry: VariableEntry, path: Path_, change: Callable[[str, str, str, Any], None]) -> None:
+        if not entry.holds(self._environment):
+            return
+        type_ = _type_name(entry.type)
+        older = self._registry.find(scope, name)
+        if name in RESERVED[scope]:
+            self._error("E110", f"'${scope}.{name}' is a system field; a channel cannot replace it", path, "choose another name", key=True)
+        elif type_ not in (*_KINDS, "any"):
+            known = ", ".join([*_KINDS, "any"])
+            self._error("E107", f"variable '{name}': unknown type '{entry.type}'", (*path, "type"), f"known types: {known}")
+        elif older is not None and _type_name(older.type) not in (type_, "any"):
+            self._mismatch(name, older, entry, path)
+        elif not _fits(entry.default, type_):
+            self._error("E107", f"the default of '{name}' is not of type {type_}", (*path, "default"), "")
+        else:
+            change(scope, name, entry.type, entry.default)
+
+    def _mismatch(self, name: str, older: Declared, entry: VariableEntry, path: Path_) -> None:
+        message = f"variable '{name}' is declared {older.type}, overridden as {entry.type}"
+        label = Label.at(self._document.span(older.path), f"declared {older.type}")
+        self._error("E107", message, (*path, "type"), f"give it the type {older.type}", labels=(label,))
+
+    def _error(self, code: str, message: str, path: Path_, help_line: str, *, key: bool = False, labels: tuple[Label, ...] = ()) -> None:
+        place = self._file.key_span(path) if key else self._file.span(path)
+        self._overlay.diagnostics.append(Diagnostic.at(place, code, message, help=help_line, labels=labels, lines=self._file.source))
+
+
+def _type_name(name: str) -> str:
+    """A type's plain name: nullable or not is no difference for a default, `datetime` is `date_time`."""
+    inner = name.strip().removeprefix("nullable(").removesuffix(")")
+    return {"datetime": "date_time"}.get(inner, inner)
+
+
+def _fits(default: Any, type_: str) -> bool:
+    """Whether a default is of the type; none is null, which every type has."""
+    if default is None or type_ == "any":
+        return True
+    if not isinstance(default, _KINDS[type_]) or (isinstance(default, bool) and type_ != "bool"):
+        return False
+    return type_ not in ("date", "date_time") or _is_date(str(default), dt.date if type_ == "date" else dt.datetime)
+
+
+def _is_date(text: str, kind: type[dt.date]) -> bool:
     try:
-        content = ChannelFile.model_validate(document.value)
-    except ValidationError as error:
-        raise PipelineErrors(model_problems(error, document, (), ChannelFile)) from None
-    channel = Channel(content, document)
-    if channel.for_composition and content.vars != Variables():
-        message = "a channel of a composition cannot carry variables"
-        help_line = "move the variables to a channel whose target is a pipeline"
-        raise PipelineErrors([document.error(("vars",), "E109", message, key=True, help=help_line)])
-    return channel
+        kind.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parameters(channel: Channel, value: Mapping[str, Any], folder: Path) -> Iterator[Diagnostic]:
+    """Put `config` into the calls: `fixed` beats the call, the call beats `default` (SPEC-DECISIONS, Channels 45). W103."""
+    calls = {str(node.get("alias") or node.get("name")): node for node in _nodes(value) if node.get("type") == "composition"}
+    known = {f"{alias}.{name}": node for alias, node in calls.items() for name in parameter_names(folder / str(node.get("use")))}
+    knobs = channel.content.config
+    for layer, entries in (("default", knobs.default), ("fixed", knobs.fixed)):
+        for key, given in entries.items():
+            if key in known:
+                _set_parameter(known[key], key.partition(".")[2], given, fixed=layer == "fixed")
+            else:
+                message = f"'{key}' is no parameter of a composition in this pipeline"
+                yield channel.document.warning(("config", layer, key), "W103", message, key=True, help=did_you_mean(key, known))
+
+
+def _set_parameter(node: MutableMapping[str, Any], name: str, given: Any, *, fixed: bool) -> None:
+    config = node.get("config")
+    if not isinstance(config, dict):
+        config = node["config"] = {}
+    if fixed or name not in config:
+        config[name] = given
+
+
+def parameter_names(path: Path) -> tuple[str, ...]:
+    """The parameters that a composition file declares, in either of its forms; none where it cannot be read."""
+    content = read_yaml(path).value
+    if not isinstance(content, dict):
+        return ()
+    headers = [content[key] for key in ("composition", "_compose") if isinstance(content.get(key), dict)]
+    lists = [header["params"] for header in headers if isinstance(header.get("params"), list)]
+    maps = [header[key] for header in headers for key in ("params", "config_schema") if isinstance(header.get(key), dict)]
+    listed = [str(entry["name"]) for entries in lists for entry in entries if isinstance(entry, dict) and "name" in entry]
+    return tuple(dict.fromkeys([*listed, *(name for entries in maps for name in entries)]))

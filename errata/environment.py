@@ -4,6 +4,7 @@ They are replaced inside single values after the file's structure is known, so a
 and never becomes structure; references in comments are not looked at. (Reference, section 2; SPEC-DECISIONS, Pipeline 27.)
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +59,12 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'"
+
+
+def process_environment(name: str | None = None) -> dict[str, str]:
+    """The process's variables; with an active environment (`--env`) also ERRATA_ENV and CLINKER_ENV, which name it."""
+    given = {} if name is None else {"ERRATA_ENV": name, "CLINKER_ENV": name}
+    return {**os.environ, **given}
 
 
 def references(text: str) -> dict[int, Reference]:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from errata.channels import find_channel, load_channel
+from errata.channels import Overlay, apply, find_channel, load_channel
 from errata.diagnostics import PipelineErrors
-from errata.overlay import Overlay, apply
 from errata.yaml import Document, load_yaml
 
 PIPELINE = """\
