@@ -89,16 +89,20 @@ def _bool_column(site: Site) -> Any:
 
 
 def _date_column(site: Site) -> Any:
+    given = site.constant(0)
+    if given is NOT_CONSTANT:
+        return None
     if site.kind is Kind.STRING:
-        given = site.constant(0)
-        return None if given is NOT_CONSTANT else strptime.date_column(site.f, site.receiver, given)
+        return strptime.date_column(site.f, site.receiver, given)
     return site.receiver.cast("date") if site.kind in (Kind.DATE, Kind.DATE_TIME) else site.f.lit(None).cast("date")
 
 
 def _date_time_column(site: Site) -> Any:
+    given = site.constant(0)
+    if given is NOT_CONSTANT:
+        return None
     if site.kind is Kind.STRING:
-        given = site.constant(0)
-        return None if given is NOT_CONSTANT else strptime.date_time_column(site.f, site.receiver, given)
+        return strptime.date_time_column(site.f, site.receiver, given)
     if site.kind is Kind.DATE:
         return site.f.timestamp_micros(site.f.unix_date(site.receiver).cast("bigint") * site.f.lit(86_400_000_000))
     return site.receiver if site.kind is Kind.DATE_TIME else site.f.lit(None).cast("timestamp")
@@ -166,4 +170,4 @@ register(Builtin(name="to_string", receiver=ANY, returns=STRING, doc=f"{_SHOWN} 
                  category="Conversion", section="Conversion Methods", python=text.display, spark=_static(_text_column)))  # fmt: skip
 register(Builtin(name="format", receiver=ANY, params=(Param("format", STRING),), returns=STRING, doc=f"{_SHOWN} The format is not used.",
                  examples=(('42.format("")', "42"),), category="String", section="Formatting and concatenation",
-                 python=lambda value, _: text.display(value), spark=_static(_text_column)))  # fmt: skip
+                 python=lambda value, _: text.display(value), null_arguments=True, spark=_static(_text_column)))  # fmt: skip

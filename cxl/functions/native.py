@@ -57,4 +57,5 @@ class Site:
         value = self.constants[index]
         if value is not NOT_CONSTANT:
             return self.f.lit(max(low, min(high, value))).cast("int")
-        return self.f.greatest(self.f.least(self.args[index], self.f.lit(high)), self.f.lit(low)).cast("int")
+        given = self.args[index]
+        return self.f.when(given > high, self.f.lit(high)).when(given < low, self.f.lit(low)).otherwise(given).cast("int")

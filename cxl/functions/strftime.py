@@ -41,7 +41,8 @@ def _weekday(f: Any, c: Any) -> Any:
 
 
 def _iso_year_column(f: Any, c: Any) -> Any:
-    return f.year(f.date_add(c.cast("date"), f.lit(3) - _weekday(f, c)))
+    month, week = f.month(c), f.weekofyear(c)
+    return f.year(c) + f.when((month == 1) & (week > 51), f.lit(-1)).when((month == 12) & (week == 1), f.lit(1)).otherwise(f.lit(0))
 
 
 def _hour12(hour: int) -> int:

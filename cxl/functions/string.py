@@ -54,13 +54,20 @@ def _substring(value: str, start: int, length: int = -1) -> str:
 def _substring_column(site: Site) -> Any:
     begin = site.int_arg(0, 0, _LONG) + site.f.lit(1)
     if len(site.args) == 1:
-        return site.f.substring(site.receiver, begin, site.f.lit(_LONG))
+        return _known_arguments(site, site.f.substring(site.receiver, begin, site.f.lit(_LONG)))
     count = site.int_arg(1, -1, _LONG)
     if site.constants[1] is NOT_CONSTANT:
         count = site.f.when(count < 0, site.f.lit(_LONG)).otherwise(count)
     elif site.constants[1] < 0:
         count = site.f.lit(_LONG)
-    return site.f.substring(site.receiver, begin, count)
+    return _known_arguments(site, site.f.substring(site.receiver, begin, count))
+
+
+def _known_arguments(site: Site, value: Any) -> Any:
+    """The value, null where an argument is null: Sail's `substring` takes a null for its default."""
+    for column, constant in zip(site.args, site.constants, strict=True):
+        value = site.f.when(column.isNotNull(), value) if constant is NOT_CONSTANT else value
+    return value
 
 
 def _unless_negative(site: Site, index: int, value: Any) -> Any:
@@ -129,8 +136,8 @@ def _pad_column(pad: str) -> Any:
         value = _unless_negative(site, 0, site.f.when(char.isNotNull(), padded) if site.constant(1, " ") is NOT_CONSTANT else padded)
         if site.constants[0] is not NOT_CONSTANT and site.constants[0] <= MAX_TEXT:
             return value
-        reached = site.receiver.isNotNull() & site.args[0].isNotNull() & char.isNotNull()
-        return Outcome(value, reached & site.f.coalesce(site.args[0] > MAX_TEXT, site.f.lit(False)))
+        too_wide = site.f.coalesce(site.args[0] > MAX_TEXT, site.f.lit(False))
+        return Outcome(site.f.when(~too_wide, value), site.receiver.isNotNull() & char.isNotNull() & too_wide)
 
     return build
 

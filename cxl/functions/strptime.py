@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -132,6 +132,7 @@ def _field_value(letter: str, text: str) -> int:
 def _date_of(found: Mapping[str, Any]) -> date:
     if "s" in found:
         return _epoch(found).date()
+    time(found.get("H", 0), found.get("M", 0), found.get("S", 0))
     result = _calendar_date(found)
     known = {"a": result.weekday(), "u": result.isoweekday(), "w": result.isoweekday() % 7, "j": result.timetuple().tm_yday,
              "q": (result.month + 2) // 3, "m": result.month, "b": result.month - 1, "d": result.day}  # fmt: skip

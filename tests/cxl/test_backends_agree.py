@@ -1,0 +1,204 @@
+"""The interpreter and Spark columns give the same bytes: every builtin on a grid of edge values, operators, random programs."""
+
+import importlib.util
+import sys
+from datetime import date, datetime
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cxl.functions.registry import Builtin, all_builtins
+from cxl.types import Kind, Type
+
+_spec = importlib.util.spec_from_file_location("agreement", Path(__file__).with_name("agreement.py"))
+agreement = importlib.util.module_from_spec(_spec)
+sys.modules["agreement"] = agreement
+_spec.loader.exec_module(agreement)
+case, disagreements = agreement.case, agreement.disagreements
+
+INTS = [0, 1, -1, 2, 7, -7, 12, 400, 10**7, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), None]
+FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 2.5, -2.5, 1.005, 2.675, 19.995, 0.1 + 0.2, 1e7, 12345678.9, 1e16, 1e21, 1e-7, 5e-324, 1.7e308,
+          0.49999999999999994, 4503599627370497.5, 9.3e18, float("inf"), float("-inf"), float("nan"), None]  # fmt: skip
+STRINGS = ["", " ", "abc", "  a b\u3000", "\u001cq\u200b", "straße", "İΑΣ", "a\nb", "é́x", "😀b", "12", "+5", "-7", " 5", "٣", "1e3", "5.", ".5", "1d", "0x10",
+           "inf", "-Infinity", "NaN", "1e400", "9223372036854775808", "00012", "true", "YES", "No", "on", "2024-03-15", "2024-3-5", "2024-02-30", "0000-01-01",
+           "10000-01-01", "2024-03-1T", "2024-03-15 ", "2024-03-15T10:20:30", "2024-03-15T10:20:30.123456789", "2024-03-15T10:20:60", "2024-03-15T24:00:00",
+           "1969-12-31T23:59:59.5", "0001-01-01T00:00:00", "15/03/2024", "5/3/24", "/data/a/sales.csv", "a/b/", "./a", "a/..", ".bashrc", "archive.tar.gz", "foo.",
+           "/", "a//b/c.txt", "a,b,,c", "order-12345", "x\r\n", "a.b|c$", None]  # fmt: skip
+DATES = [date(1, 1, 1), date(1582, 10, 10), date(1969, 12, 31), date(1970, 1, 1), date(2020, 2, 29), date(2021, 1, 3), date(2024, 1, 31), date(2024, 12, 30), date(9999, 12, 31), None]
+DATE_TIMES = [datetime(1, 1, 1), datetime(1900, 1, 1, 1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(2024, 1, 31, 10, 20, 30, 500000),
+              datetime(2024, 2, 29), datetime(2024, 9, 1, 12, 0, 0, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None]  # fmt: skip
+BOOLS = [True, False, None]
+ARRAYS = [[], [1, 2, 3], ["a", None, 2.5, True], [[1], {"k": "v"}, None], None]
+MAPS = [{}, {"a": 1, "b": {"c": [1, 2]}}, {"é": None, "": "x"}, None]
+VALUES: dict[str, list[Any]] = {
+    "int": INTS, "float": FLOATS, "string": STRINGS, "date": DATES, "date_time": DATE_TIMES, "bool": BOOLS, "array": ARRAYS, "map": MAPS,
+}  # fmt: skip
+NAMES = {Kind.INT: "int", Kind.FLOAT: "float", Kind.STRING: "string", Kind.DATE: "date", Kind.DATE_TIME: "date_time", Kind.BOOL: "bool", Kind.ARRAY: "array", Kind.MAP: "map"}
+SMALL: dict[str, list[Any]] = {
+    "int": [0, 1, 2, 5, -3, 2**40, None], "float": [0.0, -1.5, 2.5, float("nan"), None], "string": ["", "a", "2", "b ", ".", "é", None],
+    "date": [date(2024, 2, 29), date(1, 1, 1), None], "date_time": [datetime(2024, 2, 29, 12), datetime(9999, 12, 31), None],
+    "bool": BOOLS, "array": ARRAYS[1:3], "map": MAPS[1:3],
+}  # fmt: skip
+LITERALS = {
+    "int": ["0", "2", "-3", "20", "9223372036854775807"], "float": ["0.5", "-1.25"], "string": ['""', '"a"', '"é."', '"%d/%m/%Y"'], "bool": ["true"],
+    "date": ["#2024-02-29#"], "date_time": [], "array": [], "map": [],
+}  # fmt: skip
+PATTERNS = ['"[a-z]+"', '"^\\\\s*$"', '"(a)(x)?"', '"[0-9]{2}"', '"a.b"', '"(?i)STRASSE|é"', '"\\\\d+"', '"[^\\\\w]"', '"x*"', '"(a|b)+c?"', '"\\\\ba"', '"([^,]*),?"', '"$"']
+FORMATS = ['"%d/%m/%Y"', '"%Y-%m-%dT%H:%M:%S"', '"%-d.%_m.%y %j %U %W %u %w %q %C"', '"%A %a %B %b %e %h %F %D %v"', '"%G-W%V-%g"', '"%I:%M %p %P %l %k %s"',
+           '"%H%M%S%.3f%.f%f%6f"', '"%c|%r|%R|%T%%%n"', '"%d-%b-%Y"', '"plain"', '"%Q"']  # fmt: skip
+
+
+def kinds(accepted: Type | tuple[Type, ...] | None) -> list[str]:
+    """The schema types that a receiver or parameter takes."""
+    types = accepted if isinstance(accepted, tuple) else (accepted,)
+    found: list[str] = []
+    for type_ in types:
+        if type_ is None or type_.kind is Kind.ANY:
+            found.extend(VALUES)
+        else:
+            found.extend(["int", "float"] if type_.kind is Kind.NUMERIC else [NAMES[type_.kind]])
+    return list(dict.fromkeys(found))
+
+
+def literal_arguments(entry: Builtin) -> list[str]:
+    """Some argument lists of literals, with every number of arguments that is allowed."""
+    def one(index: int) -> list[str]:
+        param = entry.param(index)
+        if param.regex:
+            return PATTERNS
+        if param.name == "format":
+            return FORMATS
+        return [text for kind in kinds(param.accepts) for text in LITERALS[kind]]
+
+    lists = []
+    for count in range(entry.required, len(entry.params) + 1):
+        lists.extend(", ".join(args) for args in islice(product(*(one(index) for index in range(count))), 60))
+    return lists
+
+
+def field_programs(entry: Builtin, receiver: str) -> list[tuple[str, dict[str, str]]]:
+    """Calls whose arguments are fields."""
+    if any(param.regex or param.closure for param in entry.params) or not entry.params:
+        return []
+    choices = [kinds(entry.param(index).accepts) for index in range(max(entry.required, 1))]
+    return [
+        (f"emit x = r.{entry.name}({', '.join(f'a{i}' for i in range(len(types)))})", {"r": receiver, **{f"a{i}": t for i, t in enumerate(types)}})
+        for types in islice(product(*choices), 9)
+    ]  # fmt: skip
+
+
+def grid(schema: dict[str, str]) -> list[dict[str, Any]]:
+    """Records over the edge values: all of the receiver, the small ones of arguments."""
+    values = [VALUES[type_] if name == "r" else SMALL[type_] for name, type_ in schema.items()]
+    return [dict(zip(schema, row, strict=True)) for row in product(*values)]
+
+
+METHODS = sorted({entry.name for entry in all_builtins() if entry.kind == "method" and not any(param.closure for param in entry.params)})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_builtin_gives_the_same_on_every_edge_value(name: str) -> None:
+    cases = []
+    for entry in (one for one in all_builtins() if one.kind == "method" and one.name == name and not any(p.closure for p in one.params)):
+        for receiver in kinds(entry.receiver):
+            cases.extend(case(f"emit x = r.{name}({arguments})", {"r": receiver}, grid({"r": receiver})) for arguments in literal_arguments(entry))
+            cases.extend(case(text, schema, grid(schema)) for text, schema in field_programs(entry, receiver))
+    found = disagreements(cases)
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+OPERATORS = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">="]
+
+
+@pytest.mark.parametrize("left", ["int", "float"])
+@pytest.mark.parametrize("right", ["int", "float"])
+def test_numeric_operators_give_the_same(left: str, right: str) -> None:
+    schema = {"l": left, "r": right}
+    records = [{"l": a, "r": b} for a, b in product(VALUES[left], VALUES[right])]
+    found = disagreements([case(f"emit x = l {op} r", schema, records) for op in OPERATORS])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+@pytest.mark.parametrize("type_", ["string", "date", "date_time", "bool"])
+def test_comparisons_give_the_same(type_: str) -> None:
+    records = [{"l": a, "r": b} for a, b in product(VALUES[type_][:12] + [None], repeat=2)]
+    programs = [f"emit x = l {op} r" for op in OPERATORS[5:]] + (["emit x = l + r"] if type_ == "string" else [])
+    programs += ["emit x = l and r", "emit x = l or r", "emit x = not l"] if type_ == "bool" else []
+    programs += ["emit x = l ?? r", "emit x = match l { r => 1, _ => 2 }", "emit x = if l == r then l else r"]
+    found = disagreements([case(text, {"l": type_, "r": type_}, records) for text in programs])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+# Random programs --------------------------------------------------------------------------------------------------------
+SCHEMA = {"i": "int", "j": "int", "x": "float", "y": "float", "s": "string", "t": "string", "p": "bool", "q": "bool", "d": "date", "m": "date_time", "v": "array", "o": "map"}
+
+
+def binary(left: st.SearchStrategy[str], ops: list[str], right: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(left, st.sampled_from(ops), right).map(lambda parts: f"({parts[0]} {parts[1]} {parts[2]})")
+
+
+def call(receiver: st.SearchStrategy[str], names: list[str], *args: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(receiver, st.sampled_from(names), *args).map(lambda parts: f"({parts[0]}).{parts[1]}({', '.join(parts[2:])})")
+
+
+def choice(condition: st.SearchStrategy[str], branch: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    whole = st.tuples(condition, branch, branch)
+    return st.one_of(
+        whole.map(lambda parts: f"(if {parts[0]} then {parts[1]} else {parts[2]})"),
+        whole.map(lambda parts: f"(match {{ {parts[0]} => {parts[1]}, _ => {parts[2]} }})"),
+        st.tuples(branch, branch).map(lambda parts: f"({parts[0]} ?? {parts[1]})"),
+    )
+
+
+ints, floats, strings, bools, dates, moments = (st.deferred(lambda kind=kind: EXPRESSIONS[kind]) for kind in ("int", "float", "string", "bool", "date", "moment"))
+small = st.sampled_from(["0", "1", "2", "5", "(-3)", "i"])
+EXPRESSIONS: dict[str, st.SearchStrategy[str]] = {
+    "int": st.one_of(
+        st.sampled_from(["i", "j", "0", "3", "1000000"]), binary(ints, ["+", "-", "*", "/", "%"], ints), call(strings, ["length"]), call(floats, ["floor", "ceil"]),
+        call(ints, ["abs"]), call(ints, ["min", "max"], ints), call(strings, ["to_int", "try_int"]), call(dates, ["year", "month", "day"]),
+        call(dates, ["diff_days", "diff_months", "diff_years"], st.one_of(dates, moments)), call(moments, ["hour", "minute", "second"]), choice(bools, ints),
+        st.sampled_from(["v.length()", "o.keys().length()"]), ints.map(lambda one: f"(-{one})"),
+    ),
+    "float": st.one_of(
+        st.sampled_from(["x", "y", "0.5", "100.0"]), binary(floats, ["+", "-", "*", "/"], st.one_of(floats, ints)), call(floats, ["round", "round_to"], st.sampled_from(["0", "2"])),
+        call(floats, ["abs"]), call(floats, ["min", "max"], st.one_of(floats, ints)), call(ints, ["to_float"]), call(strings, ["try_float"]), choice(bools, floats),
+    ),
+    "string": st.one_of(
+        st.sampled_from(["s", "t", '"a"', '" b-"']), binary(strings, ["+"], strings), call(strings, ["upper", "lower", "trim", "reverse"]), call(strings, ["left", "right"], small),
+        call(strings, ["substring"], small, small), call(strings, ["pad_left", "pad_right"], small), call(ints, ["to_string"]), call(floats, ["to_string"]),
+        call(strings, ["replace"], st.just('"a"'), strings), call(st.one_of(dates, moments), ["format_date"], st.just('"%Y/%m/%d %a"')), choice(bools, strings),
+        st.sampled_from(['s.split(",").join("-")', 'v[0].to_string()', 'o.a.to_string()']),
+    ),
+    "bool": st.one_of(
+        st.sampled_from(["p", "q", "true"]), binary(ints, OPERATORS[5:], ints), binary(floats, OPERATORS[5:], st.one_of(floats, ints)), binary(strings, OPERATORS[5:], strings),
+        binary(dates, OPERATORS[5:], dates), binary(bools, ["and", "or"], bools), bools.map(lambda one: f"(not {one})"), call(st.one_of(ints, strings, dates), ["is_null", "is_empty"]),
+        call(strings, ["contains", "starts_with", "ends_with"], strings), choice(bools, bools), st.just("v.any(it => it == i)"),
+    ),
+    "date": st.one_of(st.sampled_from(["d", "#2024-02-29#"]), call(dates, ["add_days", "add_months", "add_years"], ints), call(strings, ["try_date"]), choice(bools, dates)),
+    "moment": st.one_of(st.just("m"), call(moments, ["add_days", "add_months"], small), choice(bools, moments)),
+}  # fmt: skip
+
+statements = st.one_of(
+    st.tuples(st.sampled_from(["int", "float", "string", "bool", "date", "moment"]), st.sampled_from(["let", "emit"])).flatmap(
+        lambda pick: st.tuples(st.just(pick[1]), st.sampled_from(["e", "f", "g"]), EXPRESSIONS[pick[0]])
+    ),
+    bools.map(lambda condition: ("filter", "", condition)),
+)
+
+
+def text_of(parts: list[tuple[str, str, str]]) -> str:
+    return "\n".join(f"filter {expr}" if kind == "filter" else f"{kind} {name} = {expr}" for kind, name, expr in parts)
+
+
+EDGES = {name: st.sampled_from(VALUES[type_]) for name, type_ in SCHEMA.items()}
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.lists(statements, min_size=1, max_size=5), st.lists(st.fixed_dictionaries(EDGES), min_size=3, max_size=5)), min_size=15, max_size=15))
+def test_random_programs_give_the_same(drawn: list[tuple[list[tuple[str, str, str]], list[dict[str, Any]]]]) -> None:
+    found = disagreements([case(text_of(parts), SCHEMA, records) for parts, records in drawn])
+    assert not found, "\n".join(map(str, found[:4]))
