@@ -6,13 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 from cxl import ast
-from cxl.parse import Parsed
+from cxl.parse import TRACE_LEVELS, Parsed
 
 _COALESCE, _POSTFIX, _UNARY = 1, 8, 7
 _LEVELS = {
     "or": 2, "and": 3, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6, "%": 6,
 }  # fmt: skip
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_NO_MESSAGE = ("-", *(f"{level}(" for level in TRACE_LEVELS))
 _AFTER_BACKSLASH = "\\\"'ntr\n\t\r"
 
 
@@ -186,12 +187,10 @@ def _with_expression(node: ast.Statement) -> str:
 
 
 def needs_parentheses(node: ast.Statement) -> bool:
-    """Whether the message of a trace would be read as a guard, or as the end of an operator."""
-    return isinstance(node, ast.Trace) and (isinstance(node.message, ast.If) or _starts_with_minus(node.message))
-
-
-def _starts_with_minus(node: ast.Expr) -> bool:
-    return expression_text(node).startswith("-")
+    """Whether the message of a trace would be read as a guard, as a level, or as the end of an operator."""
+    if not isinstance(node, ast.Trace):
+        return False
+    return isinstance(node.message, ast.If) or expression_text(node.message).startswith(_NO_MESSAGE)
 
 
 def each_head(node: ast.EmitEach) -> str:

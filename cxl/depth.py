@@ -18,3 +18,6 @@ def ensure_room() -> None:
     """Raise Python's recursion limit to what `MAX_DEPTH` levels may need; never lowers it."""
     if sys.getrecursionlimit() < _FRAMES_NEEDED:
         sys.setrecursionlimit(_FRAMES_NEEDED)
+
+
+ensure_room()  # once for all, before anything measures the limit

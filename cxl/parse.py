@@ -22,7 +22,7 @@ from cxl.lex import Comment, Token, tokenize
 from cxl.pratt import end_of_expression, expression
 from cxl.source import Span
 
-_LEVELS = ("trace", "debug", "info", "warn", "error")
+TRACE_LEVELS = ("trace", "debug", "info", "warn", "error")
 _VALUE_STARTS = frozenset({"int", "float", "string", "date", "name", "it", "now", "$", "(", "if", "match", "true", "false", "null", "not"})
 _STATEMENT_HELP = "a statement starts with let, emit, filter, distinct, trace or use"
 
@@ -224,10 +224,8 @@ class _Statements:
     def _trace_level(self) -> str | None:
         """`info` is a level where a value follows it, else a field of that name."""
         word, following = self.cursor.next, self.cursor.ahead()
-        if word.text not in _LEVELS or word.kind not in ("name", "trace") or following.kind not in _VALUE_STARTS:
-            return None
-        is_call = word.kind == "name" and following.kind == "(" and word.end == following.start
-        return None if is_call else self.cursor.take().text
+        is_level = word.text in TRACE_LEVELS and word.kind in ("name", "trace") and following.kind in _VALUE_STARTS
+        return self.cursor.take().text if is_level else None
 
     def use(self) -> ast.Statement:
         """`use path as alias`."""
