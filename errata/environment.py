@@ -6,7 +6,9 @@ and never becomes structure; references in comments are not looked at. (Referenc
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 MASK = "\ue000"
@@ -59,6 +61,34 @@ class Secret(str):
 
     def __repr__(self) -> str:
         return "'***'"
+
+
+_SEEN: ContextVar[set[str] | None] = ContextVar("secrets", default=None)
+_SHORTEST_SECRET = 4
+
+
+@contextmanager
+def secrets_kept() -> Iterator[None]:
+    """While this lasts, `redacted` knows every secret that a file took from the environment."""
+    token = _SEEN.set(set())
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
+
+
+def note_secret(value: str) -> None:
+    """Remember a secret for `redacted`. Texts of fewer than four characters would blank out half of every message."""
+    seen = _SEEN.get()
+    if seen is not None and len(value) >= _SHORTEST_SECRET:
+        seen.add(value)
+
+
+def redacted(text: str) -> str:
+    """The text with `***` for each secret, the longest first."""
+    for secret in sorted(_SEEN.get() or (), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
 
 
 def process_environment(name: str | None = None) -> dict[str, str]:

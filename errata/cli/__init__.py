@@ -24,9 +24,10 @@ def run() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. `argv` are the words after `errata`, by default those of the process."""
     from errata.cli.console import Console
+    from errata.environment import secrets_kept
 
     console = Console()
-    with _terminated_as_interrupted():
+    with _terminated_as_interrupted(), secrets_kept():
         try:
             return _command(list(sys.argv[1:] if argv is None else argv), console)
         except BrokenPipeError:

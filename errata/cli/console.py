@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from errata.diagnostics import Diagnostic
+from errata.environment import redacted
 from errata.options import RunResult
 from errata.rendering.terminal import escaped, styled, wants_color
 
@@ -34,17 +35,25 @@ class Console:
         """Whether standard error takes colour."""
         return wants_color(sys.stderr, no_color=self.no_color)
 
+    def explain(self, text: str) -> None:
+        """An answer about the pipeline itself, its secrets left out."""
+        self.answer([redacted(text)])
+
     def answer(self, pieces: Iterable[str]) -> None:
         """The command's answer."""
         for piece in pieces:
             sys.stdout.write(piece)
         sys.stdout.flush()
 
+    def tell(self, text: str) -> None:
+        """To standard error, as it is but for secrets."""
+        sys.stderr.write(redacted(text))
+        sys.stderr.flush()
+
     def note(self, text: str, *, level: str = "info") -> None:
         """A line beside the answer."""
         if self.tells(level):
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
+            self.tell(f"{text}\n")
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
         """Errors always; warnings once, unless only errors are told."""
@@ -53,19 +62,17 @@ class Console:
         shown = [one for one in found if one.is_error or (self.tells("warn") and one not in self.warned)]
         self.warned.update(one for one in shown if not one.is_error)
         if shown:
-            sys.stderr.write(f"{as_text(shown, color=self.color)}\n")
-            sys.stderr.flush()
+            self.tell(f"{as_text(shown, color=self.color)}\n")
 
     def failure(self, message: str, help: str = "") -> None:
         """Why a command stopped."""
         head = styled("error", "bold", "red", on=self.color)
         lines = [f"{head}: {escaped(message)}", *([f"  = help: {escaped(help)}"] if help else [])]
-        sys.stderr.write("\n".join(lines) + "\n")
+        self.tell("\n".join(lines) + "\n")
 
     def left_behind(self, *, changed_nothing: bool = False) -> None:
         """The last line of every failing command: what stands now."""
-        sys.stderr.write(f"{NOTHING_CHANGED if changed_nothing else self._standing()}\n")
-        sys.stderr.flush()
+        self.tell(f"{NOTHING_CHANGED if changed_nothing else self._standing()}\n")
 
     def _standing(self) -> str:
         if self.standing is None:

@@ -1,6 +1,5 @@
 """How a command ends that did not succeed: exit code, message, and what it left behind."""
 
-import sys
 import traceback
 
 import click
@@ -52,7 +51,7 @@ def _stopped(console: Console, message: str, help_line: str, code: int) -> int:
 def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
     """Words that no command takes, or that do not go together."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        sys.stderr.write(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
+        console.tell(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
     if isinstance(error, click.ClickException):
         console.failure(error.format_message())
     else:
@@ -74,6 +73,6 @@ def _defect(error: BaseException, console: Console) -> int:
     place = f" ({last[0].name}, line {last[0].lineno})" if last else ""
     console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")
     if console.tells("debug"):
-        sys.stderr.write("".join(traceback.format_exception(error)))
+        console.tell("".join(traceback.format_exception(error)))
     console.left_behind()
     return Exit.DEFECT

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from errata.diagnostics import Diagnostic, Label
-from errata.environment import MASK, BadReference, Reference, Secret, expand
+from errata.environment import MASK, BadReference, Reference, Secret, expand, note_secret
 from errata.yaml import nodes
 from errata.yaml.events import Event
 from errata.yaml.nodes import Key, Node, Scalar, Substitution, substituted
@@ -179,6 +179,7 @@ class Composer:
             return self._source.text[reference.start : reference.end]
         if reference.secret and value:
             self.secrets.add(value)
+            note_secret(value)
         return value
 
     def _value(self, event: Event, text: str) -> object:

@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+from errata.cli import main
 from errata.diagnostics import Diagnostic, PipelineErrors
 from errata.failures import Busy, Stopped, StorageFailed
 from errata.options import Correction, LogFilter, RunResult
@@ -250,3 +253,14 @@ def test_a_reader_that_has_enough_is_no_failure(application, monkeypatch: pytest
 
     monkeypatch.setattr(sys, "stdout", Closed())
     assert main(["show", "p.yaml", "totals"]) == 0
+
+
+WORDS = st.sampled_from([*COMMANDS, "p.yaml", "totals", "orders", "a=1", "--format", "json", "--epoch", "2", "--explain", "-n", "3", "--var", "x", "-v", "-q", "--to", "1", "--from",
+                         "list", "retry", "--key", "--set", "--reason", "--", "--at", "-o", "--state", "--engine", "sail", "--op", "-R", "é", ""])  # fmt: skip
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(WORDS, max_size=7))
+def test_no_words_are_a_defect(application, tmp_path: Path, words: list[str]) -> None:
+    assume("init" not in words and "doctor" not in words)
+    assert main(words) in {0, 1, 2, 4, 5, 64}

@@ -16,7 +16,7 @@ from errata.cli.parameters import common_options, console_of, engine_of, engine_
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, before: int | None, **words: Any) -> int:
-    """Compact the tables of a pipeline; with --before, forget the history of old epochs."""
+    """Compact tables; fold old epochs to a base."""
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
     project = project_of(console, words, commits=True)

@@ -37,7 +37,7 @@ Assignments = Sequence[tuple[str, str]]
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:
-    """Correct or retract a source record by hand, and show what it changes."""
+    """Correct or retract a source record by hand."""
     console = console_of(quiet, verbose, no_color)
     key, changes = pairs(words.pop("key"), "column"), pairs(words.pop("changes"), "column")
     reason = words.pop("reason")

@@ -21,7 +21,10 @@ from errata.rendering.progress import progress
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str, group: str | None, **words: Any) -> int:
-    """Show rejected and suppressed records (list), suppressed groups (groups), or admit a group again (retry GROUP)."""
+    """Show rejected and suppressed records.
+
+    ACTION is list (the default), groups, or retry GROUP, which admits a group again.
+    """
     console = console_of(quiet, verbose, no_color)
     if (action == "retry") != (group is not None):
         raise click.UsageError("retry takes the group that is tried again; list and groups take nothing", click.get_current_context())

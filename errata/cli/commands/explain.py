@@ -18,7 +18,7 @@ from errata.failures import Usage
 @option("--code", metavar="CODE", help="The page of a diagnostic's code; needs no pipeline.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, form: str, field: str | None, code: str | None, **words: Any) -> int:
-    """Show the plan of a pipeline, before a run; or explain a code."""
+    """Show the plan of a pipeline, or explain a code."""
     console = console_of(quiet, verbose, no_color)
     if code:
         console.answer([_page(code)])
@@ -30,9 +30,9 @@ def command(quiet: bool, verbose: int, no_color: bool, form: str, field: str | N
         node, dot, parameter = field.partition(".")
         if not dot or not parameter:
             raise click.UsageError(f"'{field}' is not written NODE.PARAM", click.get_current_context())
-        console.answer([project.explain_field(node, parameter)])
+        console.explain(project.explain_field(node, parameter))
         return 0
-    console.answer([project.explain(form)])
+    console.explain(project.explain(form))
     return 0
 
 

@@ -14,7 +14,7 @@ from errata.cli.parameters import common_options, console_of, format_option, pro
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
-    """Show what the next run would do, per node: skip, delta or rebuild, and why."""
+    """Show what the next run would do, and why."""
     console = console_of(quiet, verbose, no_color)
     rows_answer(console, project_of(console, words).plan_next(), format, ("node", "type", "action", "reason"))
     return 0

@@ -15,7 +15,7 @@ from errata.writing import replace_file
 @option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The page that is written.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, output: Path, **words: Any) -> int:
-    """Write one self-contained page: DAG, counts, correction stream, DLQ."""
+    """Write one HTML page: DAG, counts, DLQ."""
     console = console_of(quiet, verbose, no_color)
     replace_file(output, project_of(console, words).report())
     console.note(f"Wrote {output}")

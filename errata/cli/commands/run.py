@@ -49,13 +49,16 @@ _EXCLUSIVE = (("full_refresh", "ephemeral"), ("full_refresh", "from_cursors"), (
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: str | None, **words: Any) -> int:
-    """Run a pipeline: the first time everything, afterwards only what changed."""
+    """Run a pipeline.
+
+    The first time everything, afterwards only what changed.
+    """
     console = console_of(quiet, verbose, no_color, log_level)
     _check(words)
     engine = engine_of(words)
     project = project_of(console, words, commits=True)
     if explain:
-        console.answer([project.explain(explain)])
+        console.explain(project.explain(explain))
         return 0
     with _progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, **_previewed(words))

@@ -8,7 +8,7 @@ from errata.cli.parameters import common_options, console_of
 @click.command("schema")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool) -> int:
-    """Print the JSON Schema (draft-07) of pipeline files, for editors."""
+    """Print the JSON Schema of pipeline files."""
     import json
 
     from errata.file_schema import pipeline_schema

@@ -16,7 +16,7 @@ from errata.rendering.rows import json_text, render
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
-    """Show epochs, per-source cursors, live counts and suppressed groups."""
+    """Show epochs, cursors and live counts."""
     console = console_of(quiet, verbose, no_color)
     status = project_of(console, words).status()
     if format in ("json", "jsonl"):

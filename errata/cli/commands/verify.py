@@ -17,7 +17,10 @@ from errata.exits import Exit
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: bool, **words: Any) -> int:
-    """Audit the state of a pipeline; exit code 5 where something is wrong."""
+    """Audit the state of a pipeline.
+
+    Exit code 5 where something is wrong.
+    """
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
     rows = list(project_of(console, words).verify(recompute, engine))

@@ -25,7 +25,7 @@ def command(
     conditions: Sequence[tuple[str, str]],
     **words: Any,
 ) -> int:
-    """Show the source records and corrections behind the rows of a node."""
+    """Show the source records behind a row."""
     console = console_of(quiet, verbose, no_color)
     project = project_of(console, words)
     rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format)
