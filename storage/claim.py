@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import orjson
 
@@ -96,7 +96,7 @@ class Claim:
             self._over.set()
             durable.step("release", self._lock.leave)
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
@@ -163,7 +163,7 @@ class _FileLock:
     def _is_current(self, handle: int) -> bool:
         """Whether the locked file is still the one at the path."""
         try:
-            return os.path.samestat(os.fstat(handle), os.stat(self._path))
+            return os.path.samestat(os.fstat(handle), self._path.stat())
         except FileNotFoundError:
             return False
 

@@ -86,7 +86,7 @@ def publish(staged: Path, target: Path) -> None:
 
 def _replace(staged: Path, target: Path) -> None:
     _sync(staged, os.O_RDONLY)
-    os.replace(staged, target)
+    staged.replace(target)
     _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 

@@ -1,7 +1,6 @@
 """Where state lives: `<workspace>/.errata/<pipeline>/`, or under the folder or URI that the user names (CONTRACT.md, "Files of a project")."""
 
 import atexit
-import os
 import re
 import shutil
 import tempfile
@@ -97,8 +96,11 @@ class State:
 
 
 def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None) -> State:
-    """The state of a pipeline: under `named` (`--state`, ERRATA_STATE; relative to where one stands), else under `configured`
-    (`[state] path` of the workspace file; relative to it), else in the workspace's `.errata`."""
+    """The state of a pipeline, in a folder of its own.
+
+    It is under `named` (`--state`, ERRATA_STATE; relative to where one stands), else under `configured` (`[state] path` of the
+    workspace file; relative to it), else in the workspace's `.errata`.
+    """
     if named is not None:
         return State(_under(named, Path.cwd(), pipeline))
     return State(_under(configured or STATE_FOLDER, workspace, pipeline))
@@ -107,7 +109,7 @@ def state_of(pipeline: str, workspace: Path, *, named: str | None = None, config
 def _under(place: str, base: Path, pipeline: str) -> str:
     if not is_local(place):
         return f"{place.rstrip('/')}/{pipeline}"
-    return str(Path(os.path.abspath(base / place.removeprefix("file://"))) / pipeline)
+    return str((base / place.removeprefix("file://")).resolve() / pipeline)
 
 
 def temporary_state(pipeline: str) -> State:
@@ -121,8 +123,11 @@ _aliases: dict[str, str] = {}
 
 
 def engine_uri(uri: str) -> str:
-    """A table's place as engines take it. Sail and Spark misread blanks, brackets and non-ASCII letters in local paths, so
-    such a folder is shown to them through a link with a plain name, which lasts as long as the process."""
+    """A table's place as engines take it.
+
+    Sail misreads blanks, brackets and non-ASCII letters in local paths (it writes beside the table), so such a folder is
+    shown to engines through a link with a plain name, which lasts as long as the process.
+    """
     if not is_local(uri) or PLAIN_PATH.fullmatch(uri):
         return uri
     folder, _, name = uri.removeprefix("file://").rpartition("/")

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
     from pyspark.sql import Column
 
-__all__ = ["Placement", "TableSchema", "declared", "escaped", "logical", "logical_column", "logical_table", "new_fields", "place", "stored_columns", "stored_table"]
+__all__ = [
+    "Placement",
+    "TableSchema",
+    "declared",
+    "escaped",
+    "logical",
+    "logical_column",
+    "logical_table",
+    "new_fields",
+    "place",
+    "stored_columns",
+    "stored_table",
+]
 
 TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
 """Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, ...)."""

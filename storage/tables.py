@@ -87,7 +87,8 @@ class ChangelogTable:
 
     def rows(self) -> int:
         """The number of op rows in the table, from its log."""
-        return sum(count for count, _, _, _, _ in self._files())
+        table = self._open()
+        return 0 if table is None else _row_count(table)
 
     def counts(self, epoch: int) -> dict[Op, int]:
         """How many rows of each operation an epoch brought. Reads `_op` only of the files whose statistics do not tell."""
@@ -102,7 +103,7 @@ class ChangelogTable:
 
     # -- appending
 
-    def append(self, data: "DataFrame | pa.Table", epoch: int) -> Appended:
+    def append(self, data: DataFrame | pa.Table, epoch: int) -> Appended:
         """Add op rows under an epoch, creating or widening the table first. One durable step (two where it is new or wider)."""
         with storing(self.uri):
             table, placements = self._prepared(data)
@@ -116,7 +117,7 @@ class ChangelogTable:
         with storing(self.uri):
             self._ensured(self._columns or [])
 
-    def _prepared(self, data: "DataFrame | pa.Table") -> tuple[DeltaTable, list[Placement]]:
+    def _prepared(self, data: DataFrame | pa.Table) -> tuple[DeltaTable, list[Placement]]:
         columns = self._columns or _with_system(declared(data.schema), bucketed=self.buckets is not None)
         table = self._ensured(columns)
         return table, place(table.schema().fields, columns)
@@ -132,19 +133,24 @@ class ChangelogTable:
         return table
 
     def _create(self, fields: list[Field]) -> DeltaTable:
-        counted = [Field(BUCKET, PrimitiveType("integer"), metadata={BUCKETS: str(self._buckets)}) if field.name == BUCKET else field for field in fields]
+        counted = [
+            Field(BUCKET, PrimitiveType("integer"), metadata={BUCKETS: str(self._buckets)}) if field.name == BUCKET else field
+            for field in fields
+        ]
         partitions = None if self._buckets is None else [BUCKET]
         self._opened = DeltaTable.create(self.uri, Schema(counted), partition_by=partitions, configuration=PROPERTIES)
         return self._opened
 
-    def _write(self, data: "DataFrame | pa.Table", epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+    def _write(self, data: DataFrame | pa.Table, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         if isinstance(data, pa.Table):
             rows = stored_table(self._stamped(data, epoch), table.schema().fields, placements)
-            write_deltalake(table, rows, mode="append", commit_properties=CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"}))
+            write_deltalake(
+                table, rows, mode="append", commit_properties=CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"})
+            )
         else:
             self._write_by_engine(data, epoch, table, placements)
 
-    def _write_by_engine(self, frame: "DataFrame", epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+    def _write_by_engine(self, frame: DataFrame, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         from pyspark.sql import functions as F
 
         system = {EPOCH: F.lit(epoch).cast("bigint")}
@@ -163,8 +169,8 @@ class ChangelogTable:
     # -- reading
 
     def read(
-        self, engine: "Engine", *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
-    ) -> "DataFrame":
+        self, engine: Engine, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
+    ) -> DataFrame:
         """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`; of some buckets only."""
         from pyspark.sql import functions as F
 

@@ -53,8 +53,12 @@ class Archive:
     def _adopt(self) -> None:
         """Take what an earlier session has written whole."""
         for written in self.path.parent.glob(f"{self.path.name}.*.new"):
-            if not self.ready and _whole(written):
-                os.replace(written, self.path)
+            if not _whole(written):
+                continue  # still being written, or its session was killed: the header comes last
+            if self.ready:
+                written.unlink(missing_ok=True)
+            else:
+                written.replace(self.path)
 
 
 def archive(java: Java, class_path: str) -> Archive:

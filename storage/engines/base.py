@@ -3,8 +3,7 @@
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Engine(ABC):
     @property
     def session(self) -> "SparkSession":
         """The session; starts it, or waits for the start under way. Raises `EngineUnavailable`."""
-        return self._begin(_call).result()
+        return self._begin().result()
 
     @property
     def started(self) -> bool:
@@ -42,7 +41,7 @@ class Engine(ABC):
 
     def start(self) -> None:
         """Start the session in the background. What goes wrong is raised by `session`."""
-        self._begin(_in_background)
+        self._begin()
 
     def make_current(self) -> None:
         """From now on `pyspark.sql.functions` makes Columns for this engine."""
@@ -92,26 +91,12 @@ class Engine(ABC):
     def _shut(self, session: "SparkSession") -> None:
         """End the session and what stands behind it."""
 
-    def _begin(self, launch: "Callable[[Callable[[], None]], None]") -> "Future[SparkSession]":
+    def _begin(self) -> "Future[SparkSession]":
+        """The start under way or done; a new one where there is none or the last one failed."""
         with self._lock:
             future = self._starting
-            if future is not None and not (future.done() and future.exception() is not None):
-                return future
-            future = self._starting = Future()
-        launch(lambda: _settle(future, self._open))
-        return future
-
-
-def _call(work: Callable[[], None]) -> None:
-    work()
-
-
-def _in_background(work: Callable[[], None]) -> None:
-    threading.Thread(target=work, name="engine-start", daemon=True).start()
-
-
-def _settle(future: "Future[SparkSession]", action: "Callable[[], SparkSession]") -> None:
-    try:
-        future.set_result(action())
-    except BaseException as problem:  # carried to whoever asks for the session, also an interrupt
-        future.set_exception(problem)
+            if future is None or (future.done() and future.exception() is not None):
+                starter = ThreadPoolExecutor(1, thread_name_prefix="engine-start")
+                future = self._starting = starter.submit(self._open)
+                starter.shutdown(wait=False)
+            return future

@@ -1,7 +1,7 @@
 """Sessions over the Spark Connect protocol: Sail's and those of `--remote`."""
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,9 +17,9 @@ SESSION_SETTINGS = {
 def open_connect(url: str) -> "SparkSession":
     """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process."""
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
-    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    session: Any = SparkSession.builder.remote(url).create()  # a pyspark.sql.SparkSession by its methods, though not by its class
+    session = ConnectSession.builder.remote(url).create()
     for name, value in SESSION_SETTINGS.items():
         session.conf.set(name, value)
-    return cast("SparkSession", session)
+    return cast("SparkSession", session)  # by its methods, though not by its class

@@ -26,7 +26,9 @@ class EngineUnavailable(Exception):
     @classmethod
     def no_remote(cls, url: str, cause: str) -> "EngineUnavailable":
         """A Spark Connect server does not answer."""
-        return cls(f"no Spark Connect server answers at {url}: {cause}", ("check the address and that the server runs", "run without `--remote`"))
+        return cls(
+            f"no Spark Connect server answers at {url}: {cause}", ("check the address and that the server runs", "run without `--remote`")
+        )
 
     @classmethod
     def no_jars(cls, cause: str) -> "EngineUnavailable":

@@ -53,7 +53,9 @@ def delta_jars(java: Java) -> list[Path]:
     if found:
         return found
     if os.environ.get("ERRATA_DELTA_JARS"):
-        raise EngineUnavailable.no_jars(f"{os.environ['ERRATA_DELTA_JARS']} (ERRATA_DELTA_JARS) does not hold {DELTA_JARS[0].file} and {DELTA_JARS[1].file}")
+        raise EngineUnavailable.no_jars(
+            f"{os.environ['ERRATA_DELTA_JARS']} (ERRATA_DELTA_JARS) does not hold {DELTA_JARS[0].file} and {DELTA_JARS[1].file}"
+        )
     for jar in DELTA_JARS:
         _fetch(jar, java)
     return found_jars()
@@ -101,4 +103,6 @@ def _ivy(jar: Jar, java: Java, place: str) -> list[str]:
 def _complaint(output: str) -> str:
     """The line of Ivy's report that says what went wrong."""
     lines = [line.strip(" \t:") for line in output.splitlines()]
-    return next((line for line in lines if "UnknownHost" in line or "timed out" in line or "not found" in line or "ERROR" in line.upper()), "")
+    return next(
+        (line for line in lines if "UnknownHost" in line or "timed out" in line or "not found" in line or "ERROR" in line.upper()), ""
+    )

@@ -49,12 +49,12 @@ class Spark(Engine):
         """The jobs that Spark has run since the session started."""
         if not self.started:
             return 0
-        return int(self.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+        return int(self.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the only place that counts them all
 
     def _open(self) -> "SparkSession":
         from pyspark import SparkContext
 
-        if SparkContext._active_spark_context is not None:
+        if SparkContext._active_spark_context is not None:  # noqa: SLF001  # `getOrCreate` would make one
             self._shared = True
             return _shared_session()
         return self._launched()
@@ -83,8 +83,8 @@ class Spark(Engine):
         """Let the JVM go, so that another session of this process may have other settings of the JVM."""
         from pyspark import SparkContext
 
-        gateway = SparkContext._gateway
-        SparkContext._gateway = SparkContext._jvm = None
+        gateway = SparkContext._gateway  # noqa: SLF001  # there is no public way to end the JVM
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # else the next session is given the dead one
         if gateway is not None:
             gateway.shutdown()
             gateway.proc.stdin.close()
@@ -131,7 +131,7 @@ def _shared_session() -> "SparkSession":
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession() or SparkSession(SparkContext.getOrCreate())
-    if "Delta" not in active.conf.get("spark.sql.extensions", ""):
+    if "Delta" not in str(active.conf.get("spark.sql.extensions", "")):
         raise EngineUnavailable.spark_failed("the session of this process was made without Delta Lake", "")
     session = active.newSession()
     for name, value in session_settings().items():
@@ -148,7 +148,7 @@ def _classic_session(settings: dict[str, str], log: IO[bytes]) -> "SparkSession"
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]  # pyspark does not say
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except (PySparkRuntimeError, Py4JError, OSError) as problem:
         raise EngineUnavailable.spark_failed(str(problem).splitlines()[0], _end_of(log)) from problem
@@ -163,7 +163,11 @@ def _end_of(log: IO[bytes]) -> str:
 def _launch_environment(master: str) -> Iterator[None]:
     """What the JVM, and the Python workers that it starts, see of the environment."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    wanted = {"PYTHONPATH": python_path(), "SPARK_LOCAL_IP": "127.0.0.1"} if is_local_master(master) or master.startswith("local-cluster") else {}
+    wanted = (
+        {"PYTHONPATH": python_path(), "SPARK_LOCAL_IP": "127.0.0.1"}
+        if is_local_master(master) or master.startswith("local-cluster")
+        else {}
+    )
     before = {name: os.environ.get(name) for name in (*wanted, "SPARK_HOME", "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")}
     os.environ.update({**wanted, "SPARK_HOME": str(spark_home())})
     for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):

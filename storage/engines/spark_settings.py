@@ -75,7 +75,11 @@ def _in_process(jars: Sequence[Path]) -> dict[str, str]:
 def _elsewhere(jars: Sequence[Path], choice: EngineChoice) -> dict[str, str]:
     shared = {"spark.jars": ",".join(map(str, jars)), "spark.executorEnv.PYTHONPATH": python_path()}
     local_cluster = (choice.master or "").startswith("local-cluster")
-    return {**shared, **(LOCAL if local_cluster else {}), **({"spark.executor.memory": f"{choice.memory // MEGABYTE}m"} if choice.memory else {})}
+    return {
+        **shared,
+        **(LOCAL if local_cluster else {}),
+        **({"spark.executor.memory": f"{choice.memory // MEGABYTE}m"} if choice.memory else {}),
+    }
 
 
 def python_path() -> str:
