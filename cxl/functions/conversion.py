@@ -131,8 +131,9 @@ def _fallible(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
     return column
 
 
-def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], python: Any, spark: Any, params: tuple[Param, ...] = ()) -> None:
+def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], functions: tuple[Any, Any], *params: Param) -> None:
     """The strict and the lenient form of a conversion."""
+    python, spark = functions
     shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods"}
     column = _static(spark)
     lenient = (example[0].replace("to_", "try_", 1), example[1])
@@ -142,15 +143,15 @@ def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], python: 
                      examples=(lenient, (f'"?".try_{word}()', "null")), python=python, spark=column, **shared))  # fmt: skip
 
 
-_FORMAT = (Param("format", STRING, optional=True),)
-_pair("int", INT, "As an Int: a Float is truncated, a String is a sign and digits, true is 1.", ('"42".to_int()', "42"), _int, _int_column)
-_pair("float", FLOAT, "As a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), _float, _float_column)
+_FORMAT = Param("format", STRING, optional=True)
+_pair("int", INT, "As an Int: a Float is truncated, a String is a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
+_pair("float", FLOAT, "As a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
 _pair("bool", BOOL, "As a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
-      ('"Yes".to_bool()', "true"), _bool, _bool_column)  # fmt: skip
+      ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip
 _pair("date", DATE, "As a Date: a String `YYYY-MM-DD`, or in the format given.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
-      _date, _date_column, _FORMAT)  # fmt: skip
+      (_date, _date_column), _FORMAT)  # fmt: skip
 _pair("datetime", DATE_TIME, "As a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or in the format given.",
-      ('"2024-03-15T14:30:00".to_datetime()', "2024-03-15T14:30:00"), _date_time, _date_time_column, _FORMAT)  # fmt: skip
+      ('"2024-03-15T14:30:00".to_datetime()', "2024-03-15T14:30:00"), (_date_time, _date_time_column), _FORMAT)  # fmt: skip
 
 
 # To text ----------------------------------------------------------------------------------------------------------------

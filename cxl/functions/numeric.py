@@ -47,7 +47,7 @@ def _whole(name: str) -> tuple[Any, Any]:
     function = getattr(math, name)
 
     def python(value: float) -> int:
-        if isinstance(value, float) and not abs(value) < _INT_LIMIT:
+        if type(value) is float and not abs(value) < _INT_LIMIT:
             raise overflow(name)
         return int(function(value))
 
@@ -109,17 +109,17 @@ def _alike(*values: float) -> list[float]:
 
 def _min(value: float, other: float) -> float:
     value, other = _alike(value, other)
-    return value if value < other else other
+    return min(other, value)
 
 
 def _max(value: float, other: float) -> float:
     value, other = _alike(value, other)
-    return value if value > other else other
+    return max(other, value)
 
 
 def _clamp(value: float, low: float, high: float) -> float:
     value, low, high = _alike(value, low, high)
-    return low if value < low else high if value > high else value
+    return low if value < low else min(value, high)
 
 
 def _columns_alike(site: Site) -> tuple[list[Any], bool]:

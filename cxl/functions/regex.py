@@ -123,7 +123,7 @@ class _Rewriter:
         index = start
         while index < len(self.rest) and self.rest[index] != "]":
             index += 2 if self.rest[index] == "\\" else 1
-        if index >= len(self.rest) or self.rest[start - 1] in "]":
+        if index >= len(self.rest) or self.rest[start - 1] == "]":
             raise NotPortable
         return index
 

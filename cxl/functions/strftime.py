@@ -11,8 +11,10 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
-MONTHS = "January February March April May June July August September October November December".split()
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ALIASES = {
     "D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "v": "%e-%b-%Y", "R": "%H:%M", "T": "%H:%M:%S", "X": "%H:%M:%S",
     "r": "%I:%M:%S %p", "c": "%a %b %e %H:%M:%S %Y", "n": "\n", "t": "\t", "%": "%%",
@@ -40,8 +42,13 @@ def _weekday(f: Any, c: Any) -> Any:
     return (f.dayofweek(c) + 5) % 7
 
 
+def _week(f: Any, c: Any) -> Any:
+    """The ISO week, of the date: Sail's own fails on timestamps before 1678."""
+    return f.weekofyear(c.cast("date"))
+
+
 def _iso_year_column(f: Any, c: Any) -> Any:
-    month, week = f.month(c), f.weekofyear(c)
+    month, week = f.month(c), _week(f, c)
     return f.year(c) + f.when((month == 1) & (week > 51), f.lit(-1)).when((month == 12) & (week == 1), f.lit(1)).otherwise(f.lit(0))
 
 
@@ -58,11 +65,11 @@ NUMBERS: dict[str, Number] = {
     "d": Number(2, "0", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
     "e": Number(2, " ", lambda d: d.day, lambda f, c: f.dayofmonth(c)),
     "j": Number(3, "0", lambda d: d.timetuple().tm_yday, lambda f, c: f.dayofyear(c)),
-    "u": Number(1, "0", lambda d: d.isoweekday(), lambda f, c: _weekday(f, c) + 1),
+    "u": Number(1, "0", date.isoweekday, lambda f, c: _weekday(f, c) + 1),
     "w": Number(1, "0", lambda d: d.isoweekday() % 7, lambda f, c: f.dayofweek(c) - 1),
     "G": Number(4, "0", lambda d: d.isocalendar().year, _iso_year_column),
     "g": Number(2, "0", lambda d: d.isocalendar().year % 100, lambda f, c: _iso_year_column(f, c) % 100),
-    "V": Number(2, "0", lambda d: d.isocalendar().week, lambda f, c: f.weekofyear(c)),
+    "V": Number(2, "0", lambda d: d.isocalendar().week, _week),
     "U": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.isoweekday() % 7) // 7, lambda f, c: f.floor((f.dayofyear(c) + 7 - f.dayofweek(c)) / 7)),
     "W": Number(2, "0", lambda d: (d.timetuple().tm_yday + 6 - d.weekday()) // 7, lambda f, c: f.floor((f.dayofyear(c) + 6 - _weekday(f, c)) / 7)),
     "H": Number(2, "0", lambda d: d.hour, lambda f, c: f.hour(c), True),
@@ -86,12 +93,12 @@ class Name:
 
 
 _MONTH = (lambda d: d.month - 1, lambda f, c: f.month(c) - 1)
-_DAY = (lambda d: d.weekday(), lambda f, c: _weekday(f, c))
+_DAY = (date.weekday, _weekday)
 _NOON = (lambda d: d.hour // 12, lambda f, c: f.floor(f.hour(c) / 12).cast("int"))
 _SHORT_MONTHS, _SHORT_DAYS = tuple(m[:3] for m in MONTHS), tuple(d[:3] for d in DAYS)
 NAMES: dict[str, Name] = {
-    "B": Name(tuple(MONTHS), *_MONTH), "b": Name(_SHORT_MONTHS, *_MONTH), "h": Name(_SHORT_MONTHS, *_MONTH),
-    "A": Name(tuple(DAYS), *_DAY), "a": Name(_SHORT_DAYS, *_DAY),
+    "B": Name(MONTHS, *_MONTH), "b": Name(_SHORT_MONTHS, *_MONTH), "h": Name(_SHORT_MONTHS, *_MONTH),
+    "A": Name(DAYS, *_DAY), "a": Name(_SHORT_DAYS, *_DAY),
     "p": Name(("AM", "PM"), *_NOON, time=True), "P": Name(("am", "pm"), *_NOON, time=True),
 }  # fmt: skip
 

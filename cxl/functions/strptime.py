@@ -1,17 +1,18 @@
 """Texts read as dates and times, in the ISO form or by a format, in Python and as columns (see `cxl.functions.strftime`)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from cxl.functions.regex import literal_pattern
 from cxl.functions.strftime import DAYS, MONTHS, BadFormat, Spec, pieces
 
+Day = TypeVar("Day", bound=date)
 _DIGITS = {"Y": (1, 4), "G": (1, 4), "C": (1, 2), "j": (1, 3), "u": (1, 1), "w": (1, 1), "q": (1, 1), "s": (1, 11)}
-_NAMED = {"B": MONTHS, "b": MONTHS, "h": MONTHS, "A": DAYS, "a": DAYS, "p": ["AM", "PM"], "P": ["AM", "PM"]}
+_NAMED = {"B": MONTHS, "b": MONTHS, "h": MONTHS, "A": DAYS, "a": DAYS, "p": ("AM", "PM"), "P": ("AM", "PM")}
 _SAME = {"e": "d", "k": "H", "l": "I", "B": "b", "h": "b", "A": "a", "P": "p"}
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _ISO_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
@@ -51,7 +52,7 @@ def _field_pattern(spec: Spec) -> str:
     return f"[0-9]{{{low},{high}}}" if high > 1 else "[0-9]"
 
 
-def _names_patterns(names: list[str]) -> Iterator[str]:
+def _names_patterns(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         letters = [f"[{char.upper()}{char.lower()}]" for char in name]
         rest = "".join(letters[3:])
@@ -97,7 +98,7 @@ def parse_date_time(value: str, format_: str) -> datetime | None:
     return None if found is None else _checked(lambda: _date_time_of(found))
 
 
-def _checked(build: Any) -> Any:
+def _checked(build: Callable[[], Day]) -> Day | None:
     try:
         return build()
     except (ValueError, KeyError, OverflowError):

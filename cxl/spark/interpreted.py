@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from cxl import typed
 from cxl.context import Context as RunContext
@@ -15,7 +16,6 @@ from cxl.program import Program
 from cxl.spark import worker
 from cxl.spark.columns import Lowered, constant, opaque, spark_type
 from cxl.spark.worker import ProgramTask, Read, Task
-
 
 if TYPE_CHECKING:
     from cxl.spark.lowering import Lowering
@@ -31,7 +31,8 @@ def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Colum
         return function(batch)
 
     members = parts or [F.lit(None).cast("boolean")]
-    return F.arrow_udf(run, returns)(F.struct(*(part.alias(f"c{index}") for index, part in enumerate(members))))
+    computed: Column = cast("Any", arrow_udf)(run, returns)(F.struct(*(part.alias(f"c{index}") for index, part in enumerate(members))))
+    return computed
 
 
 # Expressions ------------------------------------------------------------------------------------------------------------

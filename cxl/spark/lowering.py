@@ -92,23 +92,29 @@ class Lowering:
         return F.col(name)
 
     def field(self, node: typed.Field) -> Lowered:
+        """An input column."""
         key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
         column = self.columns[key] if key in self.columns else column_named(node.name)
         return Lowered(column, node.type, {("field", key): column})
 
     def local(self, node: typed.Local) -> Lowered | None:
+        """A value that a statement defined."""
         return self.locals.get(node.slot)
 
     def result(self, node: typed.Result) -> Lowered:
+        """A column that the operator made."""
         return Lowered(column_named(node.column), node.type, {("result", node.column): column_named(node.column)})
 
     def system(self, node: typed.System) -> Lowered:
+        """A system variable."""
         return self.context.lower(node)
 
     def literal(self, node: typed.Literal) -> Lowered:
+        """A constant."""
         return constant(node.value, node.type)
 
     def promote(self, node: typed.Promote) -> Lowered | None:
+        """Int to Float."""
         operand = self.child(node.operand)
         if node.type.kind is not Kind.FLOAT:
             return None
@@ -117,12 +123,14 @@ class Lowering:
         return strict(operand.value.cast("double"), node.type, [operand])
 
     def unary(self, node: typed.Unary) -> Lowered | None:
+        """`-` or `not`."""
         if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
             return None
         operand = self.child(node.operand)
         return operators.negative(operand) if node.op == "-" else operators.inverse(operand, node.type)
 
     def binary(self, node: typed.Binary) -> Lowered | None:
+        """A chain of operations, from the inside out."""
         first, chain = typed.spine(node)
         if any(not _has_column(part.type) for link in chain for part in (link.left, link.right)):
             return None
@@ -132,6 +140,7 @@ class Lowering:
         return value
 
     def coalesce(self, node: typed.Coalesce) -> Lowered | None:
+        """`left ?? right`."""
         if not (_has_column(node.left.type) and _has_column(node.right.type)):
             return None
         return operators.coalesce(self.child(node.left), self.child(node.right), node.type)
@@ -147,6 +156,7 @@ class Lowering:
         return operators.choice(branches, self.child(links[-1].otherwise), node.type)
 
     def match(self, node: typed.Match) -> Lowered | None:
+        """A CASE over the arms."""
         patterns = [arm.pattern for arm in node.arms if arm.pattern is not None and not _is_null(arm.pattern)]
         parts = [*patterns, *(arm.result for arm in node.arms), *((node.subject,) if node.subject else ())]
         if not all(_has_column(part.type) for part in parts):
@@ -169,6 +179,7 @@ class Lowering:
         return operators.comparison("==", whole, tested, pattern.type)
 
     def bind(self, node: typed.Bind) -> Lowered | None:
+        """An argument of a module's function."""
         if not _has_column(node.value.type):
             return None
         value = self.child(node.value)
@@ -177,6 +188,7 @@ class Lowering:
         return Lowered(body.value, body.type, body.leaves, body.fallible, any_of(value.failure, body.failed), body.constant)
 
     def call(self, node: typed.Call) -> Lowered | None:
+        """A builtin that has a column."""
         entry = node.overloads[0]
         if len(node.overloads) > 1 or entry.spark is None or not _callable(node, entry):
             return None

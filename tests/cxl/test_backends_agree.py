@@ -125,7 +125,7 @@ def test_numeric_operators_give_the_same(left: str, right: str) -> None:
 
 @pytest.mark.parametrize("type_", ["string", "date", "date_time", "bool"])
 def test_comparisons_give_the_same(type_: str) -> None:
-    records = [{"l": a, "r": b} for a, b in product(VALUES[type_][:12] + [None], repeat=2)]
+    records = [{"l": a, "r": b} for a, b in product([*VALUES[type_][:12], None], repeat=2)]
     programs = [f"emit x = l {op} r" for op in OPERATORS[5:]] + (["emit x = l + r"] if type_ == "string" else [])
     programs += ["emit x = l and r", "emit x = l or r", "emit x = not l"] if type_ == "bool" else []
     programs += ["emit x = l ?? r", "emit x = match l { r => 1, _ => 2 }", "emit x = if l == r then l else r"]
@@ -171,7 +171,7 @@ EXPRESSIONS: dict[str, st.SearchStrategy[str]] = {
         st.sampled_from(["s", "t", '"a"', '" b-"']), binary(strings, ["+"], strings), call(strings, ["upper", "lower", "trim", "reverse"]), call(strings, ["left", "right"], small),
         call(strings, ["substring"], small, small), call(strings, ["pad_left", "pad_right"], small), call(ints, ["to_string"]), call(floats, ["to_string"]),
         call(strings, ["replace"], st.just('"a"'), strings), call(st.one_of(dates, moments), ["format_date"], st.just('"%Y/%m/%d %a"')), choice(bools, strings),
-        st.sampled_from(['s.split(",").join("-")', 'v[0].to_string()', 'o.a.to_string()']),
+        st.sampled_from(['s.split(",").join("-")', "v[0].to_string()", "o.a.to_string()"]),
     ),
     "bool": st.one_of(
         st.sampled_from(["p", "q", "true"]), binary(ints, OPERATORS[5:], ints), binary(floats, OPERATORS[5:], st.one_of(floats, ints)), binary(strings, OPERATORS[5:], strings),
