@@ -186,10 +186,14 @@ def _set_parameter(node: MutableMapping[str, Any], name: str, given: Any, *, fix
 def parameter_names(path: Path) -> tuple[str, ...]:
     """The parameters that a composition file declares, in either of its forms; none where it cannot be read."""
     content = read_yaml(path).value
-    if not isinstance(content, dict):
-        return ()
-    headers = [content[key] for key in ("composition", "_compose") if isinstance(content.get(key), dict)]
-    lists = [header["params"] for header in headers if isinstance(header.get("params"), list)]
-    maps = [header[key] for header in headers for key in ("params", "config_schema") if isinstance(header.get(key), dict)]
-    listed = [str(entry["name"]) for entries in lists for entry in entries if isinstance(entry, dict) and "name" in entry]
-    return tuple(dict.fromkeys([*listed, *(name for entries in maps for name in entries)]))
+    headers = [content.get(key) for key in ("composition", "_compose")] if isinstance(content, dict) else []
+    blocks = [header.get(key) for header in headers if isinstance(header, dict) for key in ("params", "config_schema")]
+    return tuple(dict.fromkeys(name for block in blocks for name in _named(block)))
+
+
+def _named(block: Any) -> Iterator[str]:
+    """The names in a list of declarations with a `name`, or in a map."""
+    if isinstance(block, dict):
+        yield from block
+    elif isinstance(block, list):
+        yield from (str(entry["name"]) for entry in block if isinstance(entry, dict) and "name" in entry)

@@ -28,13 +28,24 @@ class Place(Protocol):
     """A stretch of a line: `errata.yaml.Span` is one."""
 
     @property
-    def file(self) -> str: ...
+    def file(self) -> str:
+        """The file."""
+        ...
+
     @property
-    def line(self) -> int: ...
+    def line(self) -> int:
+        """The line, from 1."""
+        ...
+
     @property
-    def column(self) -> int: ...
+    def column(self) -> int:
+        """The column, from 1."""
+        ...
+
     @property
-    def length(self) -> int: ...
+    def length(self) -> int:
+        """Characters."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

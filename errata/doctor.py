@@ -2,9 +2,7 @@
 
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,9 +11,7 @@ from pathlib import Path
 
 Row = Mapping[str, str]
 
-_OLDEST_JAVA = 17
 _PACKAGES = ("pyspark", "delta-spark", "pysail", "deltalake", "pyarrow", "polars", "pandas", "google-re2")
-_JAVA_VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _MIN_FREE = 2 * 1024**3
 
 
@@ -26,6 +22,9 @@ def examine() -> Iterator[Row]:
     yield from packages
     java = _java()
     yield java
+    if java["verdict"] == "ok":
+        yield _delta_jars()
+        yield _class_archive()
     yield _engine(java, packages)
     yield from _folders()
 
@@ -43,20 +42,34 @@ def _package(name: str) -> Row:
 
 def _java() -> Row:
     """The Java that Spark would start. Without one there is still the sail engine."""
-    repair = f"install Java {_OLDEST_JAVA} or 21, or use --engine sail"
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if not program or not Path(program).is_file():
+    from storage.engines.java import OLDEST_JAVA, any_java
+
+    java = any_java()
+    repair = f"install Java {OLDEST_JAVA} or 21 and put it on PATH or in JAVA_HOME, or use --engine sail"
+    if java is None:
         return _row("java", "warning", "not found", repair)
-    try:
-        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return _row("java", "warning", f"{program}: {error}", repair)
-    match = _JAVA_VERSION.search(answer)
-    if not match:
-        return _row("java", "warning", f"{program} does not tell its version", repair)
-    major = int(match[2] or 0) if match[1] == "1" else int(match[1])
-    return _row("java", "ok" if major >= _OLDEST_JAVA else "warning", f"{major} ({program})", repair)
+    return _row("java", "ok" if java.suits else "warning", f"{java.major} ({java.path})", repair)
+
+
+def _delta_jars() -> Row:
+    """The jars that let Spark read and write Delta tables: cached, or to be fetched by the first run."""
+    from storage.engines.jars import DELTA_VERSION, found_jars
+
+    found = found_jars()
+    repair = "run once with --engine spark while connected, or name a folder that holds them in ERRATA_DELTA_JARS"
+    if not found:
+        return _row("delta jars", "warning", f"{DELTA_VERSION} is not in the cache yet", repair)
+    return _row("delta jars", "ok", f"{DELTA_VERSION} ({found[0].parent})")
+
+
+def _class_archive() -> Row:
+    """What lets a session of Spark start in half the time; the first one of a machine writes it."""
+    from storage.engines.cache import cache_folder
+
+    written = sorted((cache_folder() / "jvm").glob("*.jsa"))
+    if not written:
+        return _row("class archive", "ok", "none yet: the first session of Spark writes it as it ends")
+    return _row("class archive", "ok", f"{sum(one.stat().st_size for one in written) / 1024**2:,.0f} MiB ({written[0].parent})")
 
 
 def _engine(java: Row, packages: list[Row]) -> Row:
@@ -66,13 +79,14 @@ def _engine(java: Row, packages: list[Row]) -> Row:
         return _row("engine", "ok", "auto means spark")
     if {"pyspark", "pysail"} <= there:
         return _row("engine", "ok", "auto means sail")
-    return _row("engine", "missing", "none", f"install Java {_OLDEST_JAVA} and pyspark, or pysail")
+    return _row("engine", "missing", "none", "install Java 17 and pyspark, or pysail")
 
 
 def _folders() -> Iterator[Row]:
     """Places that are written to: the working directory, the temporary folder, the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(tempfile.gettempdir())), ("cache", cache)):
+    from storage.engines.cache import cache_folder
+
+    for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(tempfile.gettempdir())), ("cache", cache_folder())):
         place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
         free = shutil.disk_usage(place).free
         writable = os.access(place, os.W_OK)

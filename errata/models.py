@@ -82,7 +82,7 @@ class _Reader:
             location = (*location, str(detail["ctx"]["discriminator"]).strip("'"))
         names_absent = detail["type"] in ("missing", "union_tag_not_found")
         for index, step in enumerate(location):
-            if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            if _has(value, step):
                 value = value[step]
             elif index < len(location) - 1 or not names_absent:
                 continue
@@ -134,6 +134,11 @@ class _Reader:
         help_line = did_you_mean(value, [word.strip("'") for word in words]) if isinstance(value, str) else ""
         code = "CFG-004" if bounded or (words and isinstance(value, str)) else "CFG-003"
         return self._error(place, code, f"{self._named(place)} must be {_either(choices)}, not {shown}", help=help_line)
+
+
+def _has(value: object, step: int | str) -> bool:
+    """Whether a step leads from a value to another."""
+    return step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
 def _value_at(value: object, path: Path) -> Any:

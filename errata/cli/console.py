@@ -77,9 +77,11 @@ class Console:
     def _standing(self) -> str:
         if self.standing is None:
             return NOTHING_CHANGED
+        from storage.failure import StorageError
+
         try:
             epoch = self.standing()
-        except OSError:
+        except (OSError, StorageError):
             return "The last committed epoch stands; run again to continue."
         return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands; run again to continue."
 

@@ -13,11 +13,11 @@ def project_of(console: Console, words: dict[str, Any], *, commits: bool = False
 
     `commits`: the command may commit an epoch, so a failure tells which one stands. Raises PipelineErrors.
     """
-    from errata import project as application
+    from errata.project import load
 
     chosen = {name: words.pop(name) for name in PROJECT_WORDS}
     chosen["variables"] = pairs(chosen["variables"], "variable")
-    project = cast("Loader", application.load)(chosen.pop("pipeline"), **chosen)
+    project = cast("Loader", load)(chosen.pop("pipeline"), **chosen)
     console.diagnostics(project.diagnostics)
     if commits:
         console.standing = project.head_epoch

@@ -65,21 +65,32 @@ def _excerpts(found: Diagnostic, gutter: str, *, color: bool) -> list[str]:
     """The lines concerned in their order, `...` where lines lie between."""
     if found.lines is None or found.line < 1:
         return []
+    rows = [f"{gutter} |"]
+    previous = found.line
+    for line, marks in sorted(_by_line(found).items()):
+        rows += ["..."] if len(rows) > 1 and line > previous + 1 else []
+        rows += _excerpt(f"{line:>{len(gutter)}}", found.lines.line_text(line), marks, color=color)
+        previous = line
+    return rows
+
+
+def _by_line(found: Diagnostic) -> dict[int, list[_Mark]]:
+    """The marks of a diagnostic by line, the caret first."""
     marks = {found.line: [_Mark(found.column, found.length, "", "^")]}
     for label in found.labels:
         if _shown(found, label):
             marks.setdefault(label.line, []).append(_Mark(label.column, label.length, label.text, "-"))
-    result = [f"{gutter} |"]
-    previous = 0
-    for line, on_line in sorted(marks.items()):
-        if previous and line > previous + 1:
-            result.append("...")
-        text, shift = _window(found.lines.line_text(line), found.column if line == found.line else on_line[0].column)
-        result.append(f"{line:>{len(gutter)}} | {text}".rstrip())
-        below = _marks(text, [_Mark(max(mark.column - shift, 1), mark.length, mark.text, mark.sign) for mark in on_line])
-        result += [f"{gutter} | {styled(row, 'bold', 'red', on=color and '^' in row)}" for row in below]
-        previous = line
-    return result
+    return marks
+
+
+def _excerpt(number: str, line: str, marks: list[_Mark], *, color: bool) -> list[str]:
+    """One line of the file and the rows of marks below it; a mark beyond what is shown of a long line is left out."""
+    text, shift = _window(line, marks[0].column)
+    placed = [_Mark(max(mark.column - shift, 1), mark.length, mark.text, mark.sign) for mark in marks]
+    seen = [mark for mark in placed if mark.column <= len(text) + 1] or placed[:1]
+    gutter = " " * len(number)
+    below = [f"{gutter} | {styled(row, 'bold', 'red', on=color and '^' in row)}" for row in _marks(text, seen)]
+    return [f"{number} | {text}".rstrip(), *below]
 
 
 def _window(line: str, column: int) -> tuple[str, int]:

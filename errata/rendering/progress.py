@@ -54,13 +54,14 @@ def _live(console: Told) -> Iterator[Listener]:
     """Lines above a spinner that names the node at work."""
     from rich.console import Console
     from rich.status import Status
+    from rich.text import Text
 
     terminal = Console(stderr=True, no_color=console.no_color, highlight=False, markup=False, emoji=False)
     with Status("starting", console=terminal, spinner="dots") as status:
 
         def listen(event: Event) -> None:
             if event.kind == "begin":
-                status.update(escaped(event.node))
+                status.update(Text(escaped(event.node)))
             elif event.kind == "node" and (event.action != "skip" or console.tells("debug")):
                 terminal.print(node_line(event), soft_wrap=True)
 

@@ -85,20 +85,31 @@ def _quoted(text: str) -> str:
 def _text(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
     """A table: the first rows decide the widths, so that a long answer can be shown as it comes."""
     held, more = _sampled(rows)
-    names = _names(held, columns)
-    numbers = {name for name in names if held and all(_is_number(row.get(name)) for row in held)}
-    shown = [[_short(row.get(name)) for name in names] for row in held]
-    widths = [max([width(escaped(name)), *(width(line[index]) for line in shown)]) for index, name in enumerate(names)]
-    if names:
-        yield _table_line([escaped(name) for name in names], widths, names, numbers)
-        yield _table_line(["-" * columns_wide for columns_wide in widths], widths, names, numbers)
-    for line in _chain(shown, ([_short(row.get(name)) for name in names] for row in more)):
-        yield _table_line(line, widths, names, numbers)
+    table = _Table(_names(held, columns), held)
+    if table.names:
+        yield table.line([escaped(name) for name in table.names])
+        yield table.line(["-" * columns_wide for columns_wide in table.widths])
+    for row in _chain(held, more):
+        yield table.line(table.cells(row))
 
 
-def _table_line(cells: Sequence[str], widths: Sequence[int], names: Sequence[str], numbers: set[str]) -> str:
-    fields = (padded(text, wide, right=name in numbers) for text, wide, name in zip(cells, widths, names, strict=True))
-    return "  ".join(fields).rstrip() + "\n"
+class _Table:
+    """Names, widths and alignment of a table's columns."""
+
+    def __init__(self, names: Sequence[str], sample: Sequence[Row]) -> None:
+        self.names = names
+        self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in names]
+        shown = [[escaped(name) for name in names], *(self.cells(row) for row in sample)]
+        self.widths = [max(map(width, column)) for column in zip(*shown, strict=True)]
+
+    def cells(self, row: Row) -> list[str]:
+        """A row's cells, escaped and cut to a readable length."""
+        return [_short(row.get(name)) for name in self.names]
+
+    def line(self, cells: Sequence[str]) -> str:
+        """One line of the table."""
+        aligned = zip(cells, self.widths, self._right, strict=True)
+        return "  ".join(padded(text, columns, right=right) for text, columns, right in aligned).rstrip() + "\n"
 
 
 def _short(value: object) -> str:
