@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import arrow_type, coerce
+from storage.coerce import Coerced, arrow_type, coerce
 from storage.formats.contract import ERROR, ROW, Column, Reject
+from storage.formats.values import coerce_values, text_of_value
 
 BATCH_ROWS = 1 << 16
 
@@ -20,20 +24,49 @@ def batch_schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def typed_batches(
-    columns: Sequence[Column], text: Mapping[str, pa.Array], rows: pa.Array, date_formats: Sequence[str], rejected: pa.Array | None = None
+    columns: Sequence[Column],
+    text: Mapping[str, pa.Array],
+    rows: pa.Array,
+    date_formats: Sequence[str],
+    rejected: pa.Array | None = None,
+    formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most BATCH_ROWS from text columns; a column that `text` lacks is null; `rejected` are errors known already."""
-    values, failed = [], {}
-    for column in columns:
-        cells = text.get(column.name)
-        if cells is None:
-            values.append(pa.nulls(len(rows), arrow_type(column.type)))
-            continue
-        result = coerce(cells, column.type, date_formats)
-        values.append(result.values)
-        if result.failed is not None:
-            failed[column.name] = result.failed
-    errors = _merged(rejected, _coercion_errors(columns, text, failed, len(rows)))
+    """Batches of at most BATCH_ROWS from text columns; a column that `text` lacks is null.
+
+    `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`.
+    """
+    present = [column for column in columns if column.name in text]
+    done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}
+    yield from _assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
+
+
+def record_batches(
+    columns: Sequence[Column], records: Sequence[Mapping[str, Any] | Reject], first_row: int, date_formats: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`. Raises TooDeep."""
+    rejected = [record.json() if isinstance(record, Reject) else None for record in records]
+    fields = [{} if isinstance(record, Reject) else record for record in records]
+    values = {column.name: [record.get(column.name) for record in fields] for column in columns}
+    done = {column.name: coerce_values(values[column.name], column.type, date_formats) for column in columns}
+    rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
+    cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
+    yield from _assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
+
+
+def _assembled(
+    columns: Sequence[Column],
+    done: Mapping[str, Coerced],
+    rows: pa.Array,
+    rejected: pa.Array | None,
+    cells: Callable[[str, pa.Array], list[str | None]],
+) -> Iterator[pa.RecordBatch]:
+    values = [done[column.name].values if column.name in done else pa.nulls(len(rows), arrow_type(column.type)) for column in columns]
+    failed = {name: result.failed for name, result in done.items() if result.failed is not None}
+    errors = pa.nulls(len(rows), pa.string())
+    if failed:
+        errors = _coercion_errors(columns, failed, [name for name in done], cells, errors)
+    if rejected is not None:
+        errors = pc.coalesce(rejected, errors)
     yield from cut(pa.RecordBatch.from_arrays([*values, rows, errors], schema=batch_schema(columns)))
 
 
@@ -43,22 +76,23 @@ def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, BATCH_ROWS)
 
 
-def _merged(first: pa.Array | None, second: pa.Array) -> pa.Array:
-    return second if first is None else pc.coalesce(first, second)
-
-
-def _coercion_errors(columns: Sequence[Column], text: Mapping[str, pa.Array], failed: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    if not failed:
-        return pa.nulls(rows, pa.string())
-    any_failed = None
-    for mask in failed.values():
-        any_failed = mask if any_failed is None else pc.or_(any_failed, mask)
-    where = pc.indices_nonzero(any_failed)
-    cells = {name: pc.take(column, where).to_pylist() for name, column in text.items()}
+def _coercion_errors(
+    columns: Sequence[Column],
+    failed: Mapping[str, pa.Array],
+    names: Sequence[str],
+    cells: Callable[[str, pa.Array], list[str | None]],
+    errors: pa.Array,
+) -> pa.Array:
+    """The errors of records with at least one bad cell; `cells` gives the text that a column had in some rows."""
+    some = reduce(pc.or_, failed.values())
+    where = pc.indices_nonzero(some)
+    text = {name: cells(name, where) for name in names}
     wrong = {name: pc.take(mask, where).to_pylist() for name, mask in failed.items()}
     types = {column.name: column.type for column in columns}
-    told = [_coercion_reject({n: c[i] for n, c in cells.items()}, [n for n, w in wrong.items() if w[i]], types) for i in range(len(where))]
-    return pc.replace_with_mask(pa.nulls(rows, pa.string()), any_failed, pa.array(told, pa.string()))
+    told = [
+        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], types) for i in range(len(where))
+    ]
+    return pc.replace_with_mask(errors, some, pa.array(told, pa.string()))
 
 
 def _coercion_reject(fields: Mapping[str, str | None], wrong: Sequence[str], types: Mapping[str, str]) -> str:

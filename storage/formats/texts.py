@@ -35,8 +35,8 @@ def float_text(values: pa.Array) -> pa.Array:
     text = series.cast(pl.String).str.strip_suffix(".0")
     exponent = text.str.contains("e", literal=True).fill_null(False)
     if exponent.any():
-        plain = text.filter(exponent).map_elements(lambda cell: format(Decimal(cell), "f"), return_dtype=pl.String)
-        text = text.scatter(exponent.arg_true(), plain)
+        plain = [format(Decimal(cell), "f") for cell in text.filter(exponent)]
+        text = text.scatter(exponent.arg_true(), pl.Series(plain, dtype=pl.String))
     return _string(text)
 
 

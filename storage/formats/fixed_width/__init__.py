@@ -1,0 +1,77 @@
+"""Fixed-width files (user guide, "Fixed-width"; SPEC-DECISIONS, "Formats: Fixed-width"): fields at byte positions that a format schema gives.
+
+Positions and widths are bytes. A line that ends early leaves its last fields null; with `line_separator: none` an incomplete last record is an input
+error. Fields of the layout that the schema does not name are not read, and there are no undeclared columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Options, Range, Reader, Writer
+from storage.formats.fixed_width.layout import Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class FixedWidthOptions(Options):
+    """`options:` of a fixed-width source or output."""
+
+    line_separator: Literal["lf", "crlf", "cr_lf", "none"] = "lf"
+
+    @property
+    def line_end(self) -> bytes:
+        """The bytes between two records."""
+        return {"lf": b"\n", "none": b""}.get(self.line_separator, b"\r\n")
+
+
+@register_reader("fixed_width")
+class FixedWidthReader(Reader):
+    """Reads fixed-width files; `plan.layout` is the content of the format schema."""
+
+    Options: ClassVar[type[Options]] = FixedWidthOptions
+    splittable: ClassVar[bool] = True
+    options: FixedWidthOptions
+
+    def __post_init__(self) -> None:
+        self.fields()
+
+    def fields(self) -> Layout:
+        """The layout, checked. Raises OptionError."""
+        return Layout.of(self.plan.layout, "format_schema")
+
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
+        from storage.formats.fixed_width.read import ranges_of
+
+        return ranges_of(self, data, name, target)
+
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.fixed_width.read import read_records
+
+        return read_records(self, bytes(data), name, part)
+
+
+@register_writer("fixed_width")
+class FixedWidthWriter(Writer):
+    """Writes the layout's fields in their order, packed; other columns are not written."""
+
+    Options: ClassVar[type[Options]] = FixedWidthOptions
+    options: FixedWidthOptions
+
+    def __post_init__(self) -> None:
+        self.fields()
+
+    def fields(self) -> Layout:
+        """The layout, checked. Raises OptionError."""
+        return Layout.of(self.plan.layout, "schema")
+
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        return b"".join(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        from storage.formats.fixed_width.write import lines
+
+        return lines(batch, self.plan, self.fields(), self.options.line_end)

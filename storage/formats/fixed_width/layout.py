@@ -1,0 +1,91 @@
+"""The format schema of a fixed-width file: which field lies where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from storage.formats.contract import OptionError
+
+
+def _one_byte(value: str) -> str:
+    if len(value.encode()) != 1:
+        raise ValueError("must be one ASCII character")
+    return value
+
+
+class LayoutField(BaseModel):
+    """A field: where it lies (`start` from 0, `width` or `end`, in bytes), how it is padded, what happens to text that is too long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = "string"
+    start: int | None = Field(None, ge=0)
+    width: int | None = Field(None, gt=0)
+    end: int | None = Field(None, gt=0)
+    justify: Literal["left", "right"] | None = None
+    pad: Annotated[str, AfterValidator(_one_byte)] = " "
+    trim: bool = True
+    truncation: Literal["error", "warn", "silent"] | None = None
+    format: str | None = None
+
+    @model_validator(mode="after")
+    def _has_place(self) -> LayoutField:
+        if self.width is None and self.end is None:
+            raise ValueError(f"field '{self.name}' needs width or end")
+        if self.end is not None and self.end <= (self.start or 0):
+            raise ValueError(f"field '{self.name}' ends before it starts")
+        if self.width is not None and self.end is not None and self.end - (self.start or 0) != self.width:
+            raise ValueError(f"field '{self.name}': width and end contradict each other")
+        return self
+
+    @property
+    def length(self) -> int:
+        """Bytes of the field."""
+        return self.width if self.width is not None else (self.end or 0) - (self.start or 0)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds a number."""
+        return self.type in ("integer", "float", "decimal")
+
+
+class Layout(BaseModel):
+    """The fields of a record in their order."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Any = None
+    format: Any = None
+    encoding: Literal["utf-8"] = "utf-8"
+    fields: tuple[LayoutField, ...] = Field(min_length=1)
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any] | None, key: str) -> Layout:
+        """The layout in a format schema's content; OptionError names the key of the configuration and of the layout concerned."""
+        if content is None:
+            raise OptionError(f"a fixed_width format needs a layout: give {key}, a path or a map with 'fields'", (key,))
+        try:
+            return cls.model_validate(dict(content))
+        except ValidationError as wrong:
+            first = wrong.errors()[0]
+            place = (key, *first["loc"])
+            raise OptionError(f"{'.'.join(map(str, place))}: {first['msg'].removeprefix('Value error, ')}", place) from wrong
+
+    @property
+    def places(self) -> tuple[tuple[LayoutField, int], ...]:
+        """Each field and where it starts; without `start` it follows the one before."""
+        made, at = [], 0
+        for one in self.fields:
+            start = one.start if one.start is not None else at
+            made.append((one, start))
+            at = start + one.length
+        return tuple(made)
+
+    @property
+    def length(self) -> int:
+        """Bytes of a complete record."""
+        return max(start + one.length for one, start in self.places)

@@ -1,0 +1,97 @@
+"""JSON (user guide, "JSON" and "Array paths"; SPEC-DECISIONS, "Formats: JSON"): an array of objects, one object, or an object a line.
+
+A line that is no JSON, or an element that is no object, is a reject of category `malformed_record`; a document that is no JSON, a `record_path` that
+leads to no array, nesting deeper than 1000 levels are input errors. Nested values are JSON text in columns of type any, array or string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class JsonReadOptions(Options):
+    """`options:` of a JSON source; without `format` the content decides: `[` begins an array, lines of whole objects are NDJSON."""
+
+    format: Literal["array", "ndjson", "object"] | None = None
+    record_path: str | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The keys that lead to the records."""
+        path = (self.record_path or "").removeprefix("$").removeprefix(".")
+        return tuple(path.split(".")) if path else ()
+
+
+class JsonWriteOptions(Options):
+    """`options:` of a JSON output."""
+
+    format: Literal["array", "ndjson"] = "array"
+    pretty: bool = False
+
+
+@register_reader("json")
+class JsonReader(Reader):
+    """Reads JSON. Undeclared members are columns of type any, in the order in which the file first shows them."""
+
+    Options: ClassVar[type[Options]] = JsonReadOptions
+    splittable: ClassVar[bool] = True
+    options: JsonReadOptions
+
+    def __post_init__(self) -> None:
+        for section in self.plan.sections:
+            if section.kind != "json_pointer":
+                path = ("envelope", "sections", section.name, "extract")
+                raise OptionError(f"envelope section '{section.name}': a JSON source takes json_pointer, not {section.kind}", path)
+
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
+        from storage.formats.json.read import undeclared_members
+
+        return undeclared_members(self, data, name)
+
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
+        from storage.formats.json.read import line_ranges
+
+        return line_ranges(self, data, name, target)
+
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.json.read import read_records
+
+        return read_records(self, data, name, part)
+
+    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+        from storage.formats.json.read import sections_of
+
+        return sections_of(self, data, name)
+
+
+@register_writer("json")
+class JsonWriter(Writer):
+    """Writes JSON: one array (the default) or an object a line; null as an empty text unless nulls are preserved."""
+
+    Options: ClassVar[type[Options]] = JsonWriteOptions
+    options: JsonWriteOptions
+
+    def header(self) -> bytes:
+        return b"[" if self.options.format == "array" else b""
+
+    def separator(self) -> bytes:
+        return b"," if self.options.format == "array" else b""
+
+    def footer(self) -> bytes:
+        return b"\n]\n" if self.options.format == "array" else b""
+
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        return self.separator().join(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        from storage.formats.json.write import objects
+
+        texts = objects(batch, self.plan, pretty=self.options.pretty and self.options.format == "array")
+        return [b"\n" + text if self.options.format == "array" else text + b"\n" for text in texts]

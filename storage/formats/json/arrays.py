@@ -1,0 +1,54 @@
+"""Nested arrays of parsed records (user guide, "Array paths"): exploded to a record an element, or joined to text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from storage.formats.contract import ArrayPath, Reject
+from storage.formats.values import text_of_value
+
+
+def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
+    """The records with each path's array exploded or joined; rejects pass."""
+    for record in records:
+        if isinstance(record, Reject):
+            yield record
+            continue
+        made = [record]
+        for path in paths:
+            made = [one for each in made for one in _one_path(each, path)]
+        yield from made
+
+
+def _one_path(record: dict[str, Any], path: ArrayPath) -> list[dict[str, Any]]:
+    *parents, last = path.steps
+    owner: Any = record
+    for step in parents:
+        owner = owner.get(step) if isinstance(owner, dict) else None
+    array = owner.get(last) if isinstance(owner, dict) else None
+    if not isinstance(array, list):
+        return [record]
+    if path.mode == "join":
+        return [_replaced(record, path.steps, _joined(array, path.separator))]
+    return [_exploded(record, path.steps, element) for element in array]
+
+
+def _joined(array: list[Any], separator: str) -> str:
+    return separator.join(text_of_value(element) or "" for element in array)
+
+
+def _exploded(record: dict[str, Any], steps: Sequence[str], element: Any) -> dict[str, Any]:
+    if isinstance(element, dict):
+        return {**_removed(record, steps), **element}
+    return _replaced(record, steps, element)
+
+
+def _removed(record: dict[str, Any], steps: Sequence[str]) -> dict[str, Any]:
+    first, rest = steps[0], steps[1:]
+    return {key: _removed(value, rest) if key == first else value for key, value in record.items() if rest or key != first}
+
+
+def _replaced(record: dict[str, Any], steps: Sequence[str], value: Any) -> dict[str, Any]:
+    first, rest = steps[0], steps[1:]
+    return {**record, first: _replaced(record[first], rest, value) if rest else value}

@@ -1,0 +1,50 @@
+"""Files of one record a line, cut into ranges of whole lines whose first record's number is known: blank lines are no records."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, Range
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+_LF, _CR = 10, 13
+_SPACES = np.zeros(256, np.bool_)
+_SPACES[[9, 10, 11, 12, 13, 32]] = True
+
+
+def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = False) -> list[Range]:
+    """Ranges of about `target` bytes that end behind a line end; `blank_lines`: one of white space is a record, only an empty one is not.
+
+    Raises InputError for a line beyond the cap.
+    """
+    bounds = [0]
+    while bounds[-1] < len(data):
+        at = data.find(b"\n", bounds[-1] + target - 1)
+        bounds.append(at + 1 if at >= 0 else len(data))
+    if max(end - start for start, end in zip(bounds, bounds[1:], strict=False)) > target + MAX_RECORD_BYTES:
+        raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB")
+    view = np.frombuffer(data, np.uint8)
+    parts = list(zip(bounds, bounds[1:], strict=False))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        counts = list(pool.map(lambda part: count_lines(view[part[0] : part[1]], blank_lines=blank_lines), parts))
+    rows = np.concatenate([[1], 1 + np.cumsum(counts)]).tolist()
+    return [Range(start, end, row, b"lines") for (start, end), row in zip(parts, rows, strict=False)]
+
+
+def count_lines(text: Bytes, *, blank_lines: bool = False) -> int:
+    """Lines of some text that have more than white space in them or, with `blank_lines`, more than a carriage return."""
+    ends = np.flatnonzero(text == _LF)
+    starts = np.concatenate([[0], ends + 1])
+    ends = np.concatenate([ends, [len(text)]])
+    filled = ends > starts
+    starts, ends = starts[filled], ends[filled]
+    if blank_lines:
+        return len(starts) - int(np.count_nonzero((ends - starts == 1) & (text[starts] == _CR)))
+    doubtful = np.flatnonzero(_SPACES[text[starts]])
+    blank = sum(bool(_SPACES[text[starts[i] : ends[i]]].all()) for i in doubtful.tolist())
+    return len(starts) - blank

@@ -1,0 +1,100 @@
+"""XML (user guide, "XML"; SPEC-DECISIONS, "Formats: XML"): elements found by a path become records, their attributes and children fields.
+
+Nothing external is read and no declared entity expanded: a reference to one, like anything that is not well-formed or nested deeper than 1000
+levels, is an input error. Of repeated children the first counts, unless `array_paths` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator
+
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import Buffer, Column, InputError, OptionError, Options, Range, Reader, Writer
+from storage.formats.xml.names import is_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class XmlReadOptions(Options):
+    """`options:` of an XML source. Without `record_path` the root element is the only record."""
+
+    record_path: str | None = None
+    attribute_prefix: str = "@"
+    namespace_handling: Literal["strip", "qualify"] = "strip"
+
+
+def _element_name(value: str) -> str:
+    if not is_name(value):
+        raise ValueError(f"'{value}' is no name of an XML element")
+    return value
+
+
+class XmlWriteOptions(Options):
+    """`options:` of an XML output."""
+
+    root_element: Annotated[str, AfterValidator(_element_name)] = "Root"
+    record_element: Annotated[str, AfterValidator(_element_name)] = "Record"
+
+
+@register_reader("xml")
+class XmlReader(Reader):
+    """Reads XML. All values are text until the declared type makes them something else; undeclared fields are strings."""
+
+    Options: ClassVar[type[Options]] = XmlReadOptions
+    options: XmlReadOptions
+
+    def __post_init__(self) -> None:
+        for section in self.plan.sections:
+            if section.kind != "xml_path":
+                path = ("envelope", "sections", section.name, "extract")
+                raise OptionError(f"envelope section '{section.name}': an XML source takes xml_path, not {section.kind}", path)
+
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
+        from storage.formats.xml.read import elements_of
+
+        if self.plan.on_unmapped == "drop":
+            return ()
+        found: dict[str, None] = {}
+        for number, record in enumerate(elements_of(self, data, name), 1):
+            extra = [field for field in record if field not in self.plan.names]
+            if extra and self.plan.on_unmapped == "reject":
+                text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
+                raise InputError(name, text)
+            found.update(dict.fromkeys(extra))
+        return tuple(Column(field) for field in found)
+
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.xml.read import read_records
+
+        return read_records(self, data, name)
+
+    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+        from storage.formats.xml.read import sections_of
+
+        return sections_of(self, data, name)
+
+
+@register_writer("xml")
+class XmlWriter(Writer):
+    """Writes XML: dotted names nest, a last part that begins with `@` is an attribute, null is an empty element."""
+
+    Options: ClassVar[type[Options]] = XmlWriteOptions
+    options: XmlWriteOptions
+
+    def header(self) -> bytes:
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n<{self.options.root_element}>\n'.encode()
+
+    def footer(self) -> bytes:
+        return f"</{self.options.root_element}>\n".encode()
+
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        return b"".join(self.rows(batch))
+
+    def rows(self, batch: pa.RecordBatch) -> list[bytes]:
+        from storage.formats.xml.write import elements
+
+        return elements(batch, self.plan, self.options.record_element)

@@ -1,0 +1,150 @@
+"""A document read once, in blocks, by expat: the elements at a path as flat maps from field names to text.
+
+expat calls back for each tag and text; the state is the path of open elements and, inside a record, what has been found of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+from xml.parsers import expat
+
+from storage.formats.contract import ArrayPath, Buffer, InputError
+
+Fields: TypeAlias = dict[str, str | None]
+MAX_DEPTH = 1000
+_BLOCK = 1 << 18
+
+
+class Collector:
+    """Collects the elements at `path` (`//a`, `/a/b` or `a/b`; none: the root) while expat reads."""
+
+    def __init__(self, path: str | None, prefix: str, arrays: Sequence[ArrayPath], *, strip: bool) -> None:
+        self.anywhere = bool(path) and str(path).startswith("//")
+        self.steps = [step for step in (path or "").split("/") if step]
+        self.prefix, self.strip = prefix, strip
+        self.arrays = {".".join(array.steps): array for array in arrays}
+        self.stack: list[str] = []
+        self.records: list[tuple[Fields, dict[str, list[Fields | str | None]]]] = []
+        self.base = 0
+        self.ignored = 0
+        self.seen: set[str] = set()
+        self.fields: Fields = {}
+        self.found: dict[str, list[Fields | str | None]] = {}
+        self.outer: list[tuple[Fields, int, set[str]]] = []
+        self.text: list[str] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element opens."""
+        self.stack.append(self._name(tag))
+        if len(self.stack) > MAX_DEPTH:
+            raise TooDeepError
+        if self.ignored:
+            self.ignored += 1
+        elif self.base:
+            self._child(attributes)
+        elif self._matches():
+            self.base, self.fields, self.found, self.seen = len(self.stack), {}, {}, set()
+            self._attributes("", attributes)
+
+    def end(self, _tag: str) -> None:
+        """An element closes."""
+        depth = len(self.stack)
+        if self.ignored:
+            self.ignored -= 1
+        elif self.outer and depth == self.base:
+            self._element_done()
+        elif self.base and depth > self.base:
+            self._text_of_child()
+        elif self.base and depth == self.base:
+            self.records.append((self.fields, self.found))
+            self.base = 0
+        self.text.clear()
+        self.stack.pop()
+
+    def characters(self, text: str) -> None:
+        """Text inside an element of a record."""
+        if self.base and not self.ignored:
+            self.text.append(text)
+
+    def _name(self, tag: str) -> str:
+        return tag.rpartition(":")[2] if self.strip else tag
+
+    def _matches(self) -> bool:
+        if not self.steps:
+            return len(self.stack) == 1
+        return (self.stack[-len(self.steps) :] if self.anywhere else self.stack) == self.steps
+
+    def _child(self, attributes: Mapping[str, str]) -> None:
+        self.text.clear()
+        name = ".".join(self.stack[self.base :])
+        parent = name.rpartition(".")[0]
+        if self.fields.get(parent, "") is None:
+            del self.fields[parent]
+        if not self.outer and name in self.arrays:
+            self.outer.append((self.fields, self.base, self.seen))
+            self.fields, self.base, self.seen = {}, len(self.stack), set()
+            self._attributes("", attributes)
+        elif name in self.seen:
+            self.ignored = 1
+        else:
+            self.seen.add(name)
+            self.fields.setdefault(name, None)
+            self._attributes(f"{name}.", attributes)
+
+    def _attributes(self, before: str, attributes: Mapping[str, str]) -> None:
+        for name, value in attributes.items():
+            if name != "xmlns" and not name.startswith("xmlns:"):
+                self.fields.setdefault(f"{before}{self.prefix}{self._name(name)}", value)
+
+    def _text_of_child(self) -> None:
+        name = ".".join(self.stack[self.base :])
+        if self.text and name in self.fields:
+            self.fields[name] = "".join(self.text).strip() or None
+
+    def _element_done(self) -> None:
+        """An element of an array is complete: a scalar where it has neither attributes nor children."""
+        element, name = self.fields, ".".join(self.stack[self.outer[-1][1] :])
+        self.fields, self.base, self.seen = self.outer.pop()
+        scalar = "".join(self.text).strip() or None
+        self.found.setdefault(name, []).append(element or scalar)
+
+
+class TooDeepError(Exception):
+    """More open elements than MAX_DEPTH."""
+
+
+class EntityError(Exception):
+    """A reference to an entity that is not one of the five of XML itself."""
+
+
+def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields, dict[str, list[Fields | str | None]]]]:
+    """Each record with the elements of its arrays. Raises InputError."""
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = collector.start
+    parser.EndElementHandler = collector.end
+    parser.CharacterDataHandler = collector.characters
+    parser.SkippedEntityHandler = _refuse_entity
+    parser.DefaultHandler = _refuse_reference
+    parser.buffer_text = True
+    try:
+        for at in range(0, max(len(data), 1), _BLOCK):
+            parser.Parse(data[at : at + _BLOCK], at + _BLOCK >= len(data))
+            yield from collector.records
+            collector.records.clear()
+    except expat.ExpatError as wrong:
+        raise InputError(name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {wrong.offset + 1}", line=wrong.lineno) from None
+    except TooDeepError:
+        raise InputError(name, f"nested deeper than {MAX_DEPTH} levels", line=parser.CurrentLineNumber) from None
+    except EntityError as wrong:
+        raise InputError(name, f"the entity '{wrong}' is not expanded", line=parser.CurrentLineNumber) from None
+
+
+def _refuse_entity(entity: str, _is_parameter: bool) -> None:
+    raise EntityError(entity)
+
+
+def _refuse_reference(text: str) -> None:
+    """expat hands a reference to a declared entity to the default handler, which keeps it from being expanded."""
+    if text.startswith("&") and text.endswith(";"):
+        raise EntityError(text[1:-1])

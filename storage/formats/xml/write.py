@@ -1,0 +1,86 @@
+"""Records to XML elements: the columns' dotted names as a tree, rendered a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+import pyarrow as pa
+
+from storage.formats.contract import Column, OutputError, WritePlan
+from storage.formats.texts import text_of
+from storage.formats.xml.names import NOT_TEXT, is_name
+
+_IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
+
+
+@dataclass(slots=True)
+class _Element:
+    """An element of the record: the column of its text, if it has one, its attributes' columns, its children."""
+
+    tag: str
+    text: int | None = None
+    attributes: dict[str, int] = field(default_factory=dict)
+    children: dict[str, _Element] = field(default_factory=dict)
+
+
+def elements(batch: pa.RecordBatch, plan: WritePlan, tag: str) -> list[bytes]:
+    """Each record as one element with a line end. Raises OutputError for names and text that XML cannot hold, and for maps."""
+    texts = [_texts(batch.column(index), column) for index, column in enumerate(plan.columns)]
+    rendered = _rendered(_tree(plan.columns, tag), texts, batch.num_rows, leave_out=plan.preserve_nulls)
+    return [f"{text or f'<{tag}/>'}\n".encode() for text in rendered]
+
+
+def _texts(values: pa.Array, column: Column) -> list[str | None]:
+    texts: list[str | None] = text_of(values, column, "xml").to_pylist()
+    for text in texts:
+        if text is not None and (wrong := NOT_TEXT.search(text)):
+            raise OutputError(f"column '{column.name}' holds the character U+{ord(wrong[0]):04X}, which XML cannot hold")
+    return texts
+
+
+def _tree(columns: Sequence[Column], tag: str) -> _Element:
+    root = _Element(tag)
+    for index, column in enumerate(columns):
+        *parents, last = column.name.split(".")
+        owner = root
+        for step in parents:
+            owner = owner.children.setdefault(_checked(step, column), _Element(step))
+        if last.startswith("@"):
+            owner.attributes[_checked(last[1:], column)] = index
+        else:
+            owner.children.setdefault(_checked(last, column), _Element(last)).text = index
+    return root
+
+
+def _checked(name: str, column: Column) -> str:
+    if not is_name(name):
+        raise OutputError(f"column '{column.name}': '{name}' is no name of an XML element; rename it with mapping")
+    return name
+
+
+def _rendered(element: _Element, texts: Sequence[list[str | None]], rows: int, *, leave_out: bool) -> list[str]:
+    """The element's text for each record; `leave_out`: nothing where it is null and has neither attributes nor children."""
+    attributes = _attributes(element, texts, rows)
+    children = [_rendered(child, texts, rows, leave_out=leave_out) for child in element.children.values()]
+    inner = ["".join(parts) for parts in zip(*children, strict=True)] if children else [""] * rows
+    own: list[str | None] = texts[element.text] if element.text is not None else [None] * rows
+    tag = element.tag
+    made = []
+    for text, attribute, child in zip(own, attributes, inner, strict=True):
+        content = child if text is None else escape(text, {"\r": "&#13;"}) + child
+        if content:
+            made.append(f"<{tag}{attribute}>{content}</{tag}>")
+        else:
+            made.append("" if leave_out and text is None and not attribute else f"<{tag}{attribute}/>")
+    return made
+
+
+def _attributes(element: _Element, texts: Sequence[list[str | None]], rows: int) -> list[str]:
+    if not element.attributes:
+        return [""] * rows
+    columns = [
+        ["" if text is None else f' {name}="{escape(text, _IN_ATTRIBUTE)}"' for text in texts[index]] for name, index in element.attributes.items()
+    ]
+    return ["".join(parts) for parts in zip(*columns, strict=True)]
