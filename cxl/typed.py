@@ -2,7 +2,8 @@
 
 Names are resolved: an input column is a `Field`, anything defined by the program a `Local` with a slot number that is its
 own (a second `let x` has another slot). Implicit conversions are explicit: `Promote` turns Int to Float, and stands wherever
-an Int meets a Float whose types are known. Every node has the static type of its value and its span.
+an Int meets a Float whose types are known. Every node has the static type of its value and its span. Nodes are compared by
+identity; `cxl.rewrite.shape` says what an expression computes.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 COMPARISON = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Expr:
     """Base of all expressions: the static type, the place."""
 
@@ -29,14 +30,14 @@ class Expr:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal(Expr):
     """A constant; `value` as in the interpreter: None bool int float str date datetime (never a list or dict)."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field(Expr):
     """An input column. `qualifier` is the input's name in a combine (`orders.amount`), else None."""
 
@@ -44,7 +45,7 @@ class Field(Expr):
     qualifier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Local(Expr):
     """A value that the program defined: let, emit, closure parameter, emit each binding, function parameter."""
 
@@ -52,7 +53,7 @@ class Local(Expr):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class System(Expr):
     """`$namespace.path` or `now` (namespace "now", empty path)."""
 
@@ -65,21 +66,21 @@ class System(Expr):
         return ".".join((self.namespace, *self.path))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Result(Expr):
     """A value that the operator computes and puts into a column: `__agg_<i>`, `__win_<i>`."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Promote(Expr):
     """Int to Float of a value whose type is Int (or null)."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unary(Expr):
     """`-` or `not`."""
 
@@ -87,7 +88,7 @@ class Unary(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Binary(Expr):
     """An operator; operands of arithmetic and comparisons have one type where both are known. Left spines may be long: use `spine`."""
 
@@ -96,7 +97,7 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Coalesce(Expr):
     """`left ?? right`; right is evaluated where left is null."""
 
@@ -104,7 +105,7 @@ class Coalesce(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class If(Expr):
     """`otherwise` is a null literal where it was not written."""
 
@@ -113,7 +114,7 @@ class If(Expr):
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Arm:
     """An arm of match; the pattern is None for `_`."""
 
@@ -121,7 +122,7 @@ class Arm:
     result: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Match(Expr):
     """The arms after `_` are gone; the last arm is `_`. Without a subject the patterns are conditions."""
 
@@ -129,7 +130,7 @@ class Match(Expr):
     arms: tuple[Arm, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Closure(Expr):
     """`it => body`; the element is in `slot`. The type is the body's."""
 
@@ -137,7 +138,7 @@ class Closure(Expr):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Call(Expr):
     """A method. `overloads` has one entry where the receiver's type decides, several for a dynamic receiver: its value decides."""
 
@@ -147,7 +148,7 @@ class Call(Expr):
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Index(Expr):
     """`receiver[index]`: element of an array, entry of a map."""
 
@@ -155,7 +156,7 @@ class Index(Expr):
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Member(Expr):
     """`receiver.name`: entry of a map; null where it is no map or has no such entry."""
 
@@ -163,7 +164,7 @@ class Member(Expr):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bind(Expr):
     """`value` evaluated once into `slot`, then `body`: an argument of a module's function."""
 
@@ -175,7 +176,7 @@ class Bind(Expr):
 # What an operator computes for a program --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AggregateUse:
     """A distinct aggregate call. The argument's values are in `columns` (none for `count(*)`), the result goes to `column`."""
 
@@ -188,7 +189,7 @@ class AggregateUse:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WindowUse:
     """A distinct `$window` call; `member` is the field read from the row of `first last lag lead`."""
 
@@ -204,7 +205,7 @@ class WindowUse:
 # Statements -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Let:
     """`let name = value`."""
 
@@ -214,7 +215,7 @@ class Let:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Emit:
     """`emit name = value`; later statements read it as `Local(slot)`."""
 
@@ -224,7 +225,7 @@ class Emit:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EmitMeta:
     """`emit meta name = value`, also written `emit $meta.name = value`. Later statements read it as `Local(slot)`."""
 
@@ -234,7 +235,7 @@ class EmitMeta:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Filter:
     """`filter condition`: the record goes on where it is true."""
 
@@ -242,7 +243,7 @@ class Filter:
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Distinct:
     """`distinct` compares `keys`: the value named, or the fields emitted so far (name and value each). `by` is None when bare."""
 
@@ -251,7 +252,7 @@ class Distinct:
     keys: tuple[tuple[str, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """`trace level if guard then message`."""
 
@@ -261,7 +262,7 @@ class Trace:
     message: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EmitEach:
     """`emit each binding in source { body }`; the element is in `slot`."""
 
