@@ -18,7 +18,7 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 
 _Item = TypeVar("_Item")
 _SAMPLE = 1_000
-_WIDEST = 60
+_WIDEST = 120
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
