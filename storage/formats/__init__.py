@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from storage.formats.contract import (
     CHUNK_BYTES,
+    DOCUMENT,
     ERROR,
     MAX_RECORD_BYTES,
     ROW,
@@ -32,13 +33,14 @@ from storage.formats.contract import (
     ReadPlan,
     Reject,
     Section,
+    Session,
     WritePlan,
     Writer,
 )
 
 __all__ = [
-    "CHUNK_BYTES", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
-    "OutputError", "Range", "ReadPlan", "Reader", "Reject", "Section", "WritePlan", "Writer", "names", "reader", "reader_type",
+    "CHUNK_BYTES", "DOCUMENT", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
+    "OutputError", "Range", "ReadPlan", "Reader", "Reject", "Section", "Session", "WritePlan", "Writer", "names", "reader", "reader_type",
     "register_reader", "register_writer", "writer", "writer_type",
 ]  # fmt: skip
 

@@ -7,20 +7,34 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats.contract import ERROR, ROW, Column, Reject
+from storage.formats.contract import DOCUMENT, ERROR, ROW, Column, Reject
 from storage.formats.values import coerce_values, text_of_value
 
 BATCH_ROWS = 1 << 16
 
 
-def batch_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Data columns, then `_row` and `_error`."""
+def batch_schema(columns: Sequence[Column], *, document: bool = False) -> pa.Schema:
+    """Data columns, then `_row`, `_error` and, where it is wanted, `_doc`."""
     data = [pa.field(column.name, arrow_type(column.type)) for column in columns]
-    return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string())])
+    last = [pa.field(DOCUMENT, pa.string())] if document else []
+    return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
+
+
+def with_document(batches: Iterator[pa.RecordBatch], sections: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    """The batches with the same `_doc` on every record."""
+    text = document_text(sections)
+    for batch in batches:
+        yield batch.append_column(pa.field(DOCUMENT, pa.string()), pa.repeat(pa.scalar(text), batch.num_rows))
+
+
+def document_text(sections: Mapping[str, Any]) -> str:
+    """Sections as the JSON text of a `_doc` cell; dates and times in ISO form."""
+    return orjson.dumps(sections).decode()
 
 
 def typed_batches(
@@ -30,14 +44,19 @@ def typed_batches(
     date_formats: Sequence[str],
     rejected: pa.Array | None = None,
     formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    document: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most BATCH_ROWS from text columns; a column that `text` lacks is null.
 
-    `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`.
+    `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`;
+    `document` is each record's `_doc`.
     """
     present = [column for column in columns if column.name in text]
     done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}
-    yield from _assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
+    batch = _assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
+    if document is not None:
+        batch = batch.append_column(pa.field(DOCUMENT, pa.string()), pa.array(document, pa.string()))
+    yield from cut(batch)
 
 
 def record_batches(
@@ -50,7 +69,7 @@ def record_batches(
     done = {column.name: coerce_values(values[column.name], column.type, date_formats) for column in columns}
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
-    yield from _assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
+    yield from cut(_assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
 
 
 def _assembled(
@@ -59,7 +78,7 @@ def _assembled(
     rows: pa.Array,
     rejected: pa.Array | None,
     cells: Callable[[str, pa.Array], list[str | None]],
-) -> Iterator[pa.RecordBatch]:
+) -> pa.RecordBatch:
     values = [done[column.name].values if column.name in done else pa.nulls(len(rows), arrow_type(column.type)) for column in columns]
     failed = {name: result.failed for name, result in done.items() if result.failed is not None}
     errors = pa.nulls(len(rows), pa.string())
@@ -67,7 +86,7 @@ def _assembled(
         errors = _coercion_errors(columns, failed, [name for name in done], cells, errors)
     if rejected is not None:
         errors = pc.coalesce(rejected, errors)
-    yield from cut(pa.RecordBatch.from_arrays([*values, rows, errors], schema=batch_schema(columns)))
+    return pa.RecordBatch.from_arrays([*values, rows, errors], schema=batch_schema(columns))
 
 
 def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

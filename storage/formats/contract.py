@@ -22,6 +22,7 @@ Buffer: TypeAlias = bytes | mmap
 """A file's bytes, read or mapped."""
 ROW = "_row"
 ERROR = "_error"
+DOCUMENT = "_doc"
 CHUNK_BYTES = 16 << 20
 MAX_RECORD_BYTES = 64 << 20
 
@@ -134,7 +135,8 @@ class ReadPlan:
     """How a source wants its files read, whatever their format.
 
     `undeclared` are the columns beyond the schema that the batches shall have (`Reader.undeclared` finds those of a file).
-    `layout` is the content of a format schema, already loaded; `sections` the envelope's sections.
+    `layout` is the content of a format schema, already loaded; `sections` the envelope's sections. With `document` the batches have one more column,
+    `_doc`: the sections around each record as the JSON text of a map from section to fields.
     """
 
     declared: tuple[Column, ...]
@@ -144,6 +146,7 @@ class ReadPlan:
     array_paths: tuple[ArrayPath, ...] = ()
     layout: Mapping[str, Any] | None = None
     sections: tuple[Section, ...] = ()
+    document: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -175,6 +178,8 @@ class Reader:
 
     Options: ClassVar[type[Options]] = Options
     splittable: ClassVar[bool] = False
+    nested_document: ClassVar[bool] = False
+    """Whether sections differ between the records of one file, so that only `_doc` tells them all."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
@@ -206,31 +211,25 @@ class Reader:
         """Schema of the batches."""
         from storage.formats.batches import batch_schema
 
-        return batch_schema(self.plan.columns)
+        return batch_schema(self.plan.columns, document=self.plan.document)
 
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """How an output wants its records written. `types` of the columns are those of the pipeline (`any`: JSON text)."""
+    """How an output wants its records written. The columns' types are those of the pipeline (`any`: JSON text).
+
+    `interchange`: the header elements of an EDI interchange that is echoed from a document section (its `_elements`).
+    """
 
     columns: tuple[Column, ...]
     include_header: bool = True
     preserve_nulls: bool = False
     layout: Mapping[str, Any] | None = None
+    interchange: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """Writes records of one format. header, then any number of bodies (joined by `separator`), then footer, make the file."""
-
-    options: Any
-    plan: WritePlan
-
-    Options: ClassVar[type[Options]] = Options
-    splittable: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Check what options and plan together decide; raises OptionError."""
+class Session:
+    """A file being written: header, then any number of bodies (joined by `separator`), then footer, make its bytes."""
 
     def header(self) -> bytes:
         """What stands before the first record."""
@@ -247,6 +246,28 @@ class Writer:
     def footer(self) -> bytes:
         """What stands behind the last record."""
         return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer(Session):
+    """Writes records of one format. Where `sequential` is false a writer has no state: any part of the records may be rendered anywhere.
+
+    Where it is true, each file needs a session of its own (`open`), which sees all records in order.
+    """
+
+    options: Any
+    plan: WritePlan
+
+    Options: ClassVar[type[Options]] = Options
+    splittable: ClassVar[bool] = True
+    sequential: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check what options and plan together decide; raises OptionError."""
+
+    def open(self) -> Session:
+        """What writes one file: the writer itself where it has no state."""
+        return self
 
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         """Each record's own text, for outputs that are cut by size: joined by the separator they are `render`'s."""

@@ -85,7 +85,12 @@ class CsvReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.csv.parse import read_chunk
 
-        return read_chunk(self, bytes(data), name, part)
+        batches = read_chunk(self, bytes(data), name, part)
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import with_document
+
+        return with_document(batches, {})
 
 
 @register_writer("csv")

@@ -51,7 +51,12 @@ class FixedWidthReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.fixed_width.read import read_records
 
-        return read_records(self, bytes(data), name, part)
+        batches = read_records(self, bytes(data), name, part)
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import with_document
+
+        return with_document(batches, {})
 
 
 @register_writer("fixed_width")

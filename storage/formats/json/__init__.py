@@ -63,7 +63,12 @@ class JsonReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.json.read import read_records
 
-        return read_records(self, data, name, part)
+        batches = read_records(self, data, name, part)
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import with_document
+
+        return with_document(batches, self.envelope(data, name))
 
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.json.read import sections_of

@@ -70,7 +70,12 @@ class XmlReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.xml.read import read_records
 
-        return read_records(self, data, name)
+        batches = read_records(self, data, name)
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import with_document
+
+        return with_document(batches, self.envelope(data, name))
 
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.xml.read import sections_of

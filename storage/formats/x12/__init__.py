@@ -1,0 +1,87 @@
+"""ANSI ASC X12 (user guide, "X12 Format"): one interchange a file, ISA to IEA, GS to GE, ST to SE, each segment inside a set a record.
+
+Columns: `seg_id`, `set_ref`, `set_type`, `e01` and so on. The delimiters are those of the ISA header. Counts and control numbers are checked: what does not
+fit, a missing IEA or content behind it is an input error. `_doc` has the levels around each record as sections `functional_group`
+and `transaction_set` beside the declared ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage.formats.contract import Session
+
+
+class X12ReadOptions(Options):
+    """`options:` of an X12 source."""
+
+    max_elements: int = Field(32, ge=1, le=999)
+
+
+class X12WriteOptions(Options):
+    """`options:` of an X12 output: the ISA elements come from `interchange` or from the document section that `interchange_from_doc` names."""
+
+    interchange: tuple[str, ...] | None = Field(None, min_length=16, max_length=16)
+    interchange_from_doc: str | None = None
+    group_header: tuple[str, ...] | None = Field(None, min_length=8, max_length=8)
+    set_type: str | None = None
+    segment_newline: bool = True
+
+
+@register_reader("x12")
+class X12Reader(Reader):
+    """Reads X12 interchanges."""
+
+    Options: ClassVar[type[Options]] = X12ReadOptions
+    nested_document: ClassVar[bool] = True
+    options: X12ReadOptions
+
+    def __post_init__(self) -> None:
+        from storage.formats.edi_rules import check_sections
+
+        check_sections(self.plan.sections, "ISA", "an X12 source")
+
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
+        from storage.formats.x12.read import undeclared_columns
+
+        return undeclared_columns(self, data, name)
+
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.x12.read import read_records
+
+        return read_records(self, data, name)
+
+    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+        from storage.formats.x12.read import sections_of
+
+        return sections_of(self, data, name)
+
+
+@register_writer("x12")
+class X12Writer(Writer):
+    """Writes one interchange with one functional group; a session sees every record in order."""
+
+    Options: ClassVar[type[Options]] = X12WriteOptions
+    splittable: ClassVar[bool] = False
+    sequential: ClassVar[bool] = True
+    options: X12WriteOptions
+
+    def __post_init__(self) -> None:
+        if self.options.interchange is None and self.options.interchange_from_doc is None:
+            raise OptionError("an X12 output needs options.interchange or options.interchange_from_doc", ("options",))
+        if self.options.group_header is None:
+            raise OptionError("an X12 output needs options.group_header, the elements GS01 to GS08", ("options",))
+
+    def open(self) -> Session:
+        from storage.formats.x12.write import Interchange
+
+        return Interchange(self)
