@@ -1,0 +1,211 @@
+"""Changelog tables: the same through delta-rs and through each engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from changelog.ops import Op
+from storage.buckets import bucket_of
+from storage.failure import StorageError
+from storage.tables import Appended, ChangelogTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.engines import Engine
+
+Way: TypeAlias = Callable[[pa.Table], object]
+
+ROWS = pa.table(
+    {
+        "_op": pa.array([0, 0, 1, 2, 3], pa.int8()),
+        "_key": [b"a", b"b", b"\x00\xff", b"d", b"e"],
+        "_cause": ["ingest", "ingest", None, "correction", "correction"],
+        "_ck": pa.array([{"customer id": "x"}, None, {"customer id": None}, None, None], pa.struct([("customer id", pa.string())])),
+        "Amount": [1.5, None, float("inf"), -0.0, 1e300],
+        "amount": ["a", "", None, "ä", "\u0000"],
+        "Order ID (x);": [1, -(2**63), 2**63 - 1, None, 0],
+        "a.b`c": [True, False, None, True, None],
+        "day": [date(1, 1, 1), date(9999, 12, 31), None, date(1970, 1, 1), date(2024, 2, 29)],
+        "at": pa.array([datetime(1970, 1, 1, tzinfo=UTC), None, datetime(2024, 2, 29, 23, 59, 59, 999999, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))[:5],
+    }
+)
+
+
+@pytest.fixture(params=["delta-rs", "engine"])
+def way(request: pytest.FixtureRequest, engine: Engine) -> Way:
+    """How rows come to a table: as Arrow, or as the engine's DataFrame."""
+    return engine.from_arrow if request.param == "engine" else (lambda rows: rows)
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([("_epoch", "ascending"), ("_key", "ascending"), ("_op", "ascending")])
+
+
+def stamped(rows: pa.Table, epoch: int) -> pa.Table:
+    """What a reader sees of rows that were appended under an epoch."""
+    table = rows.add_column(0, "_epoch", pa.array([epoch] * rows.num_rows, pa.int64()))
+    return in_order(table.select(["_epoch", "_op", *(name for name in table.column_names if name not in ("_epoch", "_op"))]))
+
+
+@pytest.mark.parametrize("buckets", [None, 3])
+def test_what_is_appended_is_read_back(engine: Engine, way: Way, tmp_path: Path, buckets: int | None) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=buckets)
+    assert table.append(way(ROWS), 1) == Appended(5, 1)
+    assert in_order(table.read_arrow()).equals(stamped(ROWS, 1))
+    assert in_order(engine.to_arrow(table.read(engine))).equals(stamped(ROWS, 1))
+
+
+def test_both_ways_meet_in_one_table(engine: Engine, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    for epoch, rows in enumerate([ROWS, engine.from_arrow(ROWS), ROWS, engine.from_arrow(ROWS)], start=1):
+        assert table.append(rows, epoch) == Appended(5, epoch)
+    expected = pa.concat_tables([stamped(ROWS, epoch) for epoch in range(1, 5)])
+    assert in_order(table.read_arrow()).equals(in_order(expected))
+    assert in_order(engine.to_arrow(table.read(engine))).equals(in_order(expected))
+
+
+def test_epochs_and_at(engine: Engine, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
+    for epoch in (1, 2, 4):
+        table.append(ROWS, epoch)
+    for choice, epochs in (({"epochs": (2, 3)}, {2}), ({"at": 2}, {1, 2}), ({"epochs": (2, 4), "at": 3}, {2}), ({}, {1, 2, 4}), ({"at": 0}, set())):
+        for rows in (table.read_arrow(**choice), engine.to_arrow(table.read(engine, **choice))):
+            assert set(rows.column("_epoch").to_pylist()) == epochs
+
+
+def test_buckets_are_the_same_on_every_way(engine: Engine, way: Way, tmp_path: Path) -> None:
+    rows = pa.table({"_op": pa.array([0] * 40, pa.int8()), "_key": [f"k{number}".encode() for number in range(40)]})
+    table = ChangelogTable(str(tmp_path / "t"), rows.schema, buckets=4)
+    table.append(way(rows), 1)
+    for chosen in ([], [0], [1, 3]):
+        expected = sorted(key for key in rows.column("_key").to_pylist() if bucket_of(key, 4) in chosen)
+        assert sorted(table.read_arrow(buckets=chosen).column("_key").to_pylist()) == expected
+        assert sorted(engine.to_arrow(table.read(engine, buckets=chosen)).column("_key").to_pylist()) == expected
+    assert "_bucket" not in table.columns()
+    assert ChangelogTable(table.uri).buckets == 4
+
+
+def test_rows_may_bring_their_bucket(engine: Engine, way: Way, tmp_path: Path) -> None:
+    rows = pa.table({"_op": pa.array([0, 0], pa.int8()), "_key": [b"a", b"b"], "_bucket": pa.array([1, 0], pa.int32())})
+    table = ChangelogTable(str(tmp_path / "t"), rows.schema, buckets=2, bucket_by=None)
+    table.append(way(rows), 1)
+    assert table.read_arrow(buckets=[1]).column("_key").to_pylist() == [b"a"]
+
+
+@given(ops=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(list(Op))), max_size=12))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_counts_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[int, Op]]) -> None:
+    table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), {"_op": "tinyint", "_key": "binary"})
+    for epoch in (1, 2, 3):
+        mine = [op for at, op in ops if at == epoch]
+        table.append(pa.table({"_op": pa.array(mine, pa.int8()), "_key": pa.array([b"k"] * len(mine), pa.binary())}), epoch)
+    for epoch in (1, 2, 3):
+        assert table.counts(epoch) == {op: ops.count((epoch, op)) for op in Op}
+    assert table.rows() == len(ops)
+
+
+def test_counts_of_what_an_engine_wrote(engine: Engine, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
+    table.append(engine.from_arrow(ROWS.slice(0, 2)), 1)
+    table.append(engine.from_arrow(ROWS), 2)
+    assert table.counts(1) == {Op.APPEND: 2, Op.RETRACT: 0, Op.CORRECT_FROM: 0, Op.CORRECT_TO: 0}
+    assert table.counts(2) == {Op.APPEND: 2, Op.RETRACT: 1, Op.CORRECT_FROM: 1, Op.CORRECT_TO: 1}
+
+
+def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: Path) -> None:
+    old = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"a"], "amount": [1.5], "gone": ["x"]})
+    new = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"b"], "amount": ["1.5"], "added": [7]})
+    ChangelogTable(str(tmp_path / "t"), old.schema).append(way(old), 1)
+    table = ChangelogTable(str(tmp_path / "t"), new.schema)
+    table.append(way(new), 2)
+    expected = [
+        {"_epoch": 1, "_op": 0, "_key": b"a", "amount": None, "added": None},
+        {"_epoch": 2, "_op": 0, "_key": b"b", "amount": "1.5", "added": 7},
+    ]
+    assert in_order(table.read_arrow()).to_pylist() == expected
+    assert in_order(engine.to_arrow(table.read(engine))).to_pylist() == expected
+    before = ChangelogTable(table.uri, old.schema).read_arrow(at=1)
+    assert before.to_pylist() == [{"_epoch": 1, "_op": 0, "_key": b"a", "amount": 1.5, "gone": "x"}]
+
+
+def test_no_schema_means_that_of_the_first_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"))
+    assert not table.exists()
+    assert table.version() is None
+    table.append(way(ROWS), 1)
+    assert in_order(ChangelogTable(table.uri).read_arrow()).equals(stamped(ROWS, 1))
+
+
+@given(data=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(-9, 9), max_size=5))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_column_names_of_any_spelling(sail: Engine, tmp_path_factory: pytest.TempPathFactory, data: dict[str, int]) -> None:
+    named = {name: value for name, value in data.items() if name not in ("_epoch", "_op", "_key", "_bucket")}
+    rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"], **{name: pa.array([value]) for name, value in named.items()}})
+    table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), rows.schema)
+    table.append(rows, 1)
+    table.append(sail.from_arrow(rows), 2)
+    expected = [{"_epoch": epoch, "_op": 0, "_key": b"k", **named} for epoch in (1, 2)]
+    assert in_order(table.read_arrow()).to_pylist() == expected
+    assert in_order(sail.to_arrow(table.read(sail))).to_pylist() == expected
+
+
+@pytest.mark.parametrize("folder", ["with blank", "ä日", "#?%*", "{a},'b'"])
+def test_folders_of_any_spelling(engine: Engine, tmp_path: Path, folder: str) -> None:
+    table = ChangelogTable(str(tmp_path / folder / "t"), ROWS.schema)
+    table.append(engine.from_arrow(ROWS), 1)
+    table.append(ROWS, 2)
+    assert engine.to_arrow(table.read(engine)).num_rows == table.read_arrow().num_rows == 10
+    assert [path.name for path in tmp_path.iterdir()] == [folder]
+
+
+def test_restore_takes_an_uncommitted_epoch_back_once(engine: Engine, way: Way, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
+    committed = table.append(way(ROWS), 1).version
+    table.append(way(ROWS), 2)
+    assert table.restore(committed)
+    restored = table.version()
+    assert in_order(engine.to_arrow(table.read(engine))).equals(stamped(ROWS, 1))
+    assert not table.restore(committed)
+    assert table.version() == restored
+    assert table.append(way(ROWS), 2).rows == 5
+
+
+def test_restore_of_a_table_that_no_epoch_knows_empties_it(tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
+    assert not table.restore(None)
+    table.append(ROWS, 1)
+    assert table.restore(None)
+    assert table.read_arrow().num_rows == 0
+    assert not table.restore(None)
+
+
+def test_restore_after_widening_brings_the_narrow_table_back(tmp_path: Path) -> None:
+    narrow = ChangelogTable(str(tmp_path / "t"), {"_op": "tinyint", "_key": "binary"})
+    row = {"_op": pa.array([0], pa.int8()), "_key": [b"k"]}
+    committed = narrow.append(pa.table(row), 1).version
+    ChangelogTable(narrow.uri, {"_op": "tinyint", "_key": "binary", "new": "string"}).create()
+    assert narrow.restore(committed)
+    assert ChangelogTable(narrow.uri).columns() == ["_epoch", "_op", "_key"]
+
+
+def test_tables_stay_within_the_oldest_protocol(engine: Engine, way: Way, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    table.append(way(ROWS), 1)
+    protocol = DeltaTable(table.uri).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StorageError, match="file/t"):
+        ChangelogTable(str(tmp_path / "file" / "t"), ROWS.schema).append(ROWS, 1)
