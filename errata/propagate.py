@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.tables import Tables, stands
@@ -82,17 +84,46 @@ class Flow:
         delta = self.done[node.name]
         rejects = self.rejected_live(node.name)
         kept = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
-        return {**delta.ops, **kept, "signed": self.negatives.get(node.name, False)}
+        return {**delta.ops, **kept, "signed": self.negatives.get(node.name, False), "wide_sums": getattr(node.operator, "wide_sums", False)}
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
         """Run a node that is no source and keep what it did."""
         around = NodeSurroundings(self, node, stage)
         fresh = stage.action in ("first", "rebuild")
-        if not fresh and all(self.done[name].empty for name, _ in node.inputs):
-            return self._note(NodeDelta(node.name, None, False, 0))
+        if all(self.done[name].empty for name, _ in node.inputs) and not self._stands_alone(node, stage):
+            return self.keep_nothing(node)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
-        outcome = node.operator.rebuild(around) if rebuild else node.operator.answer(around)
-        return self.keep(node, outcome, self._bound(node, fresh))
+        before = self._versions(node)
+        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), self._bound(node, fresh))
+        if not self._needs_wide_sums(node, delta):
+            return delta
+        self._take_back(node, delta, before)
+        node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
+        return self.keep(node, node.operator.rebuild(around, "logic" if rebuild else "recompute"), None)
+
+    def _stands_alone(self, node: Node, stage: Stage) -> bool:
+        """Whether a node has something to do although no input brings rows: it is new or changed over inputs that have rows, or always has rows."""
+        if stage.action == "delta":
+            return False
+        return node.operator.always_has_rows or stage.action == "rebuild" or any(self.live_rows.get(name) for name, _ in node.inputs)
+
+    def _versions(self, node: Node) -> dict[str, int | None]:
+        return {path: self.tables.by_path(path).version() for path in (f"changelog/{node.name}", f"state/{node.name}")}
+
+    def _needs_wide_sums(self, node: Node, delta: NodeDelta) -> bool:
+        """Whether sums met values that their limbs do not hold: nothing may be silently inexact."""
+        from operators.group_rows import INEXACT
+
+        if not delta.rejected or getattr(node.operator, "wide_sums", True):
+            return False
+        rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch))
+        return bool(self.engine.to_arrow(rows.where(F.col("_error").contains(INEXACT)), 1).num_rows)
+
+    def _take_back(self, node: Node, delta: NodeDelta, before: Mapping[str, int | None]) -> None:
+        for path, version in before.items():
+            self.tables.by_path(path).restore(version)
+        self.live_rows[node.name] -= delta.net + delta.rejected - delta.repaired
+        self.rejects[node.name] -= delta.rejected - delta.repaired
 
     def _bound(self, node: Node, fresh: bool) -> int | None:
         """An upper bound of the node's op rows, as far as it is known before they are computed."""
@@ -145,15 +176,11 @@ class Flow:
 
     def first_reject(self, node: Node) -> dict[str, str]:
         """The first record that this run rejected at a node and that was not merely late: category and detail."""
-        from pyspark.sql import functions as F
-
         rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
         found = self.engine.to_arrow(rows.where(~F.col("_error").contains('"category":"late_record"')).orderBy("_key").select("_error"), 1)
         return json.loads(found.column("_error")[0].as_py()) if found.num_rows else {}
 
     def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:
-        from pyspark.sql import functions as F
-
         bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
         counts = frame.groupBy("_op", bad.alias("_bad")).agg(F.count("*").alias("n"))
         found = {(row["_op"], row["_bad"]): row["n"] for row in self.engine.to_arrow(counts).to_pylist()}
@@ -161,8 +188,6 @@ class Flow:
 
     def _kept_lazily(self, node: Node, rows: DataFrame, signed: bool, bound: int | None) -> NodeDelta:
         """A node without a table: its rejects alone are kept; its rows are computed where they are read."""
-        from pyspark.sql import functions as F
-
         if not node.operator.may_reject:
             return NodeDelta(node.name, rows, signed, bound)
         bad = rows.where(F.col("_error").isNotNull())
@@ -239,4 +264,4 @@ class NodeSurroundings:
 
     def own_state(self) -> DataFrame | None:
         """The node's accumulators before this run."""
-        return self.flow.tables.latest_state(self.flow.engine, self.node.name)
+        return self.flow.tables.latest_state(self.flow.engine, self.node.name, self.flow.epoch - 1)

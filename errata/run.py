@@ -115,6 +115,8 @@ class Run:
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.negatives[name] = bool(counts.get("signed"))
             flow.rejects[name] = counts.get("rejected_live", 0)
+            if counts.get("wide_sums") and name in self.plan.nodes:
+                self.plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger
         return flow
 
     def values(self) -> dict[str, Any]:

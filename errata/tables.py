@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from changelog.algebra import as_appends, consolidate, live
 from changelog.schema import column
 from errata.plan import Node, Plan
+from operators.lineage import key_slice
 from operators.rows import OWN_HIDDEN
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from operators.evaluation import RunValues
@@ -89,8 +89,8 @@ class Tables:
 
         return live(self.changelog(node).read(engine).where(F.col("_error").isNotNull()))
 
-    def latest_state(self, engine: Engine, name: str) -> DataFrame | None:
-        """The accumulators of each key, those of the newest epoch; None where there is no table."""
+    def latest_state(self, engine: Engine, name: str, at: int) -> DataFrame | None:
+        """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -98,7 +98,7 @@ class Tables:
         if not table.exists():
             return None
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        return table.read(engine).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
+        return table.read(engine, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -132,12 +132,7 @@ def consolidate_epochs(rows: DataFrame) -> DataFrame:
     """The net change of each key in each epoch of derived op rows."""
     from pyspark.sql import functions as F
 
-    marked = rows.withColumn("_key", F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")))
-    net = consolidate(marked.withColumn("__epoch", F.col("_epoch")))
+    marked = rows.withColumns({"_key": F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")), "__epoch": F.col("_epoch")})
     names = [name for name in rows.columns if name not in ("_key", "_epoch")]
-    return net.select(F.col("__epoch").alias("_epoch"), F.expr("substring(_key, 17)").alias("_key"), *map(column, names))
+    return consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))
 
-
-def arrow_bound(table: pa.Table | None) -> int | None:
-    """How many rows a table on the driver has; None where there is none."""
-    return None if table is None else table.num_rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql import functions as F
 
-from changelog.exact import FULL, NORMAL, FloatSum, IntSum, Layout
+from changelog.exact import FloatSum, IntSum
 from changelog.schema import column
 from cxl.types import Kind
 
@@ -162,7 +162,7 @@ class WeightedMean:
         return self.products.inexact() | self.weights.inexact()
 
 
-def accumulator(use: AggregateUse, layout: Layout = NORMAL) -> Accumulator | None:
+def accumulator(use: AggregateUse) -> Accumulator | None:
     """The accumulator of a call; None where it needs the rows (min, max, collect, ...) or a dynamic argument."""
     name = use.function.name
     if name not in RETRACTABLE or any(arg.type.is_dynamic for arg in use.args if name != "count"):
@@ -170,9 +170,9 @@ def accumulator(use: AggregateUse, layout: Layout = NORMAL) -> Accumulator | Non
     if name == "count":
         return Count(use.column, None if use.star else use.columns[0])
     if name == "weighted_avg":
-        products, weights = FloatSum(f"{use.column}_p", layout), FloatSum(f"{use.column}_w", layout)
+        products, weights = FloatSum(f"{use.column}_p"), FloatSum(f"{use.column}_w")
         return WeightedMean(use.column, *use.columns, products, weights)
-    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column, layout)
+    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
     return Sum(use.column, use.columns[0], total, mean=name == "avg")
 
 
@@ -186,5 +186,3 @@ def native_aggregate(use: AggregateUse) -> Column | None:
     some = F.min_by(value, F.when(value.isNotNull(), key))
     return {**by_order, **by_value, "any": some}[use.function.name].alias(use.column)
 
-
-FULL_LAYOUT, NORMAL_LAYOUT = FULL, NORMAL

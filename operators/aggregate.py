@@ -16,8 +16,8 @@ from changelog.key_columns import key_column
 from changelog.ops import weight
 from changelog.schema import column
 from cxl.types import Kind, Schema, Type
-from operators.accumulators import FULL_LAYOUT, NORMAL_LAYOUT, Accumulator, accumulator
-from operators.base import Keyed, Outcome, Surroundings
+from operators.accumulators import Accumulator, accumulator
+from operators.base import Keyed, Outcome, Surroundings, compared
 from operators.binding import Binding
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
@@ -66,10 +66,9 @@ class Aggregate(Keyed):
 
     @property
     def accumulators(self) -> list[Accumulator] | None:
-        """One accumulator a call, None where some call needs the rows."""
-        layout = FULL_LAYOUT if self.wide_sums else NORMAL_LAYOUT
-        found = [accumulator(use, layout) for use in self.program.calls]
-        return None if any(one is None for one in found) else [one for one in found if one is not None]
+        """One accumulator a call, None where some call needs the rows, as sums do that met values beyond their limbs."""
+        found = [accumulator(use) for use in self.program.calls]
+        return None if self.wide_sums or any(one is None for one in found) else [one for one in found if one is not None]
 
     @property
     def explain_class(self) -> str:  # type: ignore[override]  # decided by the functions
@@ -123,15 +122,15 @@ class Aggregate(Keyed):
             rows = rows.unionByName(self._rejected(consolidate(bad) if signed else bad))
         return Outcome(rows, signed=True, state=state)
 
-    def rebuild(self, around: Surroundings) -> Outcome:
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare; accumulators start anew."""
         accumulators = self.accumulators
         if accumulators is None:
-            return super().rebuild(around)
-        before = self._arguments(as_appends(around.live_input(0), "logic"), around.values)
+            return super().rebuild(around, cause)
+        before = self._arguments(as_appends(around.live_input(0), cause), around.values)
         state = self._sums(self._weighted(before.good, accumulators), accumulators)
         rows = _with_rejects(self._accumulated(state, accumulators, around.values), before.bad, self)
-        return Outcome(diff(around.live_own(), rows, "logic"), signed=True, state=state)
+        return compared(around, rows, cause, state)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it

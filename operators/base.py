@@ -118,8 +118,8 @@ class Operator(ABC):
         """The rows that the inputs' deltas add to the operator's changelog."""
 
     @abstractmethod
-    def rebuild(self, around: Surroundings) -> Outcome:
-        """The difference between the rows of the live inputs by today's logic and the rows that stand; cause `logic`."""
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+        """The difference between the rows of the live inputs by today's logic and the rows that stand."""
 
 
 class Linear(Operator):
@@ -138,13 +138,10 @@ class Linear(Operator):
         signed = any(delta.signed for _, delta in deltas)
         return Outcome(consolidate(rows) if signed else rows, signed)
 
-    def everything(self, around: Surroundings) -> DataFrame:
-        """The rows of the live inputs by today's logic."""
-        return _union([self.images(as_appends(around.live_input(i), "logic"), i, around.values) for i in range(len(self.inputs))])
-
-    def rebuild(self, around: Surroundings) -> Outcome:
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Map the live inputs and compare by key."""
-        return Outcome(diff(around.live_own(), self.everything(around), "logic"), signed=True)
+        images = [self.images(as_appends(around.live_input(index), cause), index, around.values) for index in range(len(self.inputs))]
+        return compared(around, _union(images), cause)
 
 
 class Keyed(Operator):
@@ -181,10 +178,17 @@ class Keyed(Operator):
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
         return _union([self.lookup(delta.frame, i, around.values).select("_lookup") for i, delta in deltas]).distinct()
 
-    def rebuild(self, around: Surroundings) -> Outcome:
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         frames = [around.live_input(index) for index in range(len(self.inputs))]
-        return Outcome(diff(around.live_own(), self.compute(frames, around.values), "logic"), signed=True)
+        return compared(around, self.compute(frames, around.values), cause)
+
+
+def compared(around: Surroundings, rows: DataFrame, cause: str, state: DataFrame | None = None) -> Outcome:
+    """The difference between all rows of a node by today's logic and those that stand; nothing is compared where none stand."""
+    if around.first:
+        return Outcome(as_appends(rows, cause), signed=False, state=state)
+    return Outcome(diff(around.live_own(), rows, cause), signed=True, state=state)
 
 
 def _frame_or_live(around: Surroundings, index: int) -> DataFrame:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from changelog.exact import FULL, NORMAL
 from changelog.schema import column
+from cxl.types import Kind
 from operators.accumulators import Accumulator, accumulator, native_aggregate
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUs
     """One row a group: the group fields, the result of each call, and `__wrong` (why the group cannot be finalized, or null).
 
     In: positive op rows with `_key`, the group fields and the calls' argument columns. No groups: one row, also over nothing.
+    `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
     """
-    sums = {use.column: found for use in calls if (found := accumulator(use, FULL if wide else NORMAL)) is not None}
+    sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
     native = {use.column: found for use in calls if use.column not in sums and (found := native_aggregate(use)) is not None}
     listed = [use for use in calls if use.column not in sums and use.column not in native]
     ready = frame.select(
@@ -42,6 +43,11 @@ def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUs
     results = [one.result().alias(name) for name, one in sums.items()]
     finished = carried.select(*map(column, groups), *results, *_kept(native, listed), first_true(wrongs(sums.values())).alias("__wrong"))
     return finished if not listed else _with_listed(finished, groups, calls, listed)
+
+
+def may_be_inexact(use: AggregateUse) -> bool:
+    """Whether a call adds floats."""
+    return use.function.name in ("sum", "avg", "weighted_avg") and not (use.function.name != "weighted_avg" and use.args[0].type.kind is Kind.INT)
 
 
 def _total(name: str) -> Column:

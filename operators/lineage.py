@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from operators.rows import KeyShape, RowType
@@ -45,9 +46,8 @@ def file_of(frame: DataFrame, row: RowType, labels: FileLabels) -> tuple[DataFra
     own = F.col("_file") if "_file" in row.hidden else F.lit(None).cast("string")
     if not labels.paths or not _has_labels(row.key):
         return frame, own
-    session = frame.sparkSession
-    rows = [(bytearray(prefix), path) for prefix, path in labels.paths.items()]
-    table = session.createDataFrame(rows, "__prefix binary, __path string")
+    prefixes = pa.array(list(labels.paths), pa.binary())
+    table = frame.sparkSession.createDataFrame(pa.table({"__prefix": prefixes, "__path": pa.array(labels.paths.values(), pa.string())}))
     marked = frame.withColumn("__prefix", _file_prefix(row.key, F.col("_key")))
     return marked.join(F.broadcast(table), "__prefix", "left"), F.coalesce(own, F.col("__path"))
 
@@ -74,13 +74,19 @@ def label_prefix(key: Column) -> Column:
     result = F.lit(None).cast("binary")
     for steps in range(_DEEPEST_LABEL, 0, -1):
         length = 1 + steps * _LABEL_STEP
-        result = F.when(_byte(key, length) == F.lit(b"\x00"), F.substring(key, 1, length)).otherwise(result)
+        result = F.when(_byte(key, length) == F.lit(b"\x00"), key_slice(key, 1, length)).otherwise(result)
     return result
 
 
+def key_slice(key: Column, at: int, length: int | None = None) -> Column:
+    """Bytes of a key from position `at` (from 1), to its end or so many; through hexadecimal digits, for an engine that slices binary as text."""
+    digits = F.substring(F.hex(key), 2 * at - 1, 2 * length if length is not None else 1 << 24)
+    return F.unhex(digits)
+
+
 def _byte(key: Column, at: int) -> Column:
-    return F.substring(key, at, 1)
+    return key_slice(key, at, 1)
 
 
 def _from(key: Column, at: int) -> Column:
-    return F.substring(key, at, 1 << 20)
+    return key_slice(key, at)
