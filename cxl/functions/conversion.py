@@ -8,7 +8,7 @@ from typing import Any
 from cxl import text
 from cxl.failure import conversion_failure
 from cxl.functions import strptime
-from cxl.functions.native import NOT_CONSTANT, Fallible, Site
+from cxl.functions.native import NOT_CONSTANT, Fallible, Partly, Site
 from cxl.functions.registry import Builtin, Param, register
 from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
 
@@ -158,14 +158,24 @@ _pair("datetime", DATE_TIME, "As a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or 
 
 
 def _text_column(site: Site) -> Any:
-    """Null where only the interpreter knows the text: a Float of many digits."""
+    """A Float's text, where engines agree on it: whole numbers, and up to 15 digits without an exponent."""
     if site.kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE):
         return site.receiver.cast("string")
     if site.kind is Kind.DATE_TIME:
         return site.f.replace(site.receiver.cast("string"), site.f.lit(" "), site.f.lit("T"))
-    return None
+    return _float_text_column(site.f, site.receiver)
 
 
+def _float_text_column(f: Any, value: Any) -> Partly:
+    text, size = value.cast("string"), f.abs(value)
+    is_plain = (size >= f.lit(0.001)) & (size < f.lit(1e7)) & (f.length(text) <= _PLAIN_DIGITS)
+    is_whole = (size < f.lit(1e15)) & (size >= f.lit(1.0)) & (value == f.floor(value).cast("double"))
+    shown = f.when(is_whole, value.try_cast("bigint").cast("string")).otherwise(text)
+    return Partly(shown, f.coalesce(is_plain | is_whole, value.isNull()))
+
+
+_PLAIN_DIGITS = 16
+"""Fifteen digits and the point: the only decimal of that length that reads back as this number."""
 _SHOWN = "As text: the shortest decimal that reads back, `YYYY-MM-DD` for dates."
 register(Builtin(name="to_string", receiver=ANY, returns=STRING, doc=f"{_SHOWN} Never fails.", examples=(("1.0.to_string()", "1"),),
                  category="Conversion", section="Conversion Methods", python=text.display, spark=_static(_text_column)))  # fmt: skip

@@ -1,7 +1,7 @@
 """What a builtin needs to become a Spark column: the place of the call, and what it may answer.
 
 `Builtin.spark` gets a `Site` and returns a `Column` that is null where the receiver or an argument is null, or `Fallible`,
-or `Outcome`, or None where this call cannot be a column: the interpreter then evaluates it. No column may ever raise: a
+`Outcome` or `Partly`, or None where this call cannot be a column: the interpreter then evaluates it. No column may ever raise: a
 record that fails is a value, not an exception. Nothing here imports pyspark; columns are passed in.
 """
 
@@ -30,6 +30,14 @@ class Outcome:
 
     value: Any
     failed: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """A column that is right where `sure` holds (never null); elsewhere the interpreter is asked, row by row."""
+
+    value: Any
+    sure: Any
 
 
 @dataclass(frozen=True, slots=True)

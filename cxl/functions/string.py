@@ -4,7 +4,7 @@ from typing import Any
 
 from cxl import text
 from cxl.failure import CxlFailure
-from cxl.functions.native import MAX_TEXT, NOT_CONSTANT, Outcome, Site
+from cxl.functions.native import MAX_TEXT, NOT_CONSTANT, Outcome, Partly, Site
 from cxl.functions.registry import Builtin, Param, register
 from cxl.types import ARRAY, BOOL, INT, STRING
 
@@ -41,9 +41,10 @@ _entry("length", "Number of characters.", ('"café".length()', "4"), len, lambda
 
 # Parts ------------------------------------------------------------------------------------------------------------------
 def _replace(site: Site) -> Any:
-    if site.constants[0] in (NOT_CONSTANT, ""):
+    if site.constants[0] == "":
         return None
-    return site.f.replace(site.receiver, *site.args)
+    value = site.f.replace(site.receiver, *site.args)
+    return value if site.constants[0] is not NOT_CONSTANT else Partly(value, site.f.coalesce(site.args[0] != "", site.f.lit(True)))
 
 
 def _substring(value: str, start: int, length: int = -1) -> str:

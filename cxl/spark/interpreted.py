@@ -24,29 +24,30 @@ FAILURE_TYPE = "struct<category:string,message:string,field:string,start:bigint,
 
 
 def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column]) -> Column:
-    """A column computed from Arrow struct arrays of the parts."""
+    """A column computed from batches of the parts: a tuple of Arrow arrays, never empty."""
     import pyarrow as pa
 
-    def run(batch: pa.Array) -> pa.Array:
+    def run(*batch: pa.Array) -> pa.Array:
         return function(batch)
 
-    members = parts or [F.lit(None).cast("boolean")]
-    computed: Column = cast("Any", arrow_udf)(run, returns)(F.struct(*(part.alias(f"c{index}") for index, part in enumerate(members))))
+    computed: Column = cast("Any", arrow_udf)(run, returns)(*(parts or [F.lit(None).cast("boolean")]))
     return computed
 
 
 # Expressions ------------------------------------------------------------------------------------------------------------
-def lower(lowering: "Lowering", expr: typed.Expr) -> Lowered:
-    """The expression evaluated by the interpreter; once and for all where it reads nothing."""
+def lower(lowering: "Lowering", expr: typed.Expr, wanted: Column | None = None) -> Lowered:
+    """The expression evaluated by the interpreter; once and for all where it reads nothing, else where it is wanted."""
     reads = list(_reads(expr))
     if not reads:
         return _folded(expr)
     parts = [_part(lowering, node) for node in reads]
-    task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), lowering.context.max_expansion)
+    task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), lowering.context.max_expansion, wanted is not None)
+    parts += [] if wanted is None else [wanted]
     outcome = arrow_column(partial(worker.evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
     if lowering.hoist:
         outcome = lowering.held(outcome)
-    return opaque(outcome.getField("v"), expr.type, outcome.getField("f"))
+    failed = outcome.getField("f")
+    return opaque(outcome.getField("v"), expr.type, failed if wanted is None else F.coalesce(failed, F.lit(False)))
 
 
 def _folded(expr: typed.Expr) -> Lowered:

@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cxl import typed
-from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Site
+from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Partly, Site
 from cxl.functions.registry import Builtin
 from cxl.spark import interpreted, operators
 from cxl.spark.columns import NUMBERS, Lowered, any_of, column_named, constant, opaque, strict
@@ -196,7 +196,15 @@ class Lowering:
         types = tuple(arg.type for arg in node.args)
         constants = tuple(arg.constant for arg in args)
         site = Site(F, receiver.value, tuple(arg.value for arg in args), node.receiver.type, types, constants)
-        return _answer(entry.spark(site), node.type, [receiver, *args])
+        answer = entry.spark(site)
+        return self.partly(node, answer) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
+
+    def partly(self, node: typed.Call, answer: Partly) -> Lowered:
+        """A column where it is sure, the interpreter's answer, and its failures, elsewhere."""
+        rest = interpreted.lower(self, node, ~answer.sure)
+        if rest.constant is not NOT_CONSTANT:
+            return rest
+        return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, rest.failed)
 
 
 def _operation(link: typed.Binary, left: Lowered, right: Lowered) -> Lowered:

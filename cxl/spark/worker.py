@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAN = "NaN"
+Batch = tuple[Any, ...]
+"""Arrow arrays of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,16 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An expression to evaluate a row: what it reads (the members of the batch in their order), how many variables it has."""
+    """An expression to evaluate a row: what it reads (the members of the batch in their order), how many variables it has.
+
+    `masked`: a member more, at the end, says which rows are wanted; the others are null.
+    """
 
     expr: typed.Expr
     reads: tuple[Read, ...]
     slots: int
     max_expansion: int
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +97,9 @@ def arrow_type(type_: Type) -> "pa.DataType":
     return known.get(type_.kind, pa.string())
 
 
-def _records(batch: Any, reads: tuple[Read, ...]) -> Iterator[tuple[Any, ...]]:
-    columns = [decoded(batch.field(index), read.type) for index, read in enumerate(reads)]
-    return zip(*columns, strict=True) if columns else iter([()] * len(batch))
+def _records(batch: Batch, reads: tuple[Read, ...]) -> Iterator[tuple[Any, ...]]:
+    columns = [decoded(batch[index], read.type) for index, read in enumerate(reads)]
+    return zip(*columns, strict=True) if columns else iter([()] * len(batch[0]))
 
 
 def _filled(frame_values: Mapping[str, list[tuple[Any, Any]]], values: tuple[Any, ...], reads: tuple[Read, ...]) -> None:
@@ -103,11 +109,25 @@ def _filled(frame_values: Mapping[str, list[tuple[Any, Any]]], values: tuple[Any
         frame_values[read.source].append((read.key, value))
 
 
-def evaluate_batch(task: Task, batch: Any) -> Any:
+def evaluate_batch(task: Task, batch: Batch) -> Any:
     """A struct array of `v` (the value) and `f` (whether the row failed)."""
+    ensure_room()
+    if not task.masked:
+        return _evaluated(task, batch)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = pc.fill_null(batch[-1], False)
+    if wanted.true_count == len(wanted):
+        return _evaluated(task, batch)
+    found = _evaluated(task, tuple(column.filter(wanted) for column in batch))
+    places = pc.if_else(wanted, pc.subtract(pc.cumulative_sum(wanted.cast(pa.int64())), 1), pa.scalar(None, pa.int64()))
+    return found.take(places)
+
+
+def _evaluated(task: Task, batch: Batch) -> Any:
     import pyarrow as pa
 
-    ensure_room()
     run = build(task.expr)
     results = [_outcome(run, task, values) for values in _records(batch, task.reads)]
     value = pa.array([one[0] for one in results], arrow_type(task.expr.type))
@@ -136,7 +156,7 @@ def _inputs(reads: tuple[Read, ...], values: tuple[Any, ...], max_expansion: int
 
 
 # Programs ---------------------------------------------------------------------------------------------------------------
-def _each_record(task: ProgramTask, batch: Any) -> Iterator[tuple[Runner, dict[str, Any], Context]]:
+def _each_record(task: ProgramTask, batch: Batch) -> Iterator[tuple[Runner, dict[str, Any], Context]]:
     ensure_room()
     runner = Runner(task.program)
     for values in _records(batch, task.reads):
@@ -144,7 +164,7 @@ def _each_record(task: ProgramTask, batch: Any) -> Iterator[tuple[Runner, dict[s
         yield runner, record, context
 
 
-def fan_out_batch(task: ProgramTask, batch: Any) -> Any:
+def fan_out_batch(task: ProgramTask, batch: Batch) -> Any:
     """A struct array of `rows` (a list of the emitted records) and `f` (whether the record failed)."""
     import pyarrow as pa
 
@@ -191,7 +211,7 @@ def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> C
     return None
 
 
-def failures_batch(task: ProgramTask, batch: Any) -> Any:
+def failures_batch(task: ProgramTask, batch: Batch) -> Any:
     """A struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
     import pyarrow as pa
 
