@@ -33,9 +33,8 @@ def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = Tru
     standing = rows.where(is_positive(F.col(OP))).drop(OP, CAUSE)
     if not has_negatives:
         return standing
-    dead = rows.where(is_negative(F.col(OP))).groupBy(KEY).agg(F.max(EPOCH).alias("_dead"))
-    joined = standing.join(dead, KEY, "left")
-    return joined.where(F.col("_dead").isNull() | (F.col(EPOCH) >= F.col("_dead"))).select(*map(column, standing.columns))
+    dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
+    return standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti")
 
 
 def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
@@ -56,7 +55,9 @@ def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
 def negate(delta: DataFrame) -> DataFrame:
     """The inverse delta: what came in is taken back and the other way round. Applying both changes nothing."""
     inverse = {Op.APPEND: Op.RETRACT, Op.RETRACT: Op.APPEND, Op.CORRECT_FROM: Op.CORRECT_TO}
-    op = reduce(lambda rest, pair: F.when(F.col(OP) == int(pair[0]), _code(pair[1])).otherwise(rest), inverse.items(), _code(Op.CORRECT_FROM))
+    op = reduce(
+        lambda rest, pair: F.when(F.col(OP) == int(pair[0]), _code(pair[1])).otherwise(rest), inverse.items(), _code(Op.CORRECT_FROM)
+    )
     return delta.withColumn(OP, op)
 
 
@@ -102,22 +103,13 @@ def _code(op: Op) -> Column:
 
 
 def pair(delta: DataFrame) -> DataFrame:
-    """One row a key (and epoch, where there is one): `_key`, `_cause`, and the images taken back and brought in as structs `_old` and `_new`.
+    """One row a key: `_key` (and `_epoch`, where there is one), `_cause`, and the images taken back and brought in as structs `_old` and `_new`.
 
-    In: a consolidated delta. A struct is null where the key has no row of that sign. The cause is that of the row brought
-    in, else of the row taken back.
+    In: a delta with at most one row of each sign a key (and epoch). A struct is null where there is no such row. The cause is
+    that of the row brought in, else of the row taken back. Reads `delta` twice, each row once.
     """
-    image = F.struct(*map(column, image_columns(delta)))
-    came, went = is_positive(F.col(OP)), is_negative(F.col(OP))
     keys = [name for name in (EPOCH, KEY) if name in delta.columns]
-    grouped = delta.groupBy(*keys).agg(
-        _only(went, F.col(CAUSE)).alias("_went"), _only(came, F.col(CAUSE)).alias("_came"), _only(went, image).alias(_OLD), _only(came, image).alias(_NEW)
-    )
-    return grouped.select(*keys, F.coalesce("_came", "_went").alias(CAUSE), _OLD, _NEW)
-
-
-def _only(condition: Column, value: Column) -> Column:
-    return F.first(F.when(condition, value), ignorenulls=True)
+    return _joined(*_halves(delta), keys, image_columns(delta), None).select(*keys, CAUSE, _OLD, _NEW)
 
 
 def unpair(pairs: DataFrame) -> DataFrame:
@@ -130,20 +122,51 @@ def unpair(pairs: DataFrame) -> DataFrame:
     return sides.select(_op(came, both).alias(OP), *keys, image).where(F.col("_image").isNotNull()).select(OP, *keys, "_image.*")
 
 
+def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
+    """`consolidate` for a delta with at most one row of each sign a key, as a row-wise map or filter of a consolidated one gives.
+
+    A hash join instead of sorts; it reads `delta` twice, each row once. Arguments and result are those of `consolidate`.
+    """
+    if only_appends(ops):
+        return delta.drop(EPOCH)
+    old, new = _halves(delta.drop(EPOCH))
+    return unpair(_changed(_joined(old, new, [KEY], image_columns(delta), compare)))
+
+
 def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
     """The delta that turns one live frame into another: `+A`, `-R`, or `-C` and `+C`, by `_key`; nothing where the images agree.
 
     `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
     """
     names = [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
-    old, new = (_sided(frame, other, names, compare, side) for frame, other, side in ((old_live, new_live, _OLD), (new_live, old_live, _NEW)))
-    changed = old.join(new, KEY, "full").where(~F.col(f"{_OLD}_print").eqNullSafe(F.col(f"{_NEW}_print")))
-    return unpair(changed.select(KEY, F.lit(cause).alias(CAUSE), _OLD, _NEW))
+    old, new = (
+        _widened(frame, other, names).withColumn(CAUSE, F.lit(cause)) for frame, other in ((old_live, new_live), (new_live, old_live))
+    )
+    return unpair(_changed(_joined(old, new, [KEY], names, compare)))
 
 
-def _sided(frame: DataFrame, other: DataFrame, names: Sequence[str], compare: Sequence[str] | None, side: str) -> DataFrame:
-    """`_key`, the image as a struct called `side`, and its fingerprint, with the columns that only `other` has filled with nulls."""
+def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The rows that a delta takes back, and those that it brings in."""
+    return delta.where(is_negative(F.col(OP))), delta.where(is_positive(F.col(OP)))
+
+
+def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
+    """`keys`, `_cause`, `_old` and `_new` (structs of `names`), and the fingerprint of each side's `compare` columns."""
+    sides = []
+    for frame, side in ((old, _OLD), (new, _NEW)):
+        image = F.struct(*map(column, names)).alias(side)
+        printed = fingerprint(frame, names if compare is None else compare).alias(f"{side}_print")
+        sides.append(frame.select(*keys, F.col(CAUSE).alias(f"{side}{CAUSE}"), image, printed))
+    joined = sides[0].join(sides[1], list(keys), "full")
+    return joined.withColumn(CAUSE, F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"))
+
+
+def _changed(joined: DataFrame) -> DataFrame:
+    return joined.where(~F.col(f"{_OLD}_print").eqNullSafe(F.col(f"{_NEW}_print"))).select(KEY, CAUSE, _OLD, _NEW)
+
+
+def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str]) -> DataFrame:
+    """`_key` and the columns `names` of a frame, with nulls in those that only `other` has."""
     types = {field.name: field.dataType for field in other.schema.fields}
-    missing = {name: F.lit(None).cast(types[name]) for name in names if name not in frame.columns}
-    full = frame.select(*map(column, frame.columns), *(value.alias(name) for name, value in missing.items()))
-    return full.select(KEY, F.struct(*map(column, names)).alias(side), fingerprint(full, names if compare is None else compare).alias(f"{side}_print"))
+    values = [column(name) if name in frame.columns else F.lit(None).cast(types[name]).alias(name) for name in names]
+    return frame.select(KEY, *values)

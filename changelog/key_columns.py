@@ -23,11 +23,8 @@ _IMPLICIT: Final = 1 << 52
 _LEAST_EXPONENT: Final = -1022
 
 
-def key_column(values: Sequence[tuple[Column, str]]) -> Column:
-    """The key of a tuple of (Column, CXL type name), as a binary Column: the bytes of `keys.encode_key`.
-
-    Raises KeyError for an unknown type.
-    """
+def encoded(values: Sequence[tuple[Column, str]]) -> Column:
+    """What `keys.key_column` says."""
     parts = [(kind in _TEXT, _text_part(value) if kind in _TEXT else _digits_part(value, _DIGITS[kind])) for value, kind in values]
     runs = [_run(is_text, [part for _, part in run]) for is_text, run in groupby(parts, key=lambda part: part[0])]
     return _concat([part for run in runs for part in run], F.lit(b""))
@@ -41,6 +38,11 @@ def with_prefix(prefix: bytes, key: Column) -> Column:
 def with_index(key: Column, index: Column) -> Column:
     """A key followed by an index from 0 to 2**32 - 1 (4 bytes), as of the elements of an `emit each`."""
     return F.concat(key, F.unhex(hex_digits(index, 8)))
+
+
+def row_label_column(row: Column) -> Column:
+    """The bytes of the label `(row,)` of a bigint Column (`labels.row_label`)."""
+    return F.unhex(F.concat(hex_digits(row, 12), F.lit("00")))
 
 
 def hex_digits(value: Column, digits: int) -> Column:

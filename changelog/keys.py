@@ -7,7 +7,7 @@ A value is a tag byte and a body: tag 01 and the body, or tag 02 alone for null,
 * bool: 00 or 01;
 * string, any (JSON text): UTF-8, each 00 followed by 01, ended by 00 00: compares by code point.
 
-No encoding is a prefix of another, so keys may be concatenated. `key_columns` makes the same bytes from Columns.
+No encoding is a prefix of another, so keys may be concatenated. `key_column` makes the same bytes on an engine.
 """
 
 from __future__ import annotations
@@ -17,26 +17,10 @@ import struct
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from changelog.key_columns import key_column, with_index, with_prefix
-from changelog.labels import LabelTuple, labels_between, parse_label, row_label, row_label_column, row_labels
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "KeyValue",
-    "LabelTuple",
-    "decode_key",
-    "encode_key",
-    "key_column",
-    "labels_between",
-    "parse_label",
-    "row_label",
-    "row_label_column",
-    "row_labels",
-    "with_index",
-    "with_prefix",
-]
+    from pyspark.sql import Column
 
 KeyValue: TypeAlias = str | int | float | bool | date | datetime | None
 
@@ -71,6 +55,16 @@ def decode_key(key: bytes, types: Sequence[str]) -> tuple[KeyValue, ...]:
             raise ValueError(f"not a key of ({', '.join(types)}): no value starts at byte {tag.hex() or 'end'}")
         values.append(value)
     return tuple(values)
+
+
+def key_column(values: Sequence[tuple[Column, str]]) -> Column:
+    """The key of a tuple of (Column, CXL type name), as a binary Column with the bytes of `encode_key`.
+
+    Raises KeyError for an unknown type.
+    """
+    from changelog.key_columns import encoded
+
+    return encoded(values)
 
 
 def _int_body(value: KeyValue) -> bytes:

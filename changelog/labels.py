@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pyspark.sql import functions as F
-
-from changelog.key_columns import hex_digits
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column
 
 LabelTuple: TypeAlias = tuple[int, ...]
 
@@ -45,11 +40,6 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
         at += _WIDTH + 1
         if closing == _ENDS:
             return tuple(numbers), at
-
-
-def row_label_column(row: Column) -> Column:
-    """The bytes of the label `(row,)` of a bigint Column."""
-    return F.unhex(F.concat(hex_digits(row, 2 * _WIDTH), F.lit(_ENDS.hex())))
 
 
 def row_labels(prefix: bytes, first: int, count: int) -> pa.Array:

@@ -53,16 +53,6 @@ def weight(op: Column) -> Column:
     return F.when(is_positive(op), 1).otherwise(-1).cast("bigint")
 
 
-def symbol(op: Column) -> Column:
-    """The symbol of an `_op` column as text."""
-    from pyspark.sql import functions as F
-
-    chain = F.when(op == int(Op.APPEND), SYMBOLS[Op.APPEND])
-    for code in (Op.RETRACT, Op.CORRECT_FROM, Op.CORRECT_TO):
-        chain = chain.when(op == int(code), SYMBOLS[code])
-    return chain
-
-
 def only_appends(ops: Collection[Op] | None) -> bool:
     """Whether a delta that is known to hold no other operations than `ops` brings rows in and takes none back."""
     return ops is not None and set(ops) <= {Op.APPEND}

@@ -66,7 +66,9 @@ def image_columns(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name not in ENVELOPE]
 
 
-def changelog_schema(data: Mapping[str, str], *, hidden: Mapping[str, str] | None = None, ck: Mapping[str, str] | None = None) -> StructType:
+def changelog_schema(
+    data: Mapping[str, str], *, hidden: Mapping[str, str] | None = None, ck: Mapping[str, str] | None = None
+) -> StructType:
     """The schema of a stored changelog.
 
     `data` and `hidden` map names to type names (string, bigint, double, boolean, date, timestamp, binary, tinyint, int); `ck`
