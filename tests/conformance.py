@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch, translate
 from pathlib import Path
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 CASES = ROOT.parent / "shared" / "conformance"
 AREAS = ROOT / ".ci" / "conformance-areas"
 EXCEPTIONS = ROOT / ".ci" / "conformance-exceptions"
+LONGEST = 15 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def run_cases(words: list[str], engine: str) -> dict[str, str | None]:
     with tempfile.TemporaryDirectory() as folder:
         answers = Path(folder) / "results.json"
         environment = {**os.environ, "ERRATA_ENGINE": engine}
-        subprocess.run([*runner, "--engine", engine, "--json", answers], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
+        command = [*runner, "--engine", engine, "--json", answers]
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=LONGEST)
         rows = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
     unanswered = {case: "the runner broke off before it" for case in listed if case.startswith("engine/")}
     return unanswered | {row["case"]: row["difference"] for row in rows}
