@@ -248,6 +248,7 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
         found = registry.find(spec.kind)
         operator = found.bind(spec, Binding(rows, settings, reporter, above)) if found else None
         if operator is not None:
+            operator.carry(rows, frozenset())
             sources[spec.name] = (spec.name,) if spec.kind == "source" else above
             nodes[spec.name] = Node(spec, operator, tuple((ref.node, ref.port) for ref in spec.inputs))
     return nodes

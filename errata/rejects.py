@@ -90,8 +90,7 @@ class Rejects:
         bare = key.removesuffix(b"!")
         if node.kind == "source":
             return node.name, bare
-        shape = node.operator.inputs[0].key if node.operator.inputs else node.operator.output.key
-        return source_key(shape, bare)
+        return source_key(node.operator.reject_shape, bare)
 
     def _records(self, leads: Sequence[tuple[str, bytes]]) -> dict[tuple[str, bytes], dict[str, str]]:
         """The source records of keys: field to text, `_file` and `_row` of keyed ones among them."""

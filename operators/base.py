@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from changelog.algebra import as_appends, consolidate, diff
 from operators.evaluation import RunValues
-from operators.rows import OWN_HIDDEN, RowType
+from operators.rows import OWN_HIDDEN, KeyShape, RowType
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,16 @@ class Operator(ABC):
     def may_reject(self) -> bool:
         """Whether a record can fail here."""
         return True
+
+    @property
+    def reject_shape(self) -> KeyShape:
+        """The shape of the keys of its rejects, without the closing byte."""
+        return self.inputs[0].key if self.inputs else self.output.key
+
+    @property
+    def fatal(self) -> frozenset[str]:
+        """Categories of rejects that end a run whatever the error strategy."""
+        return frozenset()
 
     def bound(self, changes: int, live: int) -> int | None:
         """An upper bound of the op rows that so many changed rows of so many live input rows can lead to; None: not known."""

@@ -47,8 +47,13 @@ class Evaluated:
     bad: DataFrame | None
 
 
-def evaluate(frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *, max_expansion: int = 10_000) -> Evaluated:
-    """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows."""
+def evaluate(
+    frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *, max_expansion: int = 10_000, category: str | None = None
+) -> Evaluated:
+    """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows.
+
+    `category` is that of all rejects; None: as the failure says.
+    """
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
@@ -57,7 +62,7 @@ def evaluate(frame: DataFrame, program: Program, row: RowType, stage: str, value
         return Evaluated(good, None)
     failed = spark.errors(applied.frame.where(F.col(FAILED)), program, context, "__why")
     why = F.col("__why")
-    return Evaluated(good, rejects(failed, why.getField("category"), why.getField("message"), stage).select(*_bad_columns(frame)))
+    return Evaluated(good, rejects(failed, category or why.getField("category"), why.getField("message"), stage).select(*_bad_columns(frame)))
 
 
 def prepare(

@@ -94,7 +94,7 @@ class Lowering:
     def field(self, node: typed.Field) -> Lowered:
         """An input column."""
         key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
-        column = self.columns[key] if key in self.columns else column_named(node.name)
+        column = self.columns[key] if key in self.columns else column_named(key)
         return Lowered(column, node.type, {("field", key): column})
 
     def local(self, node: typed.Local) -> Lowered | None:
