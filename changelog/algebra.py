@@ -5,7 +5,6 @@ A key has at most one live row, so a valid delta takes back at most one image of
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -54,11 +53,8 @@ def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
 
 def negate(delta: DataFrame) -> DataFrame:
     """The inverse delta: what came in is taken back and the other way round. Applying both changes nothing."""
-    inverse = {Op.APPEND: Op.RETRACT, Op.RETRACT: Op.APPEND, Op.CORRECT_FROM: Op.CORRECT_TO}
-    op = reduce(
-        lambda rest, pair: F.when(F.col(OP) == int(pair[0]), _code(pair[1])).otherwise(rest), inverse.items(), _code(Op.CORRECT_FROM)
-    )
-    return delta.withColumn(OP, op)
+    inverse = ((Op.APPEND, Op.RETRACT), (Op.RETRACT, Op.APPEND), (Op.CORRECT_FROM, Op.CORRECT_TO), (Op.CORRECT_TO, Op.CORRECT_FROM))
+    return delta.withColumn(OP, F.coalesce(*(F.when(F.col(OP) == int(op), _code(other)) for op, other in inverse)))
 
 
 def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
@@ -103,7 +99,7 @@ def _code(op: Op) -> Column:
 
 
 def pair(delta: DataFrame) -> DataFrame:
-    """One row a key: `_key` (and `_epoch`, where there is one), `_cause`, and the images taken back and brought in as structs `_old` and `_new`.
+    """One row a key, the images taken back and brought in as structs: `_key`, `_cause`, `_old`, `_new`, and `_epoch` where there is one.
 
     In: a delta with at most one row of each sign a key (and epoch). A struct is null where there is no such row. The cause is
     that of the row brought in, else of the row taken back. Reads `delta` twice, each row once.
@@ -139,9 +135,8 @@ def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence
     `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
     """
     names = [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
-    old, new = (
-        _widened(frame, other, names).withColumn(CAUSE, F.lit(cause)) for frame, other in ((old_live, new_live), (new_live, old_live))
-    )
+    old = _widened(old_live, new_live, names).withColumn(CAUSE, F.lit(cause))
+    new = _widened(new_live, old_live, names).withColumn(CAUSE, F.lit(cause))
     return unpair(_changed(_joined(old, new, [KEY], names, compare)))
 
 

@@ -5,12 +5,14 @@ limb at e is N(e) - 2**32 * N(e + 32). Every step is exact, a limb has at most 3
 of limbs times weights are exact for 2**31 rows, in any order, and a row with the opposite weight takes its contribution back. NaN
 and the infinities are counted apart.
 
-Use: `contributions` on the rows, `sums` over each group, `carried` before the result is stored or read, then `total`.
+Use: `contributions` on the rows, `sums` over each group, `carried` before the result is stored or read, then `total`. A group that
+is `inexact` then (values outside the layout) is summed again in the layout `FULL` and read by `exact_full.with_total`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -149,7 +151,7 @@ def _total(name: str) -> Column:
 def _limbs(value: Column, layout: Layout) -> list[Column]:
     """The limbs of a finite double, highest first, as doubles."""
     nearest = [F.rint(_scaled(value, -exponent)) for exponent in layout.exponents]
-    rest = [here - above * float(_BASE) for above, here in zip(nearest, nearest[1:], strict=False)]
+    rest = [here - above * float(_BASE) for above, here in pairwise(nearest)]
     if layout is FULL:
         rest = [_where_small(value, exponent, limb) for exponent, limb in zip(layout.exponents[1:], rest, strict=True)]
     return [nearest[0], *rest]
@@ -162,7 +164,7 @@ def _where_small(value: Column, exponent: int, limb: Column) -> Column:
 
 
 def _scaled(value: Column, exponent: int) -> Column:
-    """value * 2**exponent, in two steps where the factor is no double."""
+    """The value times 2**exponent, in two steps where the factor is no double."""
     if exponent <= 1023:
         return value * 2.0**exponent
     return value * 2.0**1023 * 2.0 ** (exponent - 1023)
@@ -184,7 +186,8 @@ def _nearest(limbs: list[Column], layout: Layout) -> Column:
     limbs = [carry, limbs[0] - F.shiftleft(carry, _BITS), *limbs[1:]]
     padded, signs, result = [*limbs, zero, zero], _tail_signs(limbs), F.lit(0.0)
     for at, exponent in reversed(list(enumerate((layout.top + _BITS, *layout.exponents)))):
-        rounded = _rounded(*padded[at : at + 3], signs[at]) * 2.0 ** (exponent - 2 * _BITS - 2)
+        first, second, third = padded[at : at + 3]
+        rounded = _rounded(first, second, third, signs[at]) * 2.0 ** (exponent - 2 * _BITS - 2)
         result = F.when(limbs[at] != 0, rounded).otherwise(result)
     return result
 

@@ -50,12 +50,12 @@ def _rounding(lowest: int, name: str) -> Callable[[Iterable[pa.RecordBatch]], It
             return float("inf" if exact > 0 else "-inf")
 
     def rounded(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow
+        import pyarrow as pa
 
         for batch in batches:
             pairs = zip(batch.column("_limbs").to_pylist(), batch.column("_counts").to_pylist(), strict=True)
-            totals = pyarrow.array([nearest(limbs, counts) for limbs, counts in pairs], pyarrow.float64())
+            totals = pa.array([nearest(limbs, counts) for limbs, counts in pairs], pa.float64())
             others = [column for column in batch.schema.names if column not in ("_limbs", "_counts")]
-            yield pyarrow.RecordBatch.from_arrays([*(batch.column(other) for other in others), totals], [*others, name])
+            yield pa.RecordBatch.from_arrays([*(batch.column(other) for other in others), totals], [*others, name])
 
     return rounded
