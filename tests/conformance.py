@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,11 +67,23 @@ def run_cases(words: list[str], engine: str) -> dict[str, str | None]:
         answers = Path(folder) / "results.json"
         environment = {**os.environ, "ERRATA_ENGINE": engine}
         command = [*runner, "--engine", engine, "--json", answers]
-        with suppress(subprocess.TimeoutExpired):
-            subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=LONGEST)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            process.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            print(f"the cases were broken off after {LONGEST} s")
+        finally:
+            end_with_children(process)
         rows = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
     unanswered = {case: "the runner broke off before it" for case in listed if case.startswith("engine/")}
     return unanswered | {row["case"]: row["difference"] for row in rows}
+
+
+def end_with_children(process: subprocess.Popen[bytes]) -> None:
+    """End the runner and the processes that it started; none is left where it came to its end by itself."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def verdict(results: dict[str, str | None], rules: Rules, *, verbose: bool) -> int:
