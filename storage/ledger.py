@@ -92,24 +92,26 @@ class Ledger:
         """Every committed run, oldest first."""
         return sorted(self._read(), key=lambda entry: entry.epoch)
 
-    def append(self, entry: Entry, expected_head: Entry | None) -> Entry:
+    def append(self, entry: Entry, expected_head: Entry | None, *, afresh: bool = False) -> Entry:
         """Commit a run: add its entry, linked to `expected_head`, and give it as it was written.
 
-        One durable step. Raises `LedgerMoved` where the head is no longer the one that was expected, also where another
+        `afresh` begins a new chain with this entry and drops the older ones in the same commit (`--full-refresh`): until it
+        lands they stand, and so do the table versions that they name. One durable step. Raises `LedgerMoved` where the head is no longer the one that was expected, also where another
         process commits at the same moment.
         """
         from deltalake import CommitProperties, write_deltalake
         from deltalake.exceptions import CommitFailedError
 
-        sealed = entry.sealed(expected_head.hash if expected_head else "")
-        expected = expected_head.epoch if expected_head else None
+        expected, link = (expected_head.epoch, expected_head.hash) if expected_head else (None, "")
+        sealed = entry.sealed("" if afresh else link)
+        mode: Literal["append", "overwrite"] = "overwrite" if afresh else "append"
         with storing(self.uri):
             table = self._created()
-            if self._head_of(table) != (expected, sealed.previous):
+            if self._head_of(table) != (expected, link):
                 raise LedgerMoved(self.uri, expected)
             once = CommitProperties(max_commit_retries=0)
             try:
-                durable.step("append:ledger", lambda: write_deltalake(table, _rows([sealed]), mode="append", commit_properties=once))
+                durable.step("append:ledger", lambda: write_deltalake(table, _rows([sealed]), mode=mode, commit_properties=once))
             except CommitFailedError as conflict:
                 raise LedgerMoved(self.uri, expected) from conflict
         return sealed

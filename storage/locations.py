@@ -90,9 +90,16 @@ class State:
             raise StorageError(self.root, problem.strerror or str(problem)) from problem
 
     def forget(self) -> None:
-        """Remove a local state folder with all that is in it (`--full-refresh`, `--ephemeral`)."""
+        """Remove the tables and files of a local state (`--ephemeral`), all but the claim, which its holder lets go."""
         if self.local and Path(self.root).exists():
-            durable.step("forget:state", lambda: shutil.rmtree(self.root))
+            durable.step("forget:state", self._remove)
+
+    def _remove(self) -> None:
+        for one in Path(self.root).iterdir():
+            if one.is_dir():
+                shutil.rmtree(one)
+            elif str(one) != self.claim:
+                one.unlink()
 
 
 def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None) -> State:

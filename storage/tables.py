@@ -212,6 +212,13 @@ class ChangelogTable:
         then = DeltaTable(self.uri, version=version)
         return set(then.file_uris()) == set(table.file_uris()) and then.schema().to_json() == table.schema().to_json()
 
+    def clear(self) -> None:
+        """Take all rows out of the table in a new version (`--full-refresh`); `restore` to an older one brings them back."""
+        table = self._open()
+        if table is not None and _row_count(table):
+            with storing(self.uri):
+                durable.step(f"clear:{self.label}", table.delete)
+
     # -- the log
 
     def _open(self) -> DeltaTable | None:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-__all__ = ["plain", "plain_type", "without_dictionaries"]
+__all__ = ["TIMESTAMP", "plain", "plain_type", "row_of_nulls", "without_dictionaries"]
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 
@@ -35,3 +35,8 @@ _PLAIN = {
 def without_dictionaries(table: pa.Table) -> pa.Table:
     """The table as `createDataFrame` takes it on both engines."""
     return plain(table) if any(pa.types.is_dictionary(kind) for kind in table.schema.types) else table
+
+
+def row_of_nulls(schema: pa.Schema) -> pa.Table:
+    """One row of these columns, all null."""
+    return pa.table({column.name: pa.nulls(1, plain_type(column.type)) for column in schema})

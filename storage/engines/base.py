@@ -52,8 +52,10 @@ class Engine(ABC):
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
         """A DataFrame of an Arrow table's rows, in any order."""
-        from storage.engines.arrow import without_dictionaries
+        from storage.engines.arrow import row_of_nulls, without_dictionaries
 
+        if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows
+            return self.session.createDataFrame(row_of_nulls(table.schema)).limit(0)
         return self.session.createDataFrame(without_dictionaries(table))
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":

@@ -43,14 +43,30 @@ def test_a_later_schema_keeps_the_columns_that_it_shares(before: dict[str, str],
 
 @pytest.mark.parametrize(
     ("name", "stored"),
-    [("amount", "amount"), ("Order ID", "Order~20~ID"), ("a.b", "a~2e~b"), ("größe", "größe"), ("a\tb", "a~9~b"), ("~", "~7e~"), ("", "~~")],
+    [
+        ("amount", "amount"),
+        ("Order ID", "Order~20~ID"),
+        ("a.b", "a~2e~b"),
+        ("größe", "größe"),
+        ("a\tb", "a~9~b"),
+        ("~", "~7e~"),
+        ("", "~~"),
+    ],
 )
 def test_escaped(name: str, stored: str) -> None:
     assert escaped(name) == stored
 
 
 def test_delta_takes_the_awkward_ones(tmp_path) -> None:
-    awkward = {"Amount": "double", "amount": "string", "AMOUNT": "date", "x (EUR);": "bigint", "a=b": "string", "\n": "string", "a`b.c": "string"}
+    awkward = {
+        "Amount": "double",
+        "amount": "string",
+        "AMOUNT": "date",
+        "x (EUR);": "bigint",
+        "a=b": "string",
+        "\n": "string",
+        "a`b.c": "string",
+    }
     DeltaTable.create(str(tmp_path / "t"), new_fields(declared(awkward)))
     fields = DeltaTable(str(tmp_path / "t")).schema().fields
     assert {column.name for column in map(logical, fields)} == set(awkward)

@@ -34,7 +34,9 @@ ROWS = pa.table(
         "Order ID (x);": [1, -(2**63), 2**63 - 1, None, 0],
         "a.b`c": [True, False, None, True, None],
         "day": [date(1, 1, 1), date(9999, 12, 31), None, date(1970, 1, 1), date(2024, 2, 29)],
-        "at": pa.array([datetime(1970, 1, 1, tzinfo=UTC), None, datetime(2024, 2, 29, 23, 59, 59, 999999, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))[:5],
+        "at": pa.array(
+            [datetime(1970, 1, 1, tzinfo=UTC), None, datetime(2024, 2, 29, 23, 59, 59, 999999, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")
+        )[:5],
     }
 )
 
@@ -76,7 +78,13 @@ def test_epochs_and_at(engine: Engine, tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     for epoch in (1, 2, 4):
         table.append(ROWS, epoch)
-    for choice, epochs in (({"epochs": (2, 3)}, {2}), ({"at": 2}, {1, 2}), ({"epochs": (2, 4), "at": 3}, {2}), ({}, {1, 2, 4}), ({"at": 0}, set())):
+    for choice, epochs in (
+        ({"epochs": (2, 3)}, {2}),
+        ({"at": 2}, {1, 2}),
+        ({"epochs": (2, 4), "at": 3}, {2}),
+        ({}, {1, 2, 4}),
+        ({"at": 0}, set()),
+    ):
         for rows in (table.read_arrow(**choice), engine.to_arrow(table.read(engine, **choice))):
             assert set(rows.column("_epoch").to_pylist()) == epochs
 
@@ -194,6 +202,18 @@ def test_restore_after_widening_brings_the_narrow_table_back(tmp_path: Path) -> 
     ChangelogTable(narrow.uri, {"_op": "tinyint", "_key": "binary", "new": "string"}).create()
     assert narrow.restore(committed)
     assert ChangelogTable(narrow.uri).columns() == ["_epoch", "_op", "_key"]
+
+
+def test_a_cleared_table_is_empty_until_it_is_restored(engine: Engine, way: Way, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    table.clear()
+    committed = table.append(way(ROWS), 1).version
+    table.clear()
+    assert table.read_arrow().num_rows == engine.to_arrow(table.read(engine)).num_rows == table.rows() == 0
+    table.append(way(ROWS), 1)
+    assert in_order(engine.to_arrow(table.read(engine))).equals(stamped(ROWS, 1))
+    assert table.restore(committed)
+    assert in_order(table.read_arrow()).equals(stamped(ROWS, 1))
 
 
 def test_tables_stay_within_the_oldest_protocol(engine: Engine, way: Way, tmp_path: Path) -> None:

@@ -1,0 +1,250 @@
+"""Engines: which one is taken, what it is told, how it starts and ends, and two of them in one process."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.buckets import bucket_column, bucket_of
+from storage.engines import EngineChoice, EngineUnavailable, engine, resolved, stop_engines
+from storage.engines.appcds import Archive, archive
+from storage.engines.cache import cache_folder
+from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
+from storage.engines.java import Java, any_java, find_java
+from storage.engines.sail import server_settings
+from storage.engines.spark_settings import is_local_master, spark_settings
+
+if TYPE_CHECKING:
+    from storage.engines import Engine
+
+ROWS = pa.table({"n": [1, 2, 3], "side": ["x", None, "x"], "key": [b"a", b"b", b""]})
+SEVENTEEN = 'openjdk version "17.0.15" 2025-04-15'
+EIGHT = 'java version "1.8.0_402"'
+
+
+def fake_java(folder: Path, banner: str) -> Path:
+    """A JAVA_HOME whose java says what it is."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+@pytest.mark.parametrize(("banner", "major", "kind"), [(SEVENTEEN, 17, "spark"), (EIGHT, 8, "sail"), ('openjdk version "21"', 21, "spark")])
+def test_auto_is_spark_where_java_suits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, major: int, kind: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, banner)))
+    java = any_java()
+    assert java is not None
+    assert (java.major, java.suits) == (major, kind == "spark")
+    assert resolved(EngineChoice()).kind == kind
+
+
+def test_auto_without_java_is_sail_unless_a_cluster_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_java() is None
+    assert resolved(EngineChoice()).kind == "sail"
+    assert resolved(EngineChoice(remote="sc://host")).kind == "spark"
+    assert resolved(EngineChoice(master="spark://host:7077")).kind == "spark"
+    assert resolved(EngineChoice("sail")).kind == "sail"
+
+
+@pytest.mark.parametrize(("banner", "found"), [(None, "none was found"), (EIGHT, "is version 8")])
+def test_spark_without_java_says_both_ways_out(tmp_path: Path, banner: str | None, found: str) -> None:
+    home = fake_java(tmp_path, banner) if banner else tmp_path
+    script = "from storage.engines import engine, EngineChoice\nengine(EngineChoice('spark')).session"
+    answer = run_python(script, JAVA_HOME=str(home))
+    assert answer.returncode == 1
+    for part in (found, "install Java 17 or 21", "--engine sail"):
+        assert part in answer.stderr
+
+
+def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).parents[2])
+    settings = {**os.environ, "PYTHONPATH": root, **environment}
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=settings)
+
+
+def test_sail_starts_in_the_background_and_leaves_quietly() -> None:
+    script = """
+import pyarrow as pa
+from storage.engines import engine, EngineChoice
+one = engine(EngineChoice("sail"))
+one.start()
+print(one.to_arrow(one.from_arrow(pa.table({"a": [1]}))).to_pylist())
+"""
+    answer = run_python(script)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "[{'a': 1}]\n", "")
+
+
+def test_an_engine_that_was_not_asked_for_a_session_does_not_load_pyspark() -> None:
+    answer = run_python(
+        "import sys\nfrom storage.engines import engine, EngineChoice\nengine(EngineChoice('sail'))\nprint('pyspark' in sys.modules)"
+    )
+    assert answer.stdout == "False\n"
+
+
+def test_a_session_runs_in_utc_and_tells_upper_from_lower_case(engine: Engine) -> None:
+    from pyspark.sql import functions as F
+
+    frame = engine.from_arrow(pa.table({"Amount": [0], "amount": [86_399]}))
+    shown = frame.select(F.timestamp_seconds("amount").cast("string").alias("at"), F.col("Amount"))
+    assert engine.to_arrow(shown).to_pylist() == [{"at": "1970-01-01 23:59:59", "Amount": 0}]
+
+
+def test_rows_come_back_in_plain_types(engine: Engine) -> None:
+    rows = pa.table({"text": pa.array(["a", "b", "a"]).dictionary_encode(), "large": pa.array(["x", None, ""], pa.large_string())})
+    back = engine.to_arrow(engine.from_arrow(rows).orderBy("text", "large"))
+    assert back.schema.types == [pa.string(), pa.string()]
+    assert back.to_pydict() == {"text": ["a", "a", "b"], "large": ["", "x", None]}
+    assert engine.to_arrow(engine.from_arrow(rows), limit=2).num_rows == 2
+    assert engine.to_arrow(engine.from_arrow(rows.slice(0, 0))).num_rows == 0
+
+
+def test_workers_know_the_project(engine: Engine) -> None:
+    def bucketed(batches):  # type: ignore[no-untyped-def]
+        from storage.buckets import bucket_of
+
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict(
+                {"bucket": pa.array([bucket_of(key, 7) for key in batch.column("key").to_pylist()], pa.int32())}
+            )
+
+    answer = engine.to_arrow(engine.from_arrow(ROWS).mapInArrow(bucketed, "bucket int"))
+    assert sorted(answer.column("bucket").to_pylist()) == sorted(bucket_of(key, 7) for key in (b"a", b"b", b""))
+
+
+@given(keys=st.lists(st.none() | st.binary(max_size=9), min_size=1, max_size=20), count=st.integers(1, 64))
+def test_buckets_agree_between_python_and_columns(sail: Engine, keys: list[bytes | None], count: int) -> None:
+    from pyspark.sql import functions as F
+
+    frame = sail.from_arrow(pa.table({"n": range(len(keys)), "key": pa.array(keys, pa.binary())}))
+    found = sail.to_arrow(frame.select("n", bucket_column(F.col("key"), count).alias("bucket"))).sort_by("n")
+    assert found.column("bucket").to_pylist() == [bucket_of(key, count) for key in keys]
+
+
+def test_shuffle_partitions_grow_with_rows(sail: Engine) -> None:
+    wanted = [sail.shuffle_partitions(rows) for rows in (0, 1, 10_000, 1_000_000, 10**9)]
+    assert wanted[:3] == [1, 1, 1]
+    assert wanted == sorted(wanted)
+    assert wanted[-1] == 3 * sail.cores
+
+
+def test_what_sail_is_told() -> None:
+    told = server_settings(EngineChoice("sail", memory=1 << 30, threads=2, spill=Path("/spill")))
+    assert told["RUST_LOG"] == "off"
+    assert told["SAIL_EXECUTION__DEFAULT_PARALLELISM"] == "2"
+    assert told["SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE"] == str(1 << 30)
+    assert told["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"] == '["/spill"]'
+
+
+@pytest.mark.parametrize(
+    ("master", "local"), [("local", True), ("local[*]", True), ("local-cluster[2,1,1024]", False), ("spark://h:7077", False)]
+)
+def test_what_spark_is_told(tmp_path: Path, master: str, local: bool) -> None:
+    told = spark_settings(EngineChoice("spark", master=master, memory=3 << 30), [Path("/j/a.jar"), Path("/j/b.jar")], ("-Xtest",), tmp_path)
+    assert is_local_master(master) == local
+    assert told["spark.driver.memory"] == "3072m"
+    assert "-Xtest" in told["spark.driver.extraJavaOptions"]
+    where, other = ("spark.driver.extraClassPath", "spark.jars") if local else ("spark.jars", "spark.driver.extraClassPath")
+    assert set(told[where].replace(":", ",").split(",")) == {"/j/a.jar", "/j/b.jar"}
+    assert other not in told
+
+
+def test_jars_are_taken_from_the_cache_or_a_named_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ERRATA_DELTA_JARS", raising=False)
+    monkeypatch.setenv("ERRATA_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    assert found_jars() == []
+    (tmp_path / "jars").mkdir()
+    for jar in DELTA_JARS:
+        assert found_jars() == []
+        (tmp_path / "jars" / jar.file).touch()
+    nowhere = Java(Path("/nowhere/java"), 17, SEVENTEEN)
+    assert delta_jars(nowhere) == found_jars() == [tmp_path / "jars" / jar.file for jar in DELTA_JARS]
+    monkeypatch.setenv("ERRATA_DELTA_JARS", str(tmp_path / "elsewhere"))
+    with pytest.raises(EngineUnavailable, match="ERRATA_DELTA_JARS"):
+        delta_jars(nowhere)
+
+
+@pytest.mark.parametrize("makes", ["nothing", "another file"])
+def test_jars_that_do_not_come_or_are_not_the_right_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, makes: str) -> None:
+    monkeypatch.delenv("ERRATA_DELTA_JARS", raising=False)
+    monkeypatch.setenv("ERRATA_CACHE", str(tmp_path / "cache"))
+    program = tmp_path / "java"
+    place = 'for last; do :; done; folder=$(dirname "$last"); echo bad > "$folder/' + DELTA_JARS[0].file + '"'
+    program.write_text(f"#!/bin/sh\n{place if makes == 'another file' else 'echo UnknownHostException: repository'}\n")
+    program.chmod(0o700)
+    with pytest.raises(EngineUnavailable, match="SHA-256" if makes == "another file" else "UnknownHost") as refused:
+        delta_jars(Java(program, 17, SEVENTEEN))
+    assert any("--engine sail" in way for way in refused.value.ways_out)
+    assert found_jars() == []
+
+
+def test_a_class_archive_is_written_by_one_session_and_used_when_it_is_whole(tmp_path: Path) -> None:
+    kept = Archive(tmp_path / "jvm" / "spark.jsa")
+    first = kept.options()
+    assert not kept.ready
+    written = Path(first[0].removeprefix("-XX:ArchiveClassesAtExit="))
+    assert kept.options() == ()
+    written.write_bytes(b"\0\0\0\0 half of it")
+    assert kept.options() == ()
+    written.write_bytes(b"\xa8\xab\xf0\x0f all of it")
+    assert f"-XX:SharedArchiveFile={kept.path}" in kept.options()
+    assert kept.ready
+    assert not written.exists()
+
+
+def test_a_class_archive_is_for_one_java_and_one_class_path() -> None:
+    java = Java(Path("/java"), 17, SEVENTEEN)
+    assert archive(java, "a").path != archive(java, "b").path
+    assert archive(java, "a").path != archive(Java(Path("/java"), 21, "21"), "a").path
+
+
+def test_a_failed_start_is_told_to_whoever_asks_and_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from storage.engines.spark import Spark
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    one = Spark(EngineChoice("spark"))
+    one.start()
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable, match="none was found"):
+            _ = one.session
+    one.stop()
+
+
+def answer_of(one: Engine) -> list[dict[str, object]]:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    ranked = F.row_number().over(Window.partitionBy("side").orderBy("n"))
+    frame = one.from_arrow(ROWS).withColumn("rank", ranked).withColumn("bucket", bucket_column(F.col("key"), 7))
+    return one.to_arrow(frame).sort_by("n").to_pylist()
+
+
+@pytest.mark.spark
+def test_both_engines_take_turns_in_one_process() -> None:
+    expected = [{**row, "rank": rank, "bucket": bucket_of(row["key"], 7)} for row, rank in zip(ROWS.to_pylist(), (1, 1, 2), strict=True)]
+    for kind in ("sail", "spark", "sail", "spark"):
+        assert answer_of(engine(EngineChoice(kind))) == expected
+    assert engine(EngineChoice("spark")).jobs
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_executors_in_processes_of_their_own() -> None:
+    try:
+        spread = engine(EngineChoice("spark", master="local-cluster[2,1,1024]", small=True))
+        assert [row["rank"] for row in answer_of(spread)] == [1, 1, 2]
+        assert spread.cores == 2
+    finally:
+        stop_engines()
