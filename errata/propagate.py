@@ -174,10 +174,11 @@ class Flow:
         ops, rejected, repaired = self._counted(frame)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
 
-    def first_reject(self, node: Node) -> dict[str, str]:
-        """The first record that this run rejected at a node and that was not merely late: category and detail."""
+    def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, str]:
+        """The first record that this run rejected at a node and that was not merely late (or in one of `categories`): category and detail."""
         rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
-        found = self.engine.to_arrow(rows.where(~F.col("_error").contains('"category":"late_record"')).orderBy("_key").select("_error"), 1)
+        rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
+        found = self.engine.to_arrow(rows.orderBy("_key").select("_error"), 1)
         return json.loads(found.column("_error")[0].as_py()) if found.num_rows else {}
 
     def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:

@@ -176,14 +176,17 @@ class Run:
             raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
     def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta) -> None:
-        """Under fail_fast the first node that rejects a record ends the run; a record that is merely late does not."""
-        if not delta.rejected or self.plan.model.error_handling.strategy != "fail_fast":
+        """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does."""
+        fatal = node.operator.fatal
+        strict = self.plan.model.error_handling.strategy == "fail_fast"
+        if not delta.rejected or not (strict or fatal):
             return
-        first = flow.first_reject(node)
+        first = flow.first_reject(node, frozenset() if strict else fatal)
         if first:
             kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
             message = f"node '{node.name}': {first.get('detail', '')} ({first.get('category', '')})"
-            raise kind(message, help="error_handling: { strategy: continue } sends such records to the dead letter queue")
+            goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
+            raise kind(message, help=None if first.get("category") in fatal else goes_on)
 
     def _judge(self, flow: Flow) -> None:
         """Thresholds, judged before anything is committed."""
