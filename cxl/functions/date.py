@@ -5,7 +5,7 @@ from typing import Any
 
 from cxl.failure import CxlFailure
 from cxl.functions import strftime
-from cxl.functions.native import NOT_CONSTANT, Site
+from cxl.functions.native import NOT_CONSTANT, Site, date_literal
 from cxl.functions.registry import Builtin, Param, register
 from cxl.types import DATE, DATE_TIME, INT, STRING, Kind, Type
 
@@ -73,7 +73,7 @@ def _bounded(site: Site, most: int, times: int = 1) -> tuple[Any, Any]:
 
 
 def _known_date(site: Site, value: Any, inside: Any) -> Any:
-    known = value.between(site.f.lit(date.min), site.f.lit(date.max))
+    known = value.between(date_literal(site.f, date.min), date_literal(site.f, date.max))
     return site.f.when(known if inside is None else known & inside, value)
 
 

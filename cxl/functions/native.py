@@ -6,6 +6,7 @@ record that fails is a value, not an exception. Nothing here imports pyspark; co
 """
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 
 from cxl.types import Kind, Type
@@ -15,6 +16,11 @@ NOT_CONSTANT: Final = object()
 
 MAX_TEXT: Final = 10_485_760
 """The longest text, in characters, that `repeat` and `pad_*` make."""
+
+
+def date_literal(f: Any, value: date) -> Any:
+    """A date as a column: the client of Spark cannot send years of fewer than four digits."""
+    return f.date_from_unix_date(f.lit((value - date(1970, 1, 1)).days))
 
 
 @dataclass(frozen=True, slots=True)

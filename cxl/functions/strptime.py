@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from cxl.functions.native import date_literal
 from cxl.functions.regex import literal_pattern
 from cxl.functions.strftime import DAYS, MONTHS, BadFormat, Spec, pieces
 
@@ -190,7 +191,7 @@ def date_column(f: Any, text: Any, format_: str | None) -> Any:
     if format_ is None:
         value = text.try_cast("date")
         exact = f.length(text) == 10
-        return f.when(exact & (value.cast("string") == text) & (value >= f.lit(date.min)), value)
+        return f.when(exact & (value.cast("string") == text) & (value >= date_literal(f, date.min)), value)
     found = _native_fields(f, text, format_)
     return None if found is None else _made(f, found).cast("date")
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from cxl.functions.native import NOT_CONSTANT
+from cxl.functions.native import NOT_CONSTANT, date_literal
 from cxl.types import Kind, Type
 
 _SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
@@ -42,7 +42,10 @@ def literal(value: Any, type_: Type) -> Column:
         value = float(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return F.lit(value).cast(spark_type(type_))
-    assert isinstance(value, bool | float | str | date)
+    if isinstance(value, date):
+        dated: Column = date_literal(F, value)
+        return dated
+    assert isinstance(value, bool | float | str)
     return F.lit(value)
 
 
