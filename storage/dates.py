@@ -42,7 +42,7 @@ def date_of(text: str) -> date | None:
     for pattern in _DATE:
         found = pattern.fullmatch(text)
         if found:
-            return _real(lambda f=found: date(int(f["y"]), int(f["m"]), int(f["d"])))
+            return _real_date(int(found["y"]), int(found["m"]), int(found["d"]))
     return None
 
 
@@ -52,13 +52,20 @@ def time_of(text: str) -> datetime | None:
         found = pattern.fullmatch(text)
         if found:
             parts = [int(found[name] or 0) for name in "ymdHMS"]
-            return _real(lambda p=parts: datetime(*p))
+            return _real_time(parts)
     return None
 
 
-def _real(make: Callable[[], Any]) -> Any:
+def _real_date(year: int, month: int, day: int) -> date | None:
     try:
-        return make()
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _real_time(parts: Sequence[int]) -> datetime | None:
+    try:
+        return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5])
     except ValueError:
         return None
 

@@ -118,8 +118,10 @@ def time_bound(value: str | None, now: datetime) -> datetime | None:
 
 
 def discover(query: FileQuery, base: Path, *, allow_absolute: bool = False, now: datetime | None = None) -> list[FileStat]:
-    """The files that a source reads, in order. Raises PathRefused, or InputError where `path` or `paths` name a file that is
-    not there, or nothing matches and `on_no_match` is error."""
+    """The files that a source reads, in order.
+
+    Raises PathRefused, or InputError where `path` or `paths` name a file that is not there, or nothing matches and `on_no_match` is error.
+    """
     query.check(allow_absolute=allow_absolute)
     root = base.resolve()
     found = [_stat(path, root, confined=not allow_absolute) for path in _candidates(query, root)]
@@ -257,7 +259,9 @@ def _until_special(steps: Sequence[str]) -> Iterator[str]:
 def _translated(pattern: str) -> Callable[[str], object]:
     """A glob as a match of whole names: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
     out, at = [], 0
-    token = re.compile(r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|\[(?P<no>[!^]?)(?P<set>\]?[^\]/]*)\]|(?P<text>.)", re.S)
+    token = re.compile(
+        r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|\[(?P<no>[!^]?)(?P<set>\]?[^\]/]*)\]|(?P<text>.)", re.DOTALL
+    )
     while at < len(pattern):
         found = token.match(pattern, at)
         assert found is not None

@@ -42,6 +42,7 @@ def typed_batches(
     text: Mapping[str, pa.Array],
     rows: pa.Array,
     date_formats: Sequence[str],
+    *,
     rejected: pa.Array | None = None,
     formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
     document: Sequence[str] | None = None,
@@ -62,7 +63,7 @@ def typed_batches(
 def record_batches(
     columns: Sequence[Column], records: Sequence[Mapping[str, Any] | Reject], first_row: int, date_formats: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`. Raises TooDeep."""
+    """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`."""
     rejected = [record.json() if isinstance(record, Reject) else None for record in records]
     fields = [{} if isinstance(record, Reject) else record for record in records]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
@@ -83,7 +84,7 @@ def _assembled(
     failed = {name: result.failed for name, result in done.items() if result.failed is not None}
     errors = pa.nulls(len(rows), pa.string())
     if failed:
-        errors = _coercion_errors(columns, failed, [name for name in done], cells, errors)
+        errors = _coercion_errors(columns, failed, list(done), cells, errors)
     if rejected is not None:
         errors = pc.coalesce(rejected, errors)
     return pa.RecordBatch.from_arrays([*values, rows, errors], schema=batch_schema(columns))
@@ -109,7 +110,8 @@ def _coercion_errors(
     wrong = {name: pc.take(mask, where).to_pylist() for name, mask in failed.items()}
     types = {column.name: column.type for column in columns}
     told = [
-        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], types) for i in range(len(where))
+        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], types)
+        for i in range(len(where))
     ]
     return pc.replace_with_mask(errors, some, pa.array(told, pa.string()))
 

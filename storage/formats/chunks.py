@@ -67,7 +67,9 @@ def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.T
     return pa.Table.from_pylist(rows, pa.schema([*TASK_SCHEMA, *extra]))
 
 
-def chunk_reader(reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None) -> Callable[..., Iterator[pa.RecordBatch]]:
+def chunk_reader(
+    reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None
+) -> Callable[..., Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow` over a table of tasks: batches of `Reader.schema()` and the attached columns.
 
     `finish(batch, attached values)` may make something else of each batch where it is read (keys, say). Raises InputError inside the engine;

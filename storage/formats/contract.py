@@ -105,9 +105,7 @@ class Reject:
         """The text of the `_error` column: members category, detail, fields, raw."""
         import orjson
 
-        return orjson.dumps(
-            {"category": self.category, "detail": self.detail, "fields": dict(self.fields), "raw": self.raw}
-        ).decode()
+        return orjson.dumps({"category": self.category, "detail": self.detail, "fields": dict(self.fields), "raw": self.raw}).decode()
 
 
 class Options(BaseModel):

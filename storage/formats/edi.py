@@ -96,7 +96,9 @@ def body_batches(plan: ReadPlan, bodies: Iterator[Body], sections: Mapping[str, 
         row += len(block)
 
 
-def rows_of(batch: pa.RecordBatch, columns: Sequence[Column], known: Sequence[str], form: str) -> Iterator[tuple[dict[str, str], list[str]]]:
+def rows_of(
+    batch: pa.RecordBatch, columns: Sequence[Column], known: Sequence[str], form: str
+) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Each record's named fields and its elements, trailing empty ones cut. Raises OutputError for a column that the format has no place for."""
     for column in columns:
         if column.name not in known and not _ELEMENT.fullmatch(column.name):
@@ -118,5 +120,3 @@ def _cells(values: pa.Array, column: Column, form: str) -> list[str | None]:
     if is_dynamic(column.type) and any(text and text.startswith("[") for text in values.to_pylist()):
         raise OutputError(f"column '{column.name}' holds an array, which {form} cannot hold")
     return texts
-
-

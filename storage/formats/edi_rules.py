@@ -10,4 +10,6 @@ def check_sections(sections: Iterable[Section], tag: str, form: str) -> None:
     for section in sections:
         if section.kind != "segment" or section.where != tag:
             path = ("envelope", "sections", section.name, "extract")
-            raise OptionError(f"envelope section '{section.name}': {form} takes segment: \"{tag}\", not {section.kind}: {section.where!r}", path)
+            raise OptionError(
+                f"envelope section '{section.name}': {form} takes segment: \"{tag}\", not {section.kind}: {section.where!r}", path
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -26,10 +27,10 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     while bounds[-1] < len(data):
         at = data.find(b"\n", bounds[-1] + target - 1)
         bounds.append(at + 1 if at >= 0 else len(data))
-    if max(end - start for start, end in zip(bounds, bounds[1:], strict=False)) > target + MAX_RECORD_BYTES:
+    if max(end - start for start, end in pairwise(bounds)) > target + MAX_RECORD_BYTES:
         raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB")
     view = np.frombuffer(data, np.uint8)
-    parts = list(zip(bounds, bounds[1:], strict=False))
+    parts = list(pairwise(bounds))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         counts = list(pool.map(lambda part: count_lines(view[part[0] : part[1]], blank_lines=blank_lines), parts))
     rows = np.concatenate([[1], 1 + np.cumsum(counts)]).tolist()

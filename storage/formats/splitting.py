@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import pyarrow as pa
@@ -90,7 +91,12 @@ class _Part:
 
 
 def split(
-    plan: SplitPlan, writer: Writer, batches: Iterable[pa.RecordBatch], group: int | None = None, warn: Callable[[str], None] = lambda _: None
+    plan: SplitPlan,
+    writer: Writer,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    group: int | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Piece]:
     """The parts of an ordered stream of batches, each with header and footer; `group` is the place of the group key among the columns.
 
@@ -107,25 +113,25 @@ def split(
         for at in range(batch.num_rows):
             new_group = changed is None or changed[at]
             if part.records and new_group and plan.full(part.records, part.size):
-                yield from _close(part, writer, batch, start, at, later)
+                yield from _body(part, writer, batch.slice(start, at - start), continues=start == 0)
+                yield from _close(part, writer, later)
                 start = at
             part.add(len(sizes[at]) if sizes else 0, new_group=new_group)
             _judge(plan, part, warn, grouped=changed is not None)
-        yield from _body(part, writer, batch.slice(start), start == 0)
+        yield from _body(part, writer, batch.slice(start), continues=start == 0)
     yield Piece(part.seq, writer.footer())
 
 
 _NOTHING = pa.scalar("no record yet")
 
 
-def _close(part: _Part, writer: Writer, batch: pa.RecordBatch, start: int, at: int, header: bytes) -> Iterator[Piece]:
-    yield from _body(part, writer, batch.slice(start, at - start), start == 0)
+def _close(part: _Part, writer: Writer, header: bytes) -> Iterator[Piece]:
     yield Piece(part.seq, writer.footer())
     part.next(len(header))
     yield Piece(part.seq, header)
 
 
-def _body(part: _Part, writer: Writer, batch: pa.RecordBatch, continues: bool) -> Iterator[Piece]:
+def _body(part: _Part, writer: Writer, batch: pa.RecordBatch, *, continues: bool) -> Iterator[Piece]:
     if batch.num_rows:
         between = writer.separator() if continues and part.records > batch.num_rows else b""
         yield Piece(part.seq, between + writer.render(batch))
@@ -138,7 +144,7 @@ def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar) -> t
     key = pc.dictionary_encode(batch.column(group), null_encoding="encode").indices.to_pylist()
     first = batch.column(group)[0]
     changed = [not (previous.type == first.type and previous.equals(first))]
-    changed.extend(left != right for left, right in zip(key, key[1:], strict=False))
+    changed.extend(left != right for left, right in pairwise(key))
     return changed, batch.column(group)[-1]
 
 

@@ -72,5 +72,3 @@ def plain_text(json_text: str | None, name: str, form: str) -> str | None:
 def _string(series: pl.Series) -> pa.Array:
     array = series.to_arrow()
     return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array).cast(pa.string())
-
-

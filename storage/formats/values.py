@@ -14,17 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, Coerced, arrow_type, base_type, coerce
-from storage.formats.contract import FormatError
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
-class TooDeep(FormatError):
-    """A value that is nested deeper than JSON text may be."""
-
-
 def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[str] = ()) -> Coerced:
-    """A column of Python values as its declared type. Raises TooDeep."""
+    """A column of Python values as its declared type."""
     name = base_type(declared)
     if name in DYNAMIC:
         return Coerced(pa.array([None if value is None else canonical(value) for value in values], pa.string()), None)
@@ -34,7 +29,7 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
     parsed = coerce(text, declared, date_formats)
     if text.null_count == 0:
         return parsed
-    convert = _CONVERT.get(name, _never)
+    convert: Callable[[Any], Any] = _CONVERT.get(name, _never)
     direct = [None if value is None or isinstance(value, str) else convert(value) for value in values]
     failed = pa.array([made is None and not (value is None or isinstance(value, str)) for made, value in zip(direct, values, strict=True)])
     column = pc.coalesce(parsed.values, pa.array(direct, arrow_type(declared)))
@@ -44,7 +39,7 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
 
 
 def canonical(value: Any) -> str:
-    """Compact JSON text of a value, members in their order; ints beyond 64 bits are floats. Raises TooDeep."""
+    """Compact JSON text of a value, members in their order; ints beyond 64 bits are floats."""
     try:
         return orjson.dumps(value).decode()
     except (TypeError, orjson.JSONEncodeError):
@@ -52,20 +47,36 @@ def canonical(value: Any) -> str:
 
 
 def _deep_json(value: Any) -> str:
-    import json
+    """The same for what is nested deeper than orjson writes, or holds ints beyond 64 bits; a stack of its own instead of recursion."""
+    out: list[str] = []
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _Text):
+            out.append(item)
+        elif isinstance(item, dict):
+            members = [(orjson.dumps(key).decode() + ":", member) for key, member in item.items()]
+            _push(stack, "{}", members)
+        elif isinstance(item, list):
+            _push(stack, "[]", [("", member) for member in item])
+        else:
+            big = type(item) is int and not _INT_MIN <= item <= _INT_MAX
+            out.append(orjson.dumps(float(item) if big else item).decode())
+    return "".join(out)
 
-    try:
-        return json.dumps(_with_small_ints(value), separators=(",", ":"), ensure_ascii=False)
-    except RecursionError:
-        raise TooDeep("nested too deeply") from None
+
+class _Text(str):
+    """Text of the output that waits for its turn."""
+
+    __slots__ = ()
 
 
-def _with_small_ints(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_small_ints(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_with_small_ints(member) for member in value]
-    return float(value) if type(value) is int and not _INT_MIN <= value <= _INT_MAX else value
+def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -> None:
+    stack.append(_Text(brackets[1]))
+    for index, (key, member) in reversed(list(enumerate(members))):
+        stack.append(member)
+        stack.append(_Text(("," if index else "") + key))
+    stack.append(_Text(brackets[0]))
 
 
 def text_of_value(value: Any) -> str | None:
@@ -80,7 +91,7 @@ def text_of_value(value: Any) -> str | None:
 
 
 def _int(value: Any) -> int | None:
-    if isinstance(value, float) and not value.is_integer() or isinstance(value, list | dict):
+    if (isinstance(value, float) and not value.is_integer()) or isinstance(value, list | dict):
         return None
     return int(value) if _INT_MIN <= value <= _INT_MAX else None
 

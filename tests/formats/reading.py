@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from storage.formats import ERROR, ROW, Reader
+from storage.formats import ERROR, ROW, InputError, Reader
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,13 @@ def records_of(reader: Reader, data: bytes, target: int | None = None, name: str
             assert batch.schema.equals(reader.schema())
             found.extend(Record(row.pop(ROW), error=row.pop(ERROR), data=row) for row in batch.to_pylist())
     return found
+
+
+def records_or_error(reader: Reader, data: bytes) -> list[Record] | None:
+    """Every record of a file; null where it is an input error, which names the file."""
+    try:
+        return records_of(reader, data, name="file.x")
+    except InputError as wrong:
+        if not str(wrong).startswith("file.x: "):
+            raise
+        return None

@@ -16,7 +16,7 @@ from storage.formats import Column, OutputError, ReadPlan, WritePlan
 from storage.formats.texts import float_text
 from tests.formats.reading import records_of
 
-CELL = st.text(alphabet=st.one_of(st.sampled_from('a,"\n\r;\' é😀'), st.characters(exclude_categories=["Cs"])), max_size=6)
+CELL = st.text(alphabet=st.one_of(st.sampled_from("a,\"\n\r;' é😀"), st.characters(exclude_categories=["Cs"])), max_size=6)
 
 
 def written(columns, rows, options=None, **plan):
@@ -29,7 +29,10 @@ def written(columns, rows, options=None, **plan):
     return (writer.header() + text + writer.footer()).decode()
 
 
-@given(table=st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(CELL, min_size=width, max_size=width), max_size=5)), delimiter=st.sampled_from(",;|\t"))
+@given(
+    table=st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(CELL, min_size=width, max_size=width), max_size=5)),
+    delimiter=st.sampled_from(",;|\t"),
+)
 @settings(max_examples=300, deadline=None)
 def test_the_bytes_of_pythons_writer(table, delimiter):
     width = len(table[0]) if table else 1
@@ -88,7 +91,11 @@ def test_formula_guard():
     assert written([("a",), ("n", "int")], [("=1+1", -5), ("x", 1)], {"formula_guard": True}) == "a,n\n'=1+1,-5\nx,1\n"
 
 
-@given(rows=st.lists(st.tuples(CELL, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans(), st.dates()), min_size=1, max_size=6))
+@given(
+    rows=st.lists(
+        st.tuples(CELL, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans(), st.dates()), min_size=1, max_size=6
+    )
+)
 @settings(max_examples=100, deadline=None)
 def test_what_is_written_reads_back(rows):
     columns = [("s", "string"), ("i", "int"), ("f", "float"), ("b", "bool"), ("d", "date")]

@@ -1,5 +1,7 @@
 """Outputs in parts, against a plain loop over the records; names; oversize groups."""
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,7 @@ def batch(rows):
 
 def parts_of(plan, batches, writer=WRITER, warn=lambda _: None):
     files = {}
-    for piece in split(plan, writer, batches, 1 if plan.group_key else None, warn):
+    for piece in split(plan, writer, batches, group=1 if plan.group_key else None, warn=warn):
         files[piece.seq] = files.get(piece.seq, b"") + piece.data
     assert list(files) == list(range(1, len(files) + 1))
     return [files[seq].decode() for seq in files]
@@ -58,7 +60,7 @@ def by_hand(plan, rows):
 def test_parts_are_those_of_a_plain_loop(groups, cuts, plan):
     rows = list(enumerate(groups))
     bounds = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
-    batches = [batch(rows[start:end]) for start, end in zip(bounds, bounds[1:], strict=False)]
+    batches = [batch(rows[start:end]) for start, end in pairwise(bounds)]
     assert parts_of(plan, batches) == by_hand(plan, rows)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
+from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Options, Range, Reader, Writer
@@ -68,6 +69,7 @@ class CsvReader(Reader):
     splittable: ClassVar[bool] = True
     options: CsvReadOptions
 
+    @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.csv.header import header_of
 
@@ -77,11 +79,13 @@ class CsvReader(Reader):
             raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=1)
         return extra if self.plan.on_unmapped == "auto_widen" else ()
 
+    @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         from storage.formats.csv.ranges import ranges_of
 
         return ranges_of(self.options, data, name, target)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.csv.parse import read_chunk
 
@@ -100,16 +104,19 @@ class CsvWriter(Writer):
     Options: ClassVar[type[Options]] = CsvWriteOptions
     options: CsvWriteOptions
 
+    @override
     def header(self) -> bytes:
         from storage.formats.csv.write import header_line
 
         return header_line(self.plan, self.options) if self.plan.include_header else b""
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         from storage.formats.csv.write import render
 
         return render(batch, self.plan, self.options)
 
+    @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         from storage.formats.csv.write import lines_of
 

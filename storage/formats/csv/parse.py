@@ -29,11 +29,11 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
         names, body, first = header.names, text[header.end :], 1
     else:
         names, body, first = names_in(options, part.head), to_utf8(options, data, name), part.first_row
-    wanted = _wanted(reader, names)
     _check_closed(options, body, name)
+    wanted = _wanted(reader, names)
     table = _parse(options, body, len(names), wanted)
     if table is None:
-        yield from _with_rejects(reader, body, names, wanted, name, first)
+        yield from _with_rejects(reader, body, names, name, first)
         return
     rows = pa.array(np.arange(first, first + table.num_rows))
     yield from typed_batches(reader.plan.columns, _columns(table, wanted), rows, reader.plan.date_formats)
@@ -89,11 +89,9 @@ def _parse(options: CsvReadOptions, body: bytes, width: int, wanted: dict[str, i
     return None if ragged else table
 
 
-def _with_rejects(
-    reader: CsvReader, body: bytes, names: Sequence[str], wanted: dict[str, int], name: str, first: int
-) -> Iterator[pa.RecordBatch]:
+def _with_rejects(reader: CsvReader, body: bytes, names: Sequence[str], name: str, first: int) -> Iterator[pa.RecordBatch]:
     """The slower way: every record's position and width are known, so that the bad ones can be told with their numbers."""
-    data = as_bytes(body)
+    wanted, data = _wanted(reader, names), as_bytes(body)
     found = records(data, Dialect.of(reader.options))
     bad = np.flatnonzero(found.cells != len(names))
     good = np.flatnonzero(found.cells == len(names))
@@ -106,7 +104,7 @@ def _with_rejects(
     text = {key: pa.concat_arrays([cells, padding]).take(pa.array(order)) for key, cells in _columns(table, wanted).items()}
     rows = pa.array(np.arange(first, first + len(found.starts)))
     rejected = pa.array(errors, pa.string()).take(pa.array(order))
-    yield from typed_batches(reader.plan.columns, text, rows, reader.plan.date_formats, rejected)
+    yield from typed_batches(reader.plan.columns, text, rows, reader.plan.date_formats, rejected=rejected)
 
 
 def _without(body: bytes, data: Bytes, found: Records, bad: np.ndarray) -> bytes:

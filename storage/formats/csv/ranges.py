@@ -25,6 +25,10 @@ class _Piece:
     first_ends: bool
 
 
+class _OpenQuoteError(Exception):
+    """The file ends inside a quoted field; its argument is where the last quote stands."""
+
+
 def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> list[Range]:
     """Ranges of about `target` bytes; one for a small file or an encoding that cannot be cut. Raises InputError."""
     if len(data) <= target or not options.cuttable:
@@ -33,13 +37,22 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
     view, dialect = as_bytes(data), Dialect.of(options)
     starts = [header.end, *(_behind_quotes(view, dialect, at) for at in range(header.end + target, len(data), target))]
     bounds = list(pairwise(sorted({*starts, len(data)})))
+    try:
+        pieces = _pieces(view, dialect, bounds)
+    except _OpenQuoteError as wrong:
+        raise InputError(name, "a quoted field is never closed", offset=wrong.args[0]) from None
+    parts = _joined(pieces, header, len(data), has_header=options.has_header)
+    if max((part.end - part.start for part in parts), default=0) > target + MAX_RECORD_BYTES:
+        raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB")
+    return parts
+
+
+def _pieces(view: Bytes, dialect: Dialect, bounds: Sequence[tuple[int, int]]) -> list[_Piece]:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == dialect.quote)), bounds))
         if any(quotes):
-            pieces = _with_quotes(view, dialect, bounds, quotes, pool, name)
-        else:
-            pieces = list(pool.map(lambda bound: _plain(view, *bound), bounds))
-    return _joined(pieces, header, len(data), options.has_header, name, target)
+            return _with_quotes(view, dialect, bounds, quotes, pool)
+        return list(pool.map(lambda bound: _plain(view, *bound), bounds))
 
 
 def _behind_quotes(view: Bytes, dialect: Dialect, at: int) -> int:
@@ -60,9 +73,7 @@ def _plain(view: Bytes, start: int, end: int) -> _Piece:
     return _Piece(int(np.count_nonzero(lines & ~before)), first + start, not before[first])
 
 
-def _with_quotes(
-    view: Bytes, dialect: Dialect, bounds: Sequence[tuple[int, int]], counts: Sequence[int], pool: Executor, name: str
-) -> list[_Piece]:
+def _with_quotes(view: Bytes, dialect: Dialect, bounds: Sequence[tuple[int, int]], counts: Sequence[int], pool: Executor) -> list[_Piece]:
     """As in well-formed text a stretch begins inside quotes when the quotes before it are odd; where that proves wrong, it is looked at again."""
     guesses = [bool(seen & 1) for seen in accumulate(counts, initial=0)]
 
@@ -76,7 +87,7 @@ def _with_quotes(
         pieces.append(piece)
         inside, last_quote = after, int(found[-1]) if len(found) else last_quote
     if inside:
-        raise InputError(name, "a quoted field is never closed", offset=last_quote)
+        raise _OpenQuoteError(last_quote)
     return pieces
 
 
@@ -90,7 +101,7 @@ def _outside_quotes(view: Bytes, bound: tuple[int, int], quotes: Positions, insi
     return _Piece(int(np.count_nonzero(ends)), int(lines[0]), bool(ends[0]))
 
 
-def _joined(pieces: Sequence[_Piece], header: Header, size: int, has_header: bool, name: str, target: int) -> list[Range]:
+def _joined(pieces: Sequence[_Piece], header: Header, size: int, *, has_header: bool) -> list[Range]:
     starts, rows, seen = [header.end], [1], 0
     for index, piece in enumerate(pieces):
         if index and piece.first >= 0:
@@ -98,7 +109,4 @@ def _joined(pieces: Sequence[_Piece], header: Header, size: int, has_header: boo
             rows.append(1 + seen + piece.first_ends - has_header)
         seen += piece.ended
     ends = [*starts[1:], size]
-    longest = max(end - start for start, end in zip(starts, ends, strict=True))
-    if longest > target + MAX_RECORD_BYTES:
-        raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB")
     return [Range(start, end, row, header.text) for start, end, row in zip(starts, ends, rows, strict=True) if end > start]

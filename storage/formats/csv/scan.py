@@ -94,7 +94,8 @@ def outside(positions: Positions, quotes: Positions, inside: bool = False) -> Po
     if not len(quotes):
         return positions[:0] if inside else positions
     odd = np.searchsorted(quotes, positions) & 1
-    return positions[odd == int(inside)]
+    kept: Positions = positions[odd == int(inside)]
+    return kept
 
 
 def records(data: Bytes, dialect: Dialect) -> Records:

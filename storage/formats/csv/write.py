@@ -54,7 +54,5 @@ def _lines(columns: Sequence[pa.Array], options: CsvWriteOptions) -> bytes:
     # Polars quotes an empty text and leaves a null bare; a line that would be empty needs the quotes.
     empty = pl.all().fill_null("") if frame.width == 1 else pl.all().replace("", None)
     out = BytesIO()
-    frame.select(empty).write_csv(
-        out, include_header=False, separator=options.delimiter, quote_style="necessary", line_terminator="\n"
-    )
+    frame.select(empty).write_csv(out, include_header=False, separator=options.delimiter, quote_style="necessary", line_terminator="\n")
     return out.getvalue()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
@@ -48,16 +49,19 @@ class EdifactReader(Reader):
 
         check_sections(self.plan.sections, "UNB", "an EDIFACT source")
 
+    @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.edifact.read import undeclared_columns
 
         return undeclared_columns(self, data, name)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.edifact.read import read_records
 
         return read_records(self, data, name)
 
+    @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.edifact.read import sections_of
 
@@ -77,6 +81,7 @@ class EdifactWriter(Writer):
         if self.options.interchange is None and self.options.interchange_from_doc is None:
             raise OptionError("an EDIFACT output needs options.interchange or options.interchange_from_doc", ("options",))
 
+    @override
     def open(self) -> Session:
         from storage.formats.edifact.write import Interchange
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from storage.formats.contract import Buffer, Column, InputError
 from storage.formats.edi import (
     MAX_SEGMENT,
@@ -26,6 +24,8 @@ from storage.formats.edi import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from storage.formats.edifact import EdifactReader
 
 
@@ -72,7 +72,7 @@ class Service:
 
     @cached_property
     def _released(self) -> re.Pattern[str]:
-        return re.compile(re.escape(self.release) + "(.)", re.S)
+        return re.compile(re.escape(self.release) + "(.)", re.DOTALL)
 
 
 class Reading:
@@ -95,11 +95,13 @@ class Reading:
         if self.closed:
             raise self._wrong(f"'{tag}' stands behind the UNZ trailer")
         if self.header is None:
-            return self._open(tag, data)
+            self._open(tag, data)
+            return None
         if tag in ("UNG", "UNE"):
             raise self._wrong(f"functional groups ({tag}) are not supported")
         if tag == "UNZ":
-            return self._close(data)
+            self._close(data)
+            return None
         return self._in_message(tag, data)
 
     def finish(self) -> None:
@@ -155,8 +157,7 @@ def bodies_of(reader: EdifactReader, data: Buffer, name: str) -> Iterator[Body]:
     service, text = Service.of(text_in(data, name))
     reading = Reading(name, reader.options.max_elements)
     *segments, rest = service.segments(text)
-    for segment in segments:
-        segment = segment.lstrip("\r\n")
+    for segment in (part.lstrip("\r\n") for part in segments):
         if len(segment) > MAX_SEGMENT:
             raise InputError(name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
         body = reading.segment(service.elements(segment))

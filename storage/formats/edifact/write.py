@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from typing_extensions import override
 
 from storage.formats.contract import OutputError, Session
 from storage.formats.edi import rows_of
 from storage.formats.edifact.read import control_reference
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from storage.formats.edifact import EdifactWriter
 
 _KNOWN = ("seg_id", "msg_ref", "msg_type")
@@ -29,16 +31,19 @@ class Interchange(Session):
         self.segments = 0
         self.messages = 0
 
+    @override
     def header(self) -> bytes:
         una = f"UNA:+.? {self.end}" if self.options.write_una else ""
         return (una + self._segment(["UNB", *self._unb()])).encode()
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         out: list[str] = []
         for named, elements in rows_of(batch, self.writer.plan.columns, _KNOWN, "edifact"):
             self._record(named, elements, out)
         return "".join(out).encode()
 
+    @override
     def footer(self) -> bytes:
         out: list[str] = []
         self._close(out)
@@ -48,7 +53,9 @@ class Interchange(Session):
     def _unb(self) -> Sequence[str]:
         elements = self.options.interchange or self.writer.plan.interchange
         if elements is None:
-            raise OutputError(f"no record has the document section '{self.options.interchange_from_doc}', from which the UNB header is made")
+            raise OutputError(
+                f"no record has the document section '{self.options.interchange_from_doc}', from which the UNB header is made"
+            )
         return elements
 
     def _record(self, named: dict[str, str], elements: list[str], out: list[str]) -> None:

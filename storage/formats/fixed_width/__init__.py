@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from typing_extensions import override
+
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import CHUNK_BYTES, Buffer, Options, Range, Reader, Writer
 from storage.formats.fixed_width.layout import Layout
@@ -43,11 +45,13 @@ class FixedWidthReader(Reader):
         """The layout, checked. Raises OptionError."""
         return Layout.of(self.plan.layout, "format_schema")
 
+    @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         from storage.formats.fixed_width.read import ranges_of
 
         return ranges_of(self, data, name, target)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.fixed_width.read import read_records
 
@@ -73,9 +77,11 @@ class FixedWidthWriter(Writer):
         """The layout, checked. Raises OptionError."""
         return Layout.of(self.plan.layout, "schema")
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         return b"".join(self.rows(batch))
 
+    @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         from storage.formats.fixed_width.write import lines
 

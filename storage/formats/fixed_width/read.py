@@ -58,7 +58,9 @@ def _lines(reader: FixedWidthReader, data: bytes, name: str) -> Sequence[bytes]:
     end, size = reader.options.line_end, reader.fields().length
     if not end:
         if len(data) % size:
-            raise InputError(name, f"the last record is incomplete: {len(data) % size} of {size} bytes", offset=len(data) - len(data) % size)
+            raise InputError(
+                name, f"the last record is incomplete: {len(data) % size} of {size} bytes", offset=len(data) - len(data) % size
+            )
         return [data[at : at + size] for at in range(0, len(data), size)]
     return [line.removesuffix(b"\r") for line in data.split(b"\n") if line not in (b"", b"\r")]
 

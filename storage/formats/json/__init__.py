@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
 
@@ -50,16 +52,19 @@ class JsonReader(Reader):
                 path = ("envelope", "sections", section.name, "extract")
                 raise OptionError(f"envelope section '{section.name}': a JSON source takes json_pointer, not {section.kind}", path)
 
+    @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.json.read import undeclared_members
 
         return undeclared_members(self, data, name)
 
+    @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         from storage.formats.json.read import line_ranges
 
         return line_ranges(self, data, name, target)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.json.read import read_records
 
@@ -70,6 +75,7 @@ class JsonReader(Reader):
 
         return with_document(batches, self.envelope(data, name))
 
+    @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.json.read import sections_of
 
@@ -83,18 +89,23 @@ class JsonWriter(Writer):
     Options: ClassVar[type[Options]] = JsonWriteOptions
     options: JsonWriteOptions
 
+    @override
     def header(self) -> bytes:
         return b"[" if self.options.format == "array" else b""
 
+    @override
     def separator(self) -> bytes:
         return b"," if self.options.format == "array" else b""
 
+    @override
     def footer(self) -> bytes:
         return b"\n]\n" if self.options.format == "array" else b""
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         return self.separator().join(self.rows(batch))
 
+    @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         from storage.formats.json.write import objects
 

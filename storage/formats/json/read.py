@@ -14,7 +14,6 @@ from storage.formats.contract import Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
 from storage.formats.lines import line_ranges_of
-from storage.formats.values import TooDeep
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +32,7 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
     records = iter(_expanded(reader, data, name, lines=bool(part and part.head)))
     while block := list(islice(records, BLOCK)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
-        try:
-            yield from record_batches(reader.plan.columns, picked, row, reader.plan.date_formats)
-        except TooDeep:
-            raise InputError(name, f"a record near record {row} is nested deeper than 1000 levels") from None
+        yield from record_batches(reader.plan.columns, picked, row, reader.plan.date_formats)
         row += len(block)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
+from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
@@ -50,16 +51,19 @@ class X12Reader(Reader):
 
         check_sections(self.plan.sections, "ISA", "an X12 source")
 
+    @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.x12.read import undeclared_columns
 
         return undeclared_columns(self, data, name)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.x12.read import read_records
 
         return read_records(self, data, name)
 
+    @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.x12.read import sections_of
 
@@ -81,6 +85,7 @@ class X12Writer(Writer):
         if self.options.group_header is None:
             raise OptionError("an X12 output needs options.group_header, the elements GS01 to GS08", ("options",))
 
+    @override
     def open(self) -> Session:
         from storage.formats.x12.write import Interchange
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from storage.formats.contract import Buffer, Column, InputError
 from storage.formats.edi import (
     MAX_SEGMENT,
@@ -23,6 +21,8 @@ from storage.formats.edi import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from storage.formats.x12 import X12Reader
 
 
@@ -49,11 +49,14 @@ class Reading:
             case "ISA":
                 raise self._wrong("a second ISA before the IEA trailer")
             case "GS":
-                return self._open_group(data)
+                self._open_group(data)
+                return None
             case "GE":
-                return self._close_group(data)
+                self._close_group(data)
+                return None
             case "IEA":
-                return self._close(data)
+                self._close(data)
+                return None
         return self._in_set(tag, data)
 
     def finish(self) -> None:
@@ -70,7 +73,9 @@ class Reading:
 
     def _close_group(self, data: list[str]) -> None:
         if self.group is None or self.set is not None:
-            raise self._wrong("GE without an open functional group" if self.group is None else "GE inside a transaction set whose SE is missing")
+            raise self._wrong(
+                "GE without an open functional group" if self.group is None else "GE inside a transaction set whose SE is missing"
+            )
         check_count("GE01, the count of transaction sets,", _at(data, 0), self.sets, self.number, self.name)
         check_echo("GE02, the group control number,", _at(data, 1), _at(self.group, 5), self.number, self.name)
         self.group, self.levels = None, {}
@@ -85,7 +90,9 @@ class Reading:
     def _in_set(self, tag: str, data: list[str]) -> Body | None:
         if tag == "ST":
             if self.group is None or self.set is not None:
-                raise self._wrong("ST outside a functional group" if self.group is None else "ST inside a transaction set whose SE is missing")
+                raise self._wrong(
+                    "ST outside a functional group" if self.group is None else "ST inside a transaction set whose SE is missing"
+                )
             self.set, self.segments = data, 0
             self.sets += 1
             self.levels = {**self.levels, "transaction_set": positional(data)}
@@ -93,7 +100,8 @@ class Reading:
             raise self._wrong(f"'{tag[:10]}' stands outside a transaction set")
         self.segments += 1
         if tag == "SE":
-            return self._close_set(data)
+            self._close_set(data)
+            return None
         fields = {"seg_id": tag, "set_ref": _at(self.set, 1), "set_type": _at(self.set, 0)}
         return Body({key: value for key, value in fields.items() if value} | positional(data), self.levels)
 
@@ -131,8 +139,7 @@ def bodies_of(reader: X12Reader, data: Buffer, name: str) -> Iterator[Body]:
     header, separator, terminator, text = header_in(text_in(data, name), name)
     reading = Reading(name, reader.options.max_elements, header)
     *segments, rest = text.split(terminator)
-    for segment in segments:
-        segment = segment.lstrip("\r\n")
+    for segment in (part.lstrip("\r\n") for part in segments):
         if len(segment) > MAX_SEGMENT:
             raise InputError(name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
         if segment or terminator not in "\r\n":

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from typing_extensions import override
 
 from storage.formats.contract import OutputError, Session
 from storage.formats.edi import rows_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from storage.formats.x12 import X12Writer
 
 _KNOWN = ("seg_id", "set_ref", "set_type")
@@ -28,17 +30,20 @@ class Interchange(Session):
         self.segments = 0
         self.sets = 0
 
+    @override
     def header(self) -> bytes:
         isa = [element.ljust(width) for element, width in zip(self._isa(), _ISA_WIDTHS, strict=True)]
         group = [*self._group()[:5], _GROUP, *self._group()[6:]]
         return (self._segment(["ISA", *isa]) + self._segment(["GS", *group])).encode()
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         out: list[str] = []
         for named, elements in rows_of(batch, self.writer.plan.columns, _KNOWN, "x12"):
             self._record(named, elements, out)
         return "".join(out).encode()
 
+    @override
     def footer(self) -> bytes:
         out: list[str] = []
         self._close(out)
@@ -49,7 +54,9 @@ class Interchange(Session):
     def _isa(self) -> Sequence[str]:
         elements = self.options.interchange or self.writer.plan.interchange
         if elements is None:
-            raise OutputError(f"no record has the document section '{self.options.interchange_from_doc}', from which the ISA header is made")
+            raise OutputError(
+                f"no record has the document section '{self.options.interchange_from_doc}', from which the ISA header is made"
+            )
         if len(elements) != len(_ISA_WIDTHS):
             raise OutputError(f"the ISA header has {len(elements)} elements where 16 are needed")
         return elements

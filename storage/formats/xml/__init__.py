@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
+from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import Buffer, Column, InputError, OptionError, Options, Range, Reader, Writer
@@ -53,6 +54,7 @@ class XmlReader(Reader):
                 path = ("envelope", "sections", section.name, "extract")
                 raise OptionError(f"envelope section '{section.name}': an XML source takes xml_path, not {section.kind}", path)
 
+    @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.xml.read import elements_of
 
@@ -67,6 +69,7 @@ class XmlReader(Reader):
             found.update(dict.fromkeys(extra))
         return tuple(Column(field) for field in found)
 
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.xml.read import read_records
 
@@ -77,6 +80,7 @@ class XmlReader(Reader):
 
         return with_document(batches, self.envelope(data, name))
 
+    @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
         from storage.formats.xml.read import sections_of
 
@@ -90,15 +94,19 @@ class XmlWriter(Writer):
     Options: ClassVar[type[Options]] = XmlWriteOptions
     options: XmlWriteOptions
 
+    @override
     def header(self) -> bytes:
         return f'<?xml version="1.0" encoding="UTF-8"?>\n<{self.options.root_element}>\n'.encode()
 
+    @override
     def footer(self) -> bytes:
         return f"</{self.options.root_element}>\n".encode()
 
+    @override
     def render(self, batch: pa.RecordBatch) -> bytes:
         return b"".join(self.rows(batch))
 
+    @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         from storage.formats.xml.write import elements
 

@@ -70,5 +70,3 @@ def _expanded(fields: Fields, found: dict[str, list[Any]], arrays: tuple[ArrayPa
 
 def _plain(element: Fields | str | None) -> str:
     return orjson.dumps(element).decode() if isinstance(element, dict) else element or ""
-
-

@@ -133,7 +133,9 @@ def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields
             yield from collector.records
             collector.records.clear()
     except expat.ExpatError as wrong:
-        raise InputError(name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {wrong.offset + 1}", line=wrong.lineno) from None
+        raise InputError(
+            name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {wrong.offset + 1}", line=wrong.lineno
+        ) from None
     except TooDeepError:
         raise InputError(name, f"nested deeper than {MAX_DEPTH} levels", line=parser.CurrentLineNumber) from None
     except EntityError as wrong:
@@ -145,6 +147,6 @@ def _refuse_entity(entity: str, _is_parameter: bool) -> None:
 
 
 def _refuse_reference(text: str) -> None:
-    """expat hands a reference to a declared entity to the default handler, which keeps it from being expanded."""
+    """Expat hands a reference to a declared entity to the default handler, which keeps it from being expanded."""
     if text.startswith("&") and text.endswith(";"):
         raise EntityError(text[1:-1])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
-
-import pyarrow as pa
 
 from storage.formats.contract import Column, OutputError, WritePlan
 from storage.formats.texts import text_of
 from storage.formats.xml.names import NOT_TEXT, is_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
 
@@ -81,6 +83,7 @@ def _attributes(element: _Element, texts: Sequence[list[str | None]], rows: int)
     if not element.attributes:
         return [""] * rows
     columns = [
-        ["" if text is None else f' {name}="{escape(text, _IN_ATTRIBUTE)}"' for text in texts[index]] for name, index in element.attributes.items()
+        ["" if text is None else f' {name}="{escape(text, _IN_ATTRIBUTE)}"' for text in texts[index]]
+        for name, index in element.attributes.items()
     ]
     return ["".join(parts) for parts in zip(*columns, strict=True)]

@@ -1,0 +1,214 @@
+"""JSON reading against the standard library's parser, its shapes, arrays, rejects and errors; JSON writing."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import formats
+from storage.formats import ArrayPath, Column, InputError, OptionError, ReadPlan, Section
+from tests.formats.reading import records_of
+from tests.formats.writing import written
+
+SCALAR = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5)
+)
+VALUE = st.recursive(
+    SCALAR, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)), max_leaves=6
+)
+RECORDS = st.lists(st.dictionaries(st.sampled_from(["a", "b", "c d", "é"]), VALUE, max_size=4), max_size=6)
+
+
+def json_reader(columns, options=None, **plan):
+    return formats.reader("json", options or {}, ReadPlan(tuple(Column(*column) for column in columns), **plan))
+
+
+@given(records=RECORDS, shape=st.sampled_from(["array", "ndjson", "object"]), indent=st.sampled_from([None, 1]))
+@settings(max_examples=200, deadline=None)
+def test_any_values_are_those_of_the_standard_library(records, shape, indent):
+    options = {"format": shape, "record_path": "x.y" if shape == "object" else None}
+    text = {
+        "array": lambda: json.dumps(records, indent=indent),
+        "ndjson": lambda: "\n".join(json.dumps(record, ensure_ascii=indent is None) for record in records),
+        "object": lambda: json.dumps({"x": {"y": records}, "z": 1}, indent=indent),
+    }[shape]()
+    reader = json_reader([("a", "any")], options)
+    reader = reader.with_undeclared(reader.undeclared(text.encode(), "f.json"))
+    rows = records_of(reader, text.encode())
+    assert [row.number for row in rows] == list(range(1, len(records) + 1))
+    for row, record in zip(rows, records, strict=True):
+        found = {name: json.loads(value) for name, value in row.data.items() if value is not None}
+        assert found == {name: value for name, value in record.items() if value is not None}
+    seen = list(dict.fromkeys(name for record in records for name in record if name != "a"))
+    assert [column.name for column in reader.plan.undeclared] == seen
+
+
+@given(records=RECORDS, target=st.integers(1, 60), blanks=st.lists(st.sampled_from(["", " ", "\t\r", "\r"]), min_size=7, max_size=7))
+@settings(max_examples=150, deadline=None)
+def test_ranges_of_lines_have_the_records_of_the_whole(records, target, blanks):
+    lines = [line for record, blank in zip(records, blanks, strict=False) for line in (blank, json.dumps(record))]
+    data = "\n".join(lines).encode()
+    reader = json_reader([("a", "any"), ("b", "string")], {"format": "ndjson"})
+    assert records_of(reader, data, target) == records_of(reader, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('[{"n": 1}, {"n": 2}]', [1, 2]),
+        (' \n [ {"n": 1} ]', [1]),
+        ('{"n": 1}\n{"n": 2}\n', [1, 2]),
+        ('\ufeff{"n": 1}', [1]),
+        ('{\n "n": 1\n}', [1]),
+        ("[]", []),
+        ("", []),
+    ],
+)
+def test_the_shape_is_seen_from_the_content(text, values):
+    assert [row.data["n"] for row in records_of(json_reader([("n", "int")]), text.encode())] == values
+
+
+TYPED = [
+    ("int", [("7", 7), (7, 7), (3.0, 3), (True, 1), ("", None), (None, None)], [3.7, "x", [1], 2**63, {"a": 1}]),
+    ("float", [(1, 1.0), ("1e3", 1000.0), (False, 0.0)], ["x", [], {}]),
+    ("bool", [(True, True), ("yes", True), (2, True), (0, False)], ["x", 1.0, []]),
+    ("string", [("x", "x"), (7, "7"), (1.50, "1.5"), (10.0, "10"), (True, "true"), ([1, "a"], '[1,"a"]'), (None, None)], []),
+    ("any", [("x", '"x"'), (7, "7"), (7.0, "7.0"), ({"b": 1, "a": [None]}, '{"b":1,"a":[null]}'), (2**64, "1.8446744073709552e+19")], []),
+]
+
+
+@pytest.mark.parametrize(("declared", "good", "bad"), TYPED)
+def test_values_of_declared_types(declared, good, bad):
+    data = "\n".join(json.dumps({"v": value}) for value in [*(value for value, _ in good), *bad]).encode()
+    rows = records_of(json_reader([("v", declared)], {"format": "ndjson"}), data)
+    assert [row.data["v"] for row in rows[: len(good)]] == [expected for _, expected in good]
+    assert [row.error is not None for row in rows] == [False] * len(good) + [True] * len(bad)
+
+
+def test_a_dotted_column_takes_the_value_at_its_path():
+    reader = json_reader([("address.city", "string"), ("address.geo.lat", "float")])
+    data = b'[{"address": {"city": "Graz", "geo": {"lat": 47}}}, {"address": 1}, {"address.city": "Bern"}]'
+    reader = reader.with_undeclared(reader.undeclared(data, "f"))
+    assert [list(row.data.values()) for row in records_of(reader, data)] == [["Graz", 47.0], [None, None], ["Bern", None]]
+
+
+ARRAYS = [
+    ([("$.items", "explode")], '{"id": 1, "items": [{"s": "a"}, {"s": "b"}]}', [{"id": 1, "s": "a"}, {"id": 1, "s": "b"}]),
+    ([("items", "explode")], '{"id": 1, "items": [5, 6]}', [{"id": 1, "items": 5}, {"id": 1, "items": 6}]),
+    ([("items", "explode")], '{"id": 1, "items": []}', []),
+    ([("items", "explode")], '{"id": 1}', [{"id": 1}]),
+    ([("a.b", "explode")], '{"id": 1, "a": {"b": [{"s": 1}], "c": 2}}', [{"id": 1, "a": {"c": 2}, "s": 1}]),
+    ([("tags", "join")], '{"tags": ["x", 1, true, null]}', [{"tags": "x,1,true,"}]),
+    ([("i", "explode"), ("t", "join")], '{"i": [1, 2], "t": []}', [{"i": 1, "t": ""}, {"i": 2, "t": ""}]),
+]
+
+
+@pytest.mark.parametrize(("paths", "record", "expected"), ARRAYS)
+def test_array_paths(paths, record, expected):
+    plan = {"array_paths": tuple(ArrayPath(*path) for path in paths)}
+    reader = json_reader([], {"format": "ndjson"}, **plan)
+    reader = reader.with_undeclared(reader.undeclared(record.encode(), "f"))
+    found = [
+        {name: json.loads(value) for name, value in row.data.items() if value is not None} for row in records_of(reader, record.encode())
+    ]
+    assert found == expected
+
+
+def test_bad_lines_are_rejects_with_their_text():
+    rows = records_of(json_reader([("n", "int")], {"format": "ndjson"}), b'{"n": 1}\n{"n": }\r\n[1]\n\n{"n": "x", "m": 2}\n')
+    assert [row.number for row in rows] == [1, 2, 3, 4]
+    errors = [json.loads(row.error) for row in rows[1:]]
+    assert [(error["category"], error["raw"]) for error in errors] == [
+        ("malformed_record", '{"n": }'), ("malformed_record", "[1]"), ("type_coercion_failure", None),
+    ]  # fmt: skip
+    assert errors[2]["fields"] == {"n": "x"}
+    assert errors[1]["detail"] == "not a JSON object"
+
+
+ERRORS = [
+    ({"format": "array"}, b"{}", "f: the document is no array, as format 'array' has it"),
+    ({"format": "array"}, b"", "f: the file is empty where a JSON document is expected"),
+    ({"format": "object", "record_path": "a"}, b"[]", "f: the document is no object, as format 'object' or record_path have it"),
+    ({"record_path": "$.a.b"}, b'{"a": {"b": 1}}', "f: record_path '$.a.b' leads to no array"),
+    ({"format": "ndjson"}, b'{"a": ' + b"[" * 20_000 + b"]" * 20_000 + b"}", "f: line 1: nested deeper than 1000 levels"),
+    ({"format": "array"}, b"[" * 20_000, "f: nested deeper than 1000 levels"),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "message"), ERRORS)
+def test_a_broken_document_is_an_input_error(options, data, message):
+    with pytest.raises(InputError) as caught:
+        records_of(json_reader([("a", "any")], options), data, name="f")
+    assert str(caught.value) == message
+
+
+def test_a_broken_array_names_its_line():
+    with pytest.raises(InputError, match=r"^f: line 2: not valid JSON: "):
+        records_of(json_reader([("a", "any")]), b'[{"a": 1},\n{"a" 2}]', name="f")
+
+
+def test_deep_but_allowed_nesting_is_read():
+    deep = "[" * 600 + "]" * 600
+    (row,) = records_of(json_reader([("a", "any")], {"format": "ndjson"}), b'{"a": ' + deep.encode() + b"}")
+    assert row.data["a"] == deep
+
+
+def test_reject_names_the_first_undeclared_member():
+    reader = json_reader([("a",)], {"format": "ndjson"}, on_unmapped="reject")
+    with pytest.raises(InputError, match="undeclared field 'b' in record 2"):
+        reader.undeclared(b'{"a": 1}\n{"b": 1}', "f")
+
+
+def section(pointer, kind="json_pointer", **fields):
+    return Section("head", kind, pointer, tuple(Column(name, declared) for name, declared in fields.items()))
+
+
+def test_envelope_sections():
+    data = b'{"h/1": {"id": "7", "day": "2024-01-05", "none": ""}, "r": []}'
+    reader = json_reader([], {"record_path": "r"}, sections=(section("/h~11", id="int", day="date", none="int", gone="int"),))
+    found = reader.envelope(data, "f")["head"]
+    assert (found["id"], str(found["day"]), found["none"], found["gone"]) == (7, "2024-01-05", None, None)
+    assert json_reader([], sections=(section("/nowhere", a="int"),)).envelope(data, "f") == {}
+    with pytest.raises(InputError, match=r"f: envelope section 'head', field 'id': cannot read 'x' as int"):
+        json_reader([], sections=(section("/h", id="int"),)).envelope(b'{"h": {"id": "x"}}', "f")
+    with pytest.raises(OptionError, match="a JSON source takes json_pointer, not xml_path"):
+        json_reader([], sections=(section("/h", "xml_path"),))
+
+
+def test_the_document_column():
+    data = b'{"h": {"id": 7}, "r": [{"a": 1}]}'
+    reader = json_reader([("a", "int")], {"record_path": "r"}, sections=(section("/h", id="int"),), document=True)
+    (batch,) = reader.read(data, "f")
+    assert batch.schema.equals(reader.schema())
+    assert batch.to_pylist() == [{"a": 1, "_row": 1, "_error": None, "_doc": '{"head":{"id":7}}'}]
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), st.floats(), st.text(max_size=5), st.booleans()), max_size=5
+    ),
+    shape=st.sampled_from(["array", "ndjson"]),
+    pretty=st.booleans(),
+    preserve=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_written_json_is_what_the_standard_library_reads(rows, shape, pretty, preserve):
+    columns = [("i", "int"), ("f", "float"), ("s", "string"), ("b", "bool")]
+    text = written("json", columns, rows, {"format": shape, "pretty": pretty}, preserve_nulls=preserve)
+    found = json.loads(text) if shape == "array" else [json.loads(line) for line in text.split("\n") if line]
+    found = [{**record, "f": float(record["f"]) if isinstance(record["f"], int) else record["f"]} for record in found]
+    null = None if preserve else ""
+    finite = [value if value == value and abs(value) != float("inf") else None for _, value, _, _ in rows]  # noqa: PLR0124
+    expected = [{"i": null if i is None else i, "f": f, "s": s, "b": b} for (i, _, s, b), f in zip(rows, finite, strict=True)]
+    assert found == expected
+
+
+def test_layout_of_written_json():
+    columns = [("a", "int"), ("f", "float"), ("j", "any")]
+    assert written("json", columns, []) == "[\n]\n"
+    assert written("json", columns, [(1, 10.0, '{"x":[1]}'), (None, 1e21, None)]) == (
+        '[\n{"a":1,"f":10,"j":{"x":[1]}},\n{"a":"","f":1000000000000000000000,"j":""}\n]\n'
+    )
+    assert written("json", columns[:1], [(1,), (2,)], {"format": "ndjson"}) == '{"a":1}\n{"a":2}\n'
+    assert written("json", columns[:1], [(1,)], {"pretty": True}) == '[\n{\n  "a": 1\n}\n]\n'

@@ -1,0 +1,202 @@
+"""XML reading against ElementTree, paths, names, arrays, hostile input; XML writing that any parser reads back."""
+
+import json
+import math
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import formats
+from storage.formats import ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
+from tests.formats.reading import records_of
+from tests.formats.writing import written
+
+TEXT = st.text(
+    alphabet=st.one_of(st.sampled_from("<>&\"' \n\tab]"), st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Cn"])),
+    max_size=6,
+)
+TAG = st.sampled_from(["a", "b", "c", "ü"])
+
+
+def xml_reader(columns, path="//r", arrays=(), **plan):
+    options = plan.pop("options", {})
+    full = {"array_paths": tuple(ArrayPath(*array) for array in arrays), **plan}
+    return formats.reader("xml", {"record_path": path, **options}, ReadPlan(tuple(Column(*column) for column in columns), **full))
+
+
+def everything(text, path="//r", arrays=(), **plan):
+    """The records with every field that they have, null ones left out."""
+    reader = xml_reader([], path, arrays, **plan)
+    data = text.encode()
+    reader = reader.with_undeclared(reader.undeclared(data, "f.xml"))
+    return [{name: value for name, value in row.data.items() if value is not None} for row in records_of(reader, data)]
+
+
+def element(tag, text, attributes, children):
+    made = ET.Element(tag, attributes)
+    made.text = None if children else text
+    made.extend(children)
+    return made
+
+
+ELEMENT = st.recursive(
+    st.builds(element, TAG, TEXT, st.dictionaries(TAG, TEXT, max_size=2), st.just([])),
+    lambda inner: st.builds(element, TAG, TEXT, st.dictionaries(TAG, TEXT, max_size=2), st.lists(inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+def flattened(node, before=""):
+    """The fields of an element as the documents name them: the first of repeated children counts."""
+    found = {f"{before}@{name}": value for name, value in node.attrib.items()}
+    seen = set()
+    for child in node:
+        if child.tag not in seen:
+            seen.add(child.tag)
+            found |= flattened(child, f"{before}{child.tag}.")
+            text = (child.text or "").strip()
+            if text and not len(child):
+                found[f"{before}{child.tag}"] = text
+    return found
+
+
+@given(records=st.lists(st.lists(ELEMENT, max_size=4), max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_records_are_those_of_the_standard_library(records):
+    root = ET.Element("rs")
+    for children in records:
+        ET.SubElement(root, "r").extend(children)
+    text = ET.tostring(root, encoding="unicode")
+    parsed = ET.fromstring(text)
+    assert everything(text) == [flattened(record) for record in parsed]
+
+
+NESTED = "<x><s><r><n>1</n></r><g><r><n>2</n></r></g></s><r><n>3</n></r><s><q/><r><n>4</n></r></s></x>"
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [("//r", "1234"), ("/x/s/r", "14"), ("x/s/r", "14"), ("//g/r", "2"), ("/x/r", "3"), ("/r", ""), ("//s/g", ""), ("/x/s", "")],
+)
+def test_record_paths(path, found):
+    assert "".join(record.get("n", "") for record in everything(NESTED, path)) == found
+
+
+def test_without_a_path_the_root_is_the_record():
+    assert everything('<a k="1"><b>x</b></a>', None) == [{"@k": "1", "b": "x"}]
+
+
+def test_names_of_namespaces():
+    text = '<o:x xmlns:o="u"><o:r o:k="1"><o:n>2</o:n></o:r></o:x>'
+    assert everything(text) == [{"@k": "1", "n": "2"}]
+    assert everything(text, "//o:r", options={"namespace_handling": "qualify"}) == [{"@o:k": "1", "o:n": "2"}]
+    assert everything(text, options={"attribute_prefix": "_"}) == [{"_k": "1", "n": "2"}]
+
+
+def test_declared_types_decide_and_bad_cells_are_rejects():
+    rows = records_of(xml_reader([("z", "string"), ("n", "int")]), b"<x><r><z>007</z><n> 7 </n></r><r><z/><n>x</n></r></x>")
+    assert [list(row.data.values()) for row in rows] == [["007", 7], [None, None]]
+    assert json.loads(rows[1].error)["detail"] == "column 'n': cannot read 'x' as int"
+
+
+ARRAYS = [
+    ([("$.l", "explode")], "<k>1</k><l><a>x</a></l><l><a>y</a><b>z</b></l>", [{"k": "1", "a": "x"}, {"k": "1", "a": "y", "b": "z"}]),
+    ([("l", "explode")], "<k>1</k><l>x</l><l>y</l>", [{"k": "1", "l": "x"}, {"k": "1", "l": "y"}]),
+    ([("l", "explode")], "<k>1</k>", [{"k": "1"}]),
+    ([("g.l", "explode")], '<g><l i="1"><a>x</a></l><m>2</m></g>', [{"g.m": "2", "@i": "1", "a": "x"}]),
+    ([("l", "join", "|")], "<l>x</l><k>1</k><l>y</l>", [{"l": "x|y", "k": "1"}]),
+]
+
+
+@pytest.mark.parametrize(("arrays", "inside", "expected"), ARRAYS)
+def test_array_paths(arrays, inside, expected):
+    assert everything(f"<x><r>{inside}</r></x>", arrays=arrays) == expected
+
+
+HOSTILE = [
+    ('<!DOCTYPE x [<!ENTITY a "b">]><x><r><n>&a;</n></r></x>', "f.xml: line 1: the entity 'a' is not expanded"),
+    ('<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>', "f.xml: line 1: the entity 'a' is not expanded"),
+    ("<x><r>&nope;</r></x>", "f.xml: line 1: not well-formed XML: undefined entity, column 7"),
+    ("<x><r></x>", "f.xml: line 1: not well-formed XML: mismatched tag, column 9"),
+    ("<x>\n<r>", "f.xml: line 2: not well-formed XML: no element found, column 4"),
+    ("", "f.xml: line 1: not well-formed XML: no element found, column 1"),
+    ("<a>" * 1001 + "</a>" * 1001, "f.xml: line 1: nested deeper than 1000 levels"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), HOSTILE)
+def test_a_broken_or_hostile_document_is_an_input_error(text, message):
+    with pytest.raises(InputError) as caught:
+        records_of(xml_reader([]), text.encode(), name="f.xml")
+    assert str(caught.value) == message
+
+
+def test_an_entity_in_an_attribute_is_not_expanded():
+    text = b'<!DOCTYPE x [<!ENTITY a "bbb">]><x><r k="&a;"/></x>'
+    with pytest.raises(InputError):
+        records_of(xml_reader([("@k",)]), text)
+
+
+def test_a_document_type_is_skipped_and_depth_below_the_cap_is_read():
+    assert everything('<!DOCTYPE x SYSTEM "http://nowhere.invalid/x.dtd"><x><r><n>1</n></r></x>') == [{"n": "1"}]
+    deep = "<a>" * 990 + "x" + "</a>" * 990
+    assert everything(f"<x><r>{deep}</r></x>") == [{".".join("a" * 990): "x"}]
+
+
+def test_encodings():
+    for encoding in ("utf-8", "utf-16", "iso-8859-1"):
+        data = f'<?xml version="1.0" encoding="{encoding}"?><x><r><n>é</n></r></x>'.encode(encoding)
+        assert records_of(xml_reader([("n",)]), data)[0].data == {"n": "é"}
+
+
+def test_envelope_sections():
+    sections = (Section("h", "xml_path", "/x/Head", (Column("n", "int"), Column("@k"), Column("gone"))),)
+    reader = xml_reader([], sections=sections)
+    assert reader.envelope(b'<x><Head k="v"><n>1</n></Head><r/><Head><n>2</n></Head></x>', "f") == {"h": {"n": 2, "@k": None, "gone": None}}
+    with pytest.raises(InputError, match="f: envelope section 'h', field 'n': cannot read 'many' as int"):
+        reader.envelope(b"<x><Head><n>many</n></Head></x>", "f")
+    with pytest.raises(OptionError, match="an XML source takes xml_path, not json_pointer"):
+        xml_reader([], sections=(Section("h", "json_pointer", "/h", ()),))
+
+
+@given(
+    rows=st.lists(st.tuples(TEXT, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT), max_size=4), preserve=st.booleans()
+)
+@settings(max_examples=150, deadline=None)
+def test_written_xml_is_well_formed_and_reads_back(rows, preserve):
+    columns = [("a.t", "string"), ("@i", "int"), ("a.f", "float"), ("a.b.@k", "string")]
+    text = written("xml", columns, rows, {"root_element": "x", "record_element": "r"}, preserve_nulls=preserve)
+    records = list(ET.fromstring(text.encode()))
+    for record, (t, i, f, k) in zip(records, rows, strict=True):
+        assert (record.find("a/t").text or "", record.get("i"), record.find("a/b").get("k")) == (t, str(i), k)
+        assert float(record.find("a/f").text) == f or math.isnan(f)
+    back = records_of(xml_reader(columns), text.encode())
+    assert [row.data["@i"] for row in back] == [i for _, i, _, _ in rows]
+
+
+def test_layout_of_written_xml():
+    columns = [("@id",), ("a.b",), ("a.c", "int"), ("x.@k",), ("n",)]
+    assert written("xml", columns, [("1", "<&", 2, '"', None)]) == (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<Root>\n<Record id="1"><a><b>&lt;&amp;</b><c>2</c></a><x k="&quot;"/><n/></Record>\n</Root>\n'
+    )
+    assert "<n" not in written("xml", columns, [("1", "x", 2, "y", None)], preserve_nulls=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        (("two words",), "x", "column 'two words': 'two words' is no name of an XML element"),
+        (("a", "any"), '{"b":1}', "column 'a' holds a map, which xml cannot hold"),
+        (("a",), "\x01", r"column 'a' holds the character U\+0001, which XML cannot hold"),
+    ],
+)
+def test_what_xml_cannot_hold(column, value, message):
+    with pytest.raises(OutputError, match=message):
+        written("xml", [column], [(value,)])
+
+
+def test_names_of_elements_are_checked():
+    with pytest.raises(OptionError, match=r"options\.root_element: Value error, 'a b' is no name of an XML element"):
+        written("xml", [("a",)], [], {"root_element": "a b"})
