@@ -186,7 +186,7 @@ class Run:
             kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
             message = f"node '{node.name}': {first.get('detail', '')} ({first.get('category', '')})"
             goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
-            raise kind(message, help=None if first.get("category") in fatal else goes_on)
+            raise kind(message, help="" if first.get("category") in fatal else goes_on)
 
     def _judge(self, flow: Flow) -> None:
         """Thresholds, judged before anything is committed."""
