@@ -69,7 +69,7 @@ def test_records_are_those_of_the_standard_library(records):
     for children in records:
         ET.SubElement(root, "r").extend(children)
     text = ET.tostring(root, encoding="unicode")
-    parsed = ET.fromstring(text)
+    parsed = ET.fromstring(text)  # noqa: S314 - the text is our own
     assert everything(text) == [flattened(record) for record in parsed]
 
 
@@ -168,7 +168,7 @@ def test_envelope_sections():
 def test_written_xml_is_well_formed_and_reads_back(rows, preserve):
     columns = [("a.t", "string"), ("@i", "int"), ("a.f", "float"), ("a.b.@k", "string")]
     text = written("xml", columns, rows, {"root_element": "x", "record_element": "r"}, preserve_nulls=preserve)
-    records = list(ET.fromstring(text.encode()))
+    records = list(ET.fromstring(text.encode()))  # noqa: S314 - the text is our own
     for record, (t, i, f, k) in zip(records, rows, strict=True):
         assert (record.find("a/t").text or "", record.get("i"), record.find("a/b").get("k")) == (t, str(i), k)
         assert float(record.find("a/f").text) == f or math.isnan(f)
@@ -200,3 +200,22 @@ def test_what_xml_cannot_hold(column, value, message):
 def test_names_of_elements_are_checked():
     with pytest.raises(OptionError, match=r"options\.root_element: Value error, 'a b' is no name of an XML element"):
         written("xml", [("a",)], [], {"root_element": "a b"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<!DOCTYPE x [<!ENTITY a "bbb"><!ATTLIST r k CDATA "&a;">]><x><r/></x>',
+        "<!DOCTYPE x [<!ENTITY a 'bbb'>]><x><r j='>' k='x&a;'/></x>",
+        '<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c "&a;&a;">]><x><r k="&c;"/></x>',
+    ],
+)
+def test_entities_in_attributes_are_not_expanded_either(text):
+    with pytest.raises(InputError, match=r"the entity '.' is not expanded"):
+        records_of(xml_reader([("@k",)]), text.encode())
+    with pytest.raises(InputError, match=r"the entity '.' is not expanded"):
+        records_of(xml_reader([("@k",)]), f'<?xml version="1.0" encoding="utf-16"?>{text}'.encode("utf-16"))
+
+
+def test_an_entity_that_is_only_declared_does_no_harm():
+    assert everything('<!DOCTYPE x [<!ENTITY a "b">]><x><r k="&amp;&#65;"><n>1</n></r></x>') == [{"@k": "&A", "n": "1"}]

@@ -5,6 +5,7 @@ expat calls back for each tag and text; the state is the path of open elements a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 from xml.parsers import expat
@@ -14,6 +15,8 @@ from storage.formats.contract import ArrayPath, Buffer, InputError
 Fields: TypeAlias = dict[str, str | None]
 MAX_DEPTH = 1000
 _BLOCK = 1 << 18
+_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
+_REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
 
 
 class Collector:
@@ -122,6 +125,7 @@ def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields
     """Each record with the elements of its arrays. Raises InputError."""
     parser = expat.ParserCreate()
     parser.StartElementHandler = collector.start
+    _guard_attributes(parser, collector, wide=b"\0" in data[:4])
     parser.EndElementHandler = collector.end
     parser.CharacterDataHandler = collector.characters
     parser.SkippedEntityHandler = _refuse_entity
@@ -150,3 +154,33 @@ def _refuse_reference(text: str) -> None:
     """Expat hands a reference to a declared entity to the default handler, which keeps it from being expanded."""
     if text.startswith("&") and text.endswith(";"):
         raise EntityError(text[1:-1])
+
+
+def _guard_attributes(parser: expat.XMLParserType, collector: Collector, *, wide: bool) -> None:
+    """Expat expands declared entities inside attribute values by itself: once one is declared, each tag's own text is looked at.
+
+    Where that text cannot be searched (UTF-16, default values of a document type) the declaration is refused.
+    """
+    declared: set[str] = set()
+
+    def entity(name: str, is_parameter: bool, value: str | None, *_: object) -> None:
+        if value is None or is_parameter:
+            return
+        if wide:
+            raise EntityError(name)
+        declared.add(name)
+        parser.StartElementHandler = start
+
+    def attributes(_element: str, _name: str, _kind: str, default: str | None, _required: int) -> None:
+        if default is not None and declared:
+            raise EntityError(next(iter(declared)))
+
+    def start(tag: str, given: Mapping[str, str]) -> None:
+        found = _TAG.match(parser.GetInputContext() or b"") if given else None
+        for name in _REFERENCE.findall(found[0] if found else b""):
+            if name.decode(errors="replace") in declared:
+                raise EntityError(name.decode(errors="replace"))
+        collector.start(tag, given)
+
+    parser.EntityDeclHandler = entity
+    parser.AttlistDeclHandler = attributes
