@@ -1,0 +1,169 @@
+"""Merge nodes: inputs with the same columns become one stream (user guide, "Merge Nodes").
+
+The key of a row is the number of its input and the key that it had there, so that the rows of the first input come first and
+each input keeps its order, whatever the mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, model_validator
+from pyspark.sql import functions as F
+
+from changelog.key_columns import with_prefix
+from changelog.schema import column
+from cxl.types import ANY, Kind, Schema, Type, type_name, unify
+from operators.base import Linear
+from operators.binding import Binding
+from operators.json_text import json_text
+from operators.registry import node_type
+from operators.rows import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
+from operators.settings import NodeSpec, Strict
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from operators.evaluation import RunValues
+
+MAX_INPUTS = 255
+
+
+class MergeConfig(Strict):
+    """How inputs follow each other. A fixed order that keeps that of each input serves every mode (SPEC-DECISIONS, merge 16)."""
+
+    mode: Literal["concat", "interleave"] = "concat"
+    interleave_seed: int | None = Field(None, ge=0, lt=1 << 64)
+
+    @model_validator(mode="after")
+    def _seed_of_interleave(self) -> MergeConfig:
+        if self.interleave_seed is not None and self.mode != "interleave":
+            raise ValueError("'interleave_seed' needs 'mode: interleave'")
+        return self
+
+
+class Merge(Linear):
+    """Rows of all inputs in the columns of the first; types that differ are widened."""
+
+    kind = "merge"
+
+    def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], data: Schema) -> None:
+        config: MergeConfig = spec.config
+        output = RowType(data, emitted=_emitted(inputs), key=KeyShape("merge", parts=tuple(row.key for row in inputs)))
+        super().__init__(spec.name, inputs, output, {"mode": config.mode, "seed": config.interleave_seed})
+        self.mode = config.mode
+
+    @property
+    def may_reject(self) -> bool:
+        """A merge rejects nothing."""
+        return False
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """What rides along in any input rides on; where inputs disagree on the type of a rider, it is widened."""
+        self.inputs = tuple(inputs)
+        riders: dict[str, Type] = {}
+        for row in inputs:
+            riders |= {name: merged_type(riders.get(name, type_), type_) or ANY for name, type_ in row.riders.items()}
+        hidden = [name for row in inputs for name in row.hidden if name not in OWN_HIDDEN]
+        self.output = RowType(self.output.data, emitted=self.output.emitted, key=self.output.key).carrying(hidden, riders)
+
+    def describe(self) -> Sequence[str]:
+        """The mode."""
+        return (f"mode: {self.mode}",)
+
+    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """Rows of one input under its number, in the common columns."""
+        row = self.inputs[index]
+        key = with_prefix(bytes([index]), F.col("_key")).alias("_key")
+        envelope = [key if name == "_key" else column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
+        fixed = [_present(name, name in row.hidden, HIDDEN_TYPES[name]) for name in HIDDEN_TYPES if name in self.output.hidden]
+        typed = [*self.output.riders.items(), *self.output.data.items()]
+        given = {**row.riders, **row.data}
+        return frame.select(*envelope, *fixed, *(_converted(name, given.get(name), type_) for name, type_ in typed))
+
+
+def _present(name: str, there: bool, type_: str) -> Column:
+    return column(name) if there else F.lit(None).cast(type_).alias(name)
+
+
+def _converted(name: str, given: Type | None, wanted: Type) -> Column:
+    """A column in a wider type; null where the input lacks it."""
+    if given is None or given.kind is Kind.NULL:
+        return _present(name, False, physical_type(wanted))
+    if wanted.is_dynamic:
+        return json_text(column(name), given).alias(name)
+    return column(name).cast(physical_type(wanted)).alias(name)
+
+
+def merged_type(left: Type, right: Type) -> Type | None:
+    """The type of a column that holds values of both; None where there is none. A dynamic one takes all."""
+    if left.is_dynamic or right.is_dynamic:
+        return left if left == right else ANY
+    return unify(left, right)
+
+
+def _emitted(inputs: Sequence[RowType]) -> tuple[str, ...] | None:
+    """The names that any input's transform emits; None (all columns) where one of them has none."""
+    emitted = [row.emitted for row in inputs]
+    if any(names is None for names in emitted):
+        return None
+    return tuple(dict.fromkeys(name for names in emitted for name in names or ()))
+
+
+@node_type("merge", MergeConfig, wiring="inputs", config_optional=True)
+def bind(spec: NodeSpec, binding: Binding) -> Merge | None:
+    """Check a merge and give its operator."""
+    if len(binding.inputs) > MAX_INPUTS:
+        binding.problems.report("E273", f"merge '{spec.name}' has {len(binding.inputs)} inputs, {MAX_INPUTS} at most", ("inputs",))
+        return None
+    wrong = False
+    for code, index, message, help_text in _disagreements(spec, binding.inputs):
+        binding.problems.report(code, f"merge '{spec.name}': {message}", ("inputs", index), help=help_text)
+        wrong = True
+    return None if wrong else Merge(spec, binding.inputs, _data(binding.inputs))
+
+
+def _data(inputs: Sequence[RowType]) -> Schema:
+    """The first input's columns with the types that hold the values of all."""
+    types = dict(inputs[0].data)
+    for row in inputs[1:]:
+        types = {name: merged_type(type_, row.data[name]) or ANY for name, type_ in types.items()}
+    return Schema(types.items())
+
+
+def _disagreements(spec: NodeSpec, inputs: Sequence[RowType]) -> Iterator[tuple[str, int, str, str]]:
+    """Code, number of the input, message and help for each input that does not go with the first."""
+    first = inputs[0]
+    names = [str(ref) for ref in spec.inputs]
+    for index, row in enumerate(inputs[1:], 1):
+        pair = f"'{names[index]}' and '{names[0]}'"
+        if set(row.data) != set(first.data):
+            yield "E270", index, f"{pair} have different columns: {_difference(first.data, row.data)}", "a transform ahead of the merge can rename columns; combine joins inputs that differ"
+            continue
+        for name, type_ in row.data.items():
+            if merged_type(first.data[name], type_) is None:
+                message = f"column '{name}' is {type_name(first.data[name])} in '{names[0]}' and {type_name(type_)} in '{names[index]}'"
+                yield "E272", index, message, "convert one side in a transform ahead of the merge"
+        if not (row.key.sources() and first.key.sources()):
+            continue  # what an aggregate gives carries neither undeclared fields nor the keys of single records
+        if row.widened != first.widened:
+            message = f"input schemas disagree on the `$widened` auto_widen sidecar column: {_policy(names[0], first)}, {_policy(names[index], row)}"
+            yield "E315", index, message, "give all sources above the merge the same on_unmapped"
+        if set(row.riding(CK)) != set(first.riding(CK)):
+            message = f"{pair} have different correlation keys: {_keys(first)} and {_keys(row)}"
+            yield "E271", index, message, "give the sources above the merge the same correlation_key"
+
+
+def _difference(first: Mapping[str, Type], other: Mapping[str, Type]) -> str:
+    more, fewer = [name for name in other if name not in first], [name for name in first if name not in other]
+    parts = [f"only the second has {', '.join(fewer)}"] if fewer else []
+    return "; ".join([*parts, *([f"only the first has {', '.join(more)}"] if more else [])])
+
+
+def _policy(name: str, row: RowType) -> str:
+    return f"'{name}' {'carries' if row.widened else 'does not carry'} it"
+
+
+def _keys(row: RowType) -> str:
+    return ", ".join(row.riding(CK)) or "none"
