@@ -75,7 +75,7 @@ EDIFACT_ERRORS = [
         "f: segment 3 (FTX) has 33 elements, more than max_elements 32: raise options.max_elements",
     ),
     (UNB + "UNH+1+T'FTX+" + "x" * 70_000 + "'", "f: segment 3 is longer than 64 KB"),
-    (UNB.encode() + b"UNH+1+\xff'", "f: byte 38: not valid UTF-8: invalid start byte"),
+    (UNB.encode() + b"UNH+1+\xff'", f"f: byte {len(UNB) + 6}: not valid UTF-8: invalid start byte"),
     ("", "f: the UNZ trailer is missing: the interchange is cut off behind segment 0"),
 ]
 X12_ERRORS = [
@@ -94,7 +94,7 @@ X12_ERRORS = [
     ("GS*1~", "f: segment 1: an interchange begins with ISA, not with 'GS*1~'"),
     (ISA + "BEG*1~", "f: segment 2: 'BEG' stands outside a transaction set"),
     (ISA + "ST*1*1~", "f: segment 2: ST outside a functional group"),
-    (X12.encode() + b"\xfe", "f: byte 211: not valid UTF-8: invalid start byte"),
+    (X12.encode() + b"\xfe", f"f: byte {len(X12)}: not valid UTF-8: invalid start byte"),
 ]
 
 

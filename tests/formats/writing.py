@@ -17,5 +17,6 @@ def written(form: str, columns: Any, rows: Any, options: Any = None, *, cut: int
     names = [column.name for column in declared]
     parts = [rows] if cut is None else [rows[:cut], rows[cut:]]
     batches = [pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in part], schema) for part in parts]
+    header = session.header()
     body = session.separator().join(text for batch in batches if (text := session.render(batch)))
-    return (session.header() + body + session.footer()).decode()
+    return (header + body + session.footer()).decode()

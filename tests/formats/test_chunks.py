@@ -1,0 +1,87 @@
+"""Files as tasks: the function for `mapInArrow` without an engine, compressed files, what travels to executors."""
+
+import gzip
+import zipfile
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+from storage import formats
+from storage.formats import Column, InputError, ReadPlan
+from storage.formats.chunks import chunk_reader, read_task, task_table, tasks_of, undeclared_columns
+from storage.transports import files
+
+READER = formats.reader("csv", {}, ReadPlan((Column("id", "int"),)))
+TEXT = b"id,x\n" + b"".join(b"%d,%d\n" % (number, number * 2) for number in range(1, 501))
+
+
+@pytest.fixture
+def csv_file(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_bytes(TEXT)
+    return path
+
+
+def test_tasks_run_as_a_pickled_function_with_attached_columns(csv_file):
+    reader = READER.with_undeclared(undeclared_columns(READER, csv_file, "f.csv"))
+    attached = pa.schema([("_file", pa.binary())])
+    tasks = tasks_of(reader, csv_file, "f.csv", {"_file": b"\x01"}, target=700)
+    assert len(tasks) > 3
+    table = task_table(tasks, attached)
+    function = cloudpickle.loads(cloudpickle.dumps(chunk_reader(reader, attached)))
+    read = pa.Table.from_batches(function(iter(table.to_batches(max_chunksize=2))))
+    assert read.schema.names == ["id", "x", "_row", "_error", "_file"]
+    assert read["id"].to_pylist() == read["_row"].to_pylist() == list(range(1, 501))
+    assert read["x"].to_pylist() == [str(number * 2) for number in range(1, 501)]
+    assert set(read["_file"].to_pylist()) == {b"\x01"}
+
+
+def test_each_batch_may_be_finished_where_it_is_read(csv_file):
+    table = task_table(tasks_of(READER, csv_file, "f.csv"))
+    function = chunk_reader(READER, finish=lambda batch, _: batch.select(["_row"]))
+    assert pa.Table.from_batches(function(iter(table.to_batches()))).schema.names == ["_row"]
+
+
+def compressed(path, suffix):
+    target = path.with_name(path.name + suffix)
+    if suffix == ".gz":
+        target.write_bytes(gzip.compress(TEXT))
+    elif suffix == ".zip":
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("inner.csv", TEXT)
+    else:
+        target.write_bytes(pa.compress(TEXT, "zstd", asbytes=True))
+    return target
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zip", ".zst"])
+def test_compressed_files(csv_file, suffix):
+    path = compressed(csv_file, suffix)
+    assert files.is_compressed(path)
+    rows = [
+        row for task in tasks_of(READER, path, "f", target=700) for batch in read_task(READER, task) for row in batch["_row"].to_pylist()
+    ]
+    assert rows == list(range(1, 501))
+
+
+def test_a_bomb_and_a_damaged_archive_are_input_errors(csv_file, monkeypatch):
+    bomb = csv_file.with_name("bomb.gz")
+    bomb.write_bytes(gzip.compress(b"\0" * 3_000_000))
+    monkeypatch.setattr(files, "FREE_BYTES", 1 << 20)
+    with pytest.raises(InputError, match="b: the archive unpacks to more than 200 times its size"):
+        files.buffer_of(bomb, "b")
+    for suffix in (".gz", ".zip", ".zst"):
+        damaged = csv_file.with_name("d" + suffix)
+        damaged.write_bytes(compressed(csv_file, suffix).read_bytes()[:-20])
+        with pytest.raises(InputError, match="d: cannot be decompressed: "):
+            files.buffer_of(damaged, "d")
+
+
+def test_an_empty_and_a_missing_file(tmp_path):
+    (tmp_path / "e.csv").write_bytes(b"")
+    assert files.buffer_of(tmp_path / "e.csv", "e") == b""
+    with pytest.raises(InputError, match="n: file not found"):
+        files.buffer_of(tmp_path / "n.csv", "n")
+    with pytest.raises(InputError, match="d: cannot be read: "):
+        files.buffer_of(tmp_path, "d")
