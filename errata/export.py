@@ -154,11 +154,6 @@ def write_output(
         return [exports.stage(target, _document(writer, parts))]
     except formats.OutputError as error:
         raise StorageFailed(f"output '{node.name}': {error}") from error
-    except Exception as error:
-        text = formats.OutputError.found_in(str(error))
-        if text is None:
-            raise
-        raise StorageFailed(f"output '{node.name}': {text}") from error
 
 
 def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -180,7 +175,7 @@ def _write_parts(
     names = [column.name for column in writer.plan.columns]
     renamed = {source: name for name, source in output.config.mapping.items()}
     group = plan.group_key and names.index(renamed.get(plan.group_key, plan.group_key))
-    pieces = splitting.split(plan, writer, rows.batches(engine, shape), group, warn)
+    pieces = splitting.split(plan, writer, rows.batches(engine, shape), group=group, warn=warn)
     parts = groupby(pieces, key=lambda piece: piece.seq)
     return [exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
 

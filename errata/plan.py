@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from cxl.types import type_name
 from errata.pipeline_model import Pipeline
 from operators.base import Operator
 from operators.settings import NodeSpec, PipelineSettings
@@ -97,7 +98,12 @@ class Plan:
         return hashlib.blake2b(json.dumps(self.fingerprints(), sort_keys=True).encode(), digest_size=32).hexdigest()
 
     def summary(self) -> dict[str, Any]:
-        """What the ledger keeps of the plan: fingerprints, types and wiring by node."""
+        """What the ledger keeps of the plan: by node its fingerprint, type, wiring and columns, so that its tables can be read without the file."""
+        return {node.name: self._node_summary(node) for node in self}
+
+    def _node_summary(self, node: Node) -> dict[str, Any]:
+        output = node.operator.output
         return {
-            node.name: {"type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs]} for node in self
-        }
+            "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
+            "columns": {name: type_name(type_) for name, type_ in output.data.items()}, "hidden": output.hidden_columns(),
+        }  # fmt: skip

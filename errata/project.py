@@ -59,6 +59,25 @@ def load(
     return Project(plan, place, findings.diagnostics)
 
 
+def stored(path: str | Path, state: str | None = None) -> Reading | None:
+    """What the state of a pipeline tells although its file cannot be planned; None where no run of it was committed."""
+    import re
+
+    from errata.reading import Reading
+
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^pipeline:\s*\n(?:[ \t]+.*\n)*?[ \t]+name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
+    if not found:
+        return None
+    place = state_of(found[1], find_workspace(file).folder, named=state)
+    reading = Reading(found[1], place, None)
+    return reading if reading.head is not None else None
+
+
 def _pipeline_name(value: Any) -> str:
     block = value.get("pipeline") if isinstance(value, dict) else None
     return str(block.get("name", "")) if isinstance(block, dict) else ""
@@ -135,7 +154,7 @@ class Project:
     def _reading(self) -> Reading:
         from errata.reading import Reading
 
-        return Reading(self)
+        return Reading(self.plan.settings.name, self.state, self.plan)
 
     def status(self) -> Mapping[str, Any]:
         """The object of CONTRACT.md, "`errata status --format json`"."""

@@ -88,13 +88,14 @@ class Flow:
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
         """Run a node that is no source and keep what it did."""
-        around = NodeSurroundings(self, node, stage)
         fresh = stage.action in ("first", "rebuild")
         if all(self.done[name].empty for name, _ in node.inputs) and not self._stands_alone(node, stage):
             return self.keep_nothing(node)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
         before = self._versions(node)
-        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), self._bound(node, fresh))
+        bound = self._bound(node, fresh)
+        around = NodeSurroundings(self, node, stage, bound)
+        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), bound)
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
@@ -140,15 +141,9 @@ class Flow:
         rows = outcome.rows.select(*map(column, names))
         if not self.tables.plan.persisted(node):
             return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
-        small = bound is not None and bound <= SMALL_ROWS
-        if outcome.state is not None:
-            self._append(self.tables.state(node.name), outcome.state, small)
-        return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed) if small else self._note(self._kept_large(node, rows, outcome.signed))
-
-    def _append(self, table: object, frame: DataFrame, small: bool) -> None:
-        data = self.engine.to_arrow(frame) if small else frame
-        if not small or data.num_rows:
-            table.append(data, self.epoch)  # type: ignore[attr-defined]  # a ChangelogTable
+        if bound is not None and bound <= SMALL_ROWS:
+            return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
+        return self._note(self._kept_large(node, rows, outcome.signed))
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
         """Keep op rows that are on the driver."""
@@ -231,6 +226,7 @@ class NodeSurroundings:
     flow: Flow
     node: Node
     stage: Stage
+    bound: int | None
 
     @property
     def values(self) -> RunValues:
@@ -266,3 +262,23 @@ class NodeSurroundings:
     def own_state(self) -> DataFrame | None:
         """The node's accumulators before this run."""
         return self.flow.tables.latest_state(self.flow.engine, self.node.name, self.flow.epoch - 1)
+
+    @property
+    def _small(self) -> bool:
+        return self.bound is not None and self.bound <= SMALL_ROWS
+
+    def keep_state(self, state: DataFrame) -> DataFrame:
+        """Append to the node's state table; the rows are read back from where they are."""
+        flow = self.flow
+        table = flow.tables.state(self.node.name)
+        if self._small:
+            rows = flow.engine.to_arrow(state)
+            table.append(rows, flow.epoch)
+            return flow.engine.from_arrow(rows)
+        table.append(state, flow.epoch)
+        return table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
+
+    def settled(self, frame: DataFrame) -> DataFrame:
+        """Through the driver where the node's rows are few."""
+        engine = self.flow.engine
+        return engine.from_arrow(engine.to_arrow(frame)) if self._small else frame

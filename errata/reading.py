@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,52 +15,111 @@ from typing import TYPE_CHECKING, Any
 from changelog.algebra import diff, live
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
+from cxl.types import Schema
+from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.options import LogFilter
-from errata.plan import Node
-from errata.tables import Tables
+from errata.plan import Node, Plan
+from errata.tables import SYSTEM_COLUMNS, Tables
+from operators.rows import physical_type
+from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.project import Project
     from operators.evaluation import RunValues
+    from operators.lineage import FileLabels
     from storage.engines import Engine
     from storage.ledger import Entry
+    from storage.locations import State
 
 Row = Mapping[str, Any]
 OP_SYMBOLS = ("+A", "-R", "-C", "+C")
 
 
-class Reading:
-    """Answers about one project's committed state."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A node as the last epoch's ledger entry describes it: enough to read its table, whatever became of the pipeline file."""
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.plan = project.plan
-        self.tables = Tables(project.state.root, project.plan)
+    name: str
+    kind: str
+    data: Schema
+    hidden: Mapping[str, str]
+    persisted: bool
+
+    @classmethod
+    def of(cls, name: str, entry: Mapping[str, Any]) -> Kept:
+        """Read a ledger entry's summary of a node."""
+        return cls(name, entry["type"], Schema.of(entry["columns"]), entry["hidden"], entry["persisted"])
+
+    def columns(self) -> dict[str, str]:
+        """The table's columns besides `_epoch`."""
+        return SYSTEM_COLUMNS | dict(self.hidden) | {name: physical_type(type_) for name, type_ in self.data.items()}
+
+
+class Reading:
+    """Answers about one pipeline's committed state. `plan` is None where the pipeline file cannot be planned just now."""
+
+    def __init__(self, name: str, state: State, plan: Plan | None) -> None:
+        self.name = name
+        self.state = state
+        self.plan = plan
 
     @cached_property
     def engine(self) -> Engine:
         """The in-process engine."""
         from storage.engines import EngineChoice, engine
 
-        return engine(EngineChoice("sail"))
+        found = engine(EngineChoice("sail"))
+        _ = found.session
+        return found
 
     @cached_property
     def head(self) -> Entry | None:
         """The last committed run."""
-        return self.project.head()
+        from storage.ledger import Ledger
+
+        return Ledger(self.state.ledger).head()
 
     @cached_property
-    def values(self) -> RunValues:
-        """System variables for nodes that keep no table: the constants of the pipeline."""
+    def nodes(self) -> Mapping[str, Kept]:
+        """The nodes of the last committed run."""
+        return {name: Kept.of(name, entry) for name, entry in self.head.plan.items()} if self.head else {}
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """All nodes that can be asked for."""
+        return tuple(dict.fromkeys([*(self.plan.nodes if self.plan else ()), *self.nodes]))
+
+    # -- frames
+
+    def _node(self, name: str) -> Kept | None:
+        """A committed node; None for one of the pipeline that no run has committed yet."""
+        if name in self.nodes:
+            return self.nodes[name]
+        if self.plan is not None and name in self.plan.nodes:
+            return None
+        raise Usage(f"the pipeline has no node '{name}'", help=did_you_mean(name, list(self.nodes)) or f"its nodes: {', '.join(self.nodes)}")
+
+    @property
+    def last(self) -> int:
+        """The last committed epoch, 0 before the first."""
+        return self.head.epoch if self.head else 0
+
+    def _table(self, node: Kept) -> ChangelogTable:
+        return ChangelogTable(f"{self.state.root}/changelog/{node.name}", node.columns())
+
+    def _derived(self, node: Kept) -> tuple[Tables, Node, RunValues]:
+        """What derives the rows of a node that keeps no table: the pipeline as it is planned now."""
         from operators.evaluation import RunValues
 
+        if self.plan is None or node.name not in self.plan.nodes:
+            raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
         constants = {f"{scope}.{name}": one.default for (scope, name), one in self.plan.settings.variables.items()}
-        return RunValues({**constants, "pipeline.name": self.plan.settings.name}, self._labels())
+        values = RunValues({**constants, "pipeline.name": self.name}, self._labels())
+        return Tables(self.state.root, self.plan), self.plan[node.name], values
 
-    def _labels(self) -> Any:
+    def _labels(self) -> FileLabels:
         from changelog.labels import row_label
         from operators.lineage import FileLabels
 
@@ -67,53 +127,39 @@ class Reading:
         paths = {bytes([one["number"]]) + row_label(tuple(file["label"])): file["path"] for _, one in entries for file in one["files"]}
         return FileLabels(paths)
 
-    # -- frames
+    def _rows(self, node: Kept, epochs: tuple[int, int]) -> DataFrame:
+        if node.persisted:
+            return _standing(self._table(node).read(self.engine, epochs=epochs))
+        tables, planned, values = self._derived(node)
+        return _standing(tables.rows(self.engine, planned, values, epochs=epochs))
 
-    def _node(self, name: str) -> Node:
-        if name not in self.plan.nodes:
-            raise Usage(f"the pipeline has no node '{name}'")
-        return self.plan[name]
-
-    def _committed(self, node: Node) -> int:
-        """The last epoch to look at; 0 where the node has no committed table yet."""
-        if self.head is None:
-            return 0
-        known = not self.plan.persisted(node) or f"changelog/{node.name}" in self.head.tables
-        return self.head.epoch if known and node.name in self.head.plan else 0
-
-    def _rows(self, node: Node, epochs: tuple[int, int]) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        engine = self.engine
-        _ = engine.session
-        rows = self.tables.rows(engine, node, self.values, epochs=epochs)
-        return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
-
-    def _live(self, node: Node, at: int) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        engine = self.engine
-        _ = engine.session
-        rows = self.tables.live(engine, node, self.values, at=at)
-        return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+    def _live(self, node: Kept, at: int) -> DataFrame:
+        if node.persisted:
+            return _standing(live(self._table(node).read(self.engine, at=at)))
+        tables, planned, values = self._derived(node)
+        return _standing(tables.live(self.engine, planned, values, at=at))
 
     def live(self, name: str, at: int | None) -> DataFrame:
-        """Live data columns of a node."""
-        node = self._node(name)
-        return self._live(node, self._epoch(node, at)).select(*map(column, node.operator.output.data))
+        """Live data columns of a node. Raises Usage before its first run."""
+        node = self._committed(name)
+        return self._live(node, self._epoch(at)).select(*map(column, node.data))
 
     def changelog(self, name: str, epochs: tuple[int, int] | None) -> DataFrame:
-        """Op rows of a node with `_epoch`, `_op`, `_key`, `_cause` and data columns."""
-        node = self._node(name)
-        first, last = epochs or (1, self._committed(node))
-        names = ("_epoch", "_op", "_key", "_cause", *node.operator.output.data)
-        return self._rows(node, (first, min(last, self._committed(node)))).select(*map(column, names))
+        """Op rows of a node with `_epoch`, `_op`, `_key`, `_cause` and data columns. Raises Usage before its first run."""
+        node = self._committed(name)
+        first, last = epochs or (1, self.last)
+        return self._rows(node, (first, min(last, self.last))).select(*map(column, ("_epoch", "_op", "_key", "_cause", *node.data)))
 
-    def _epoch(self, node: Node, at: int | None) -> int:
-        committed = self._committed(node)
-        if at is not None and at > committed:
-            raise Usage(f"there is no epoch {at}; the last one is {committed}")
-        return committed if at is None else at
+    def _committed(self, name: str) -> Kept:
+        node = self._node(name)
+        if node is None:
+            raise Usage(f"node '{name}' has not run yet")
+        return node
+
+    def _epoch(self, at: int | None) -> int:
+        if at is not None and at > self.last:
+            raise Usage(f"there is no epoch {at}; the last one is {self.last}")
+        return self.last if at is None else at
 
     # -- answers
 
@@ -123,29 +169,29 @@ class Reading:
         nodes = head.nodes if head else {}
         sources = head.sources if head else {}
         return {
-            "pipeline": self.plan.settings.name,
+            "pipeline": self.name,
             "epoch": head.epoch if head else None,
             "per_source_rollback_cursors": {name: one["cursor"] for name, one in sources.items() if one["cursor"]},
-            "sources": [self._source_status(node, sources.get(node.name, {}), nodes.get(node.name, {})) for node in self.plan.of_kind("source")],
-            "nodes": [self._node_status(node, nodes.get(node.name, {})) for node in self.plan],
+            "sources": [self._source_status(name, one, nodes.get(name, {})) for name, one in sources.items()],
+            "nodes": [self._node_status(node, nodes.get(node.name, {})) for node in self.nodes.values()],
             "rejected": int(head.counters.get("rejected", 0)) if head else 0,
         }
 
-    def _source_status(self, node: Node, source: Mapping[str, Any], counts: Mapping[str, Any]) -> Row:
+    def _source_status(self, name: str, source: Mapping[str, Any], counts: Mapping[str, Any]) -> Row:
         files = [{"path": one["path"], "rows": one["rows"]} for one in source.get("files", ())]
         return {
-            "name": node.name, "cursor": source.get("cursor", 0), "rows_live": counts.get("live", 0),
+            "name": name, "cursor": source.get("cursor", 0), "rows_live": counts.get("live", 0),
             "rows_suppressed": source.get("suppressed", 0), "files": files,
         }  # fmt: skip
 
-    def _node_status(self, node: Node, counts: Mapping[str, Any]) -> Row:
+    def _node_status(self, node: Kept, counts: Mapping[str, Any]) -> Row:
         return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0), "last_epoch": counts.get("last_epoch")}
 
     def runs(self) -> Iterator[Row]:
         """One row a committed run."""
         from storage.ledger import Ledger
 
-        for entry in Ledger(self.project.state.ledger).entries():
+        for entry in Ledger(self.state.ledger).entries():
             counts = {name: {op: one[op] for op in OP_SYMBOLS if one.get(op)} for name, one in entry.nodes.items() if name in entry.plan}
             yield {
                 "epoch": entry.epoch, "started": entry.started, "finished": entry.finished, "execution_id": entry.execution_id,
@@ -157,20 +203,21 @@ class Reading:
         from errata.streams import formed
 
         node = self._node(name)
-        last = self._committed(node)
-        rows = self._ordered(self._rows(node, (1, last)), node) if last else []
+        if node is None:
+            return
+        rows = self._ordered(self._rows(node, (1, self.last)), node)
         numbered = (row | {"offset": offset} for offset, row in enumerate(rows))
         chosen = (row for row in numbered if _wanted(row, filters))
         kept = self._where(node, chosen, filters.where)
-        shaped = formed(kept, filters.form, self.plan.settings.name, name)
+        shaped = formed(kept, filters.form, self.name, name)
         for count, row in enumerate(shaped):
             if filters.limit is not None and count >= filters.limit:
                 return
             yield row
 
-    def _ordered(self, rows: DataFrame, node: Node) -> list[dict[str, Any]]:
+    def _ordered(self, rows: DataFrame, node: Kept) -> list[dict[str, Any]]:
         """The rows with the members of CONTRACT.md, in changelog order."""
-        data = list(node.operator.output.data)
+        data = list(node.data)
         table = self.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *map(column, self._shown(node))))
         found = table.to_pylist()
         found.sort(key=lambda row: (row["_epoch"], bytes(row["_key"]), row["_op"]))
@@ -182,57 +229,57 @@ class Reading:
             for row in found
         ]  # fmt: skip
 
-    def _shown(self, node: Node) -> list[str]:
-        hidden = ["_widened"] if node.kind == "output" and "_widened" in node.operator.output.hidden else []
-        return [*hidden, *node.operator.output.data]
+    def _shown(self, node: Kept) -> list[str]:
+        hidden = ["_widened"] if node.kind == "output" and "_widened" in node.hidden else []
+        return [*hidden, *node.data]
 
-    def _data(self, node: Node, row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    def _data(self, node: Kept, row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """The data of a row as values for people and programs; an output's undeclared fields stand behind its columns."""
-        types = node.operator.output.data
+        types = node.data
         values = {name: shown_value(row[name], dynamic=types[name].is_dynamic) for name in names}
         extra = json.loads(row["_widened"]) if row.get("_widened") else {}
         return values | {name: value for name, value in extra.items() if name not in values}
 
-    def _where(self, node: Node, rows: Iterable[dict[str, Any]], text: str | None) -> Iterable[dict[str, Any]]:
+    def _where(self, node: Kept, rows: Iterable[dict[str, Any]], text: str | None) -> Iterable[dict[str, Any]]:
         if text is None:
             return rows
         from errata.conditions import data_condition
 
-        return filter(data_condition(text, node.operator.output.data), rows)
+        return filter(data_condition(text, node.data), rows)
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
         node = self._node(name)
-        epoch = self._epoch(node, at)
-        if not epoch:
+        if node is None or not self._epoch(at):
             return
-        order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.operator.output.hidden)]
-        frame = self._live(node, epoch).orderBy(*order).select(*map(column, self._shown(node)))
+        order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
+        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, self._shown(node)))
         for row in self.engine.to_arrow(frame).to_pylist():
-            yield self._data(node, row, node.operator.output.data)
+            yield self._data(node, row, node.data)
 
     def diff(self, name: str, start: int, end: int) -> Iterator[Row]:
         """Net difference between two epochs by key."""
         node = self._node(name)
-        last = self._committed(node)
-        for epoch in (start, end):
-            if epoch > last:
-                raise Usage(f"there is no epoch {epoch}; the last one is {last}")
-        if not last:
+        epochs = (self._epoch(start), self._epoch(end))
+        if node is None:
             return
-        data = list(node.operator.output.data)
-        frames = [self._live(node, epoch).select("_key", *map(column, data)) for epoch in (start, end)]
-        changes = self._ordered_diff(diff(frames[0], frames[1], ""), node)
-        for old, new in changes:
-            op = "+A" if old is None else "-R" if new is None else "+C"
-            yield {"op": op, "before": old, "after": new}
+        frames = [self._live(node, epoch).select("_key", *map(column, node.data)) for epoch in epochs]
+        for old, new in self._ordered_diff(diff(frames[0], frames[1], ""), node):
+            yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
 
-    def _ordered_diff(self, delta: DataFrame, node: Node) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    def _ordered_diff(self, delta: DataFrame, node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         pairs: dict[bytes, list[dict[str, Any] | None]] = {}
         for row in self.engine.to_arrow(delta).to_pylist():
             pair = pairs.setdefault(bytes(row["_key"]), [None, None])
-            pair[1 if Op(row["_op"]).weight > 0 else 0] = self._data(node, row, node.operator.output.data)
+            pair[1 if Op(row["_op"]).weight > 0 else 0] = self._data(node, row, node.data)
         return ((old, new) for _, (old, new) in sorted(pairs.items()))
+
+
+def _standing(rows: DataFrame) -> DataFrame:
+    """The rows that are no rejects."""
+    from pyspark.sql import functions as F
+
+    return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
 
 
 def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:
@@ -256,5 +303,3 @@ def shown_value(value: Any, *, dynamic: bool = False) -> Any:
         return value.astimezone(UTC).replace(tzinfo=None).isoformat()
     return value
 
-
-__all__ = ["Reading", "live", "shown_value"]

@@ -91,6 +91,9 @@ class Run:
         try:
             files = self._propagate(flow, sources, stages)
             self._judge(flow)
+            if self._nothing_came_of_it(flow, stages):
+                self.restore()
+                return self._unchanged(targets, sources)
             written = self._stage_exports(flow, sources, files, targets, stages)
             entry = self._commit(flow, sources, files, written)
         except BaseException:
@@ -99,6 +102,11 @@ class Run:
             raise
         self.exports.publish()
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
+
+    def _nothing_came_of_it(self, flow: Flow, stages: Sequence[Stage]) -> bool:
+        """Whether files changed but no row did: then there is no epoch."""
+        followed = all(stage.action in ("skip", "delta") for stage in stages) and not self._removed_nodes()
+        return self.head is not None and followed and all(delta.empty for delta in flow.done.values())
 
     # -- the steps
 

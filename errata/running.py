@@ -19,13 +19,14 @@ def run(project: Project, options: RunOptions) -> RunResult:
     if options.ephemeral:
         temporary = project.ephemeral()
         try:
-            return _run(temporary, options)
+            return run_once(temporary, options)
         finally:
             temporary.state.forget()
-    return _run(project, options)
+    return run_once(project, options)
 
 
-def _run(project: Project, options: RunOptions) -> RunResult:
+def run_once(project: Project, options: RunOptions) -> RunResult:
+    """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure."""
     from errata.run import Run, claimed
     from storage import durable
     from storage.engines import EngineUnavailable

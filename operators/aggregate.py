@@ -12,7 +12,7 @@ from pydantic import Field
 from pyspark.sql import functions as F
 
 from changelog.algebra import as_appends, consolidate, diff
-from changelog.key_columns import key_column
+from changelog.keys import key_column
 from changelog.ops import weight
 from changelog.schema import column
 from cxl.types import Kind, Schema, Type
@@ -112,15 +112,15 @@ class Aggregate(Keyed):
         before = self._arguments(frame, around.values)
         change = self._sums(self._weighted(before.good, accumulators), accumulators)
         if around.first:
-            rows = _with_rejects(self._accumulated(change, accumulators, around.values), before.bad, self)
-            return Outcome(as_appends(rows, "recompute"), signed=False, state=change)
-        state = self._merged(around, change, accumulators)
+            rows = _with_rejects(self._accumulated(around.keep_state(change), accumulators, around.values), before.bad, self)
+            return Outcome(as_appends(rows, "recompute"), signed=False)
+        state = around.keep_state(self._merged(around, around.settled(change), accumulators))
         stood = around.live_own().join(state.select("_key"), "_key", "left_semi")
         rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
         if before.bad is not None:
             bad = self.lookup(before.bad, 0, around.values)
             rows = rows.unionByName(self._rejected(consolidate(bad) if signed else bad))
-        return Outcome(rows, signed=True, state=state)
+        return Outcome(rows, signed=True)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare; accumulators start anew."""
@@ -128,9 +128,8 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(around, cause)
         before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        state = self._sums(self._weighted(before.good, accumulators), accumulators)
-        rows = _with_rejects(self._accumulated(state, accumulators, around.values), before.bad, self)
-        return compared(around, rows, cause, state)
+        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators))
+        return compared(around, _with_rejects(self._accumulated(state, accumulators, around.values), before.bad, self), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it

@@ -5,9 +5,12 @@ of that key: the keys touched by a delta are computed anew and compared with wha
 one that keeps exact accumulators, so that only the delta is read.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pyspark.sql import DataFrame
@@ -28,11 +31,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an operator answers to deltas: rows for its changelog (rejects among them, told by `_error`) and for its state."""
+    """What an operator answers to deltas: rows for its changelog, rejects among them (told by `_error`)."""
 
     rows: DataFrame
     signed: bool
-    state: DataFrame | None = None
 
 
 class Surroundings(Protocol):
@@ -51,6 +53,12 @@ class Surroundings(Protocol):
 
     def own_state(self) -> DataFrame | None:
         """The latest accumulators of each key before this run, None where there are none."""
+
+    def keep_state(self, state: DataFrame) -> DataFrame:
+        """Write this run's accumulators and give them back as rows that were computed already."""
+
+    def settled(self, frame: DataFrame) -> DataFrame:
+        """The frame, computed once and held where it is small, so that what is built on it stays a small plan."""
 
     @property
     def first(self) -> bool:
@@ -114,6 +122,10 @@ class Operator(ABC):
         self.inputs = tuple(inputs)
         riders = {name: type_ for row in reversed(inputs) for name, type_ in row.riders.items()}
         self.output = self.output.carrying([name for row in inputs for name in row.hidden if name not in OWN_HIDDEN], riders)
+
+    def previewed(self, records: int | None, folder: Path) -> Operator:
+        """This operator in a preview: sources give their first records only, outputs write into a folder."""
+        return self
 
     def describe(self) -> Sequence[str]:
         """Lines for `explain` besides name, type and class."""
@@ -194,11 +206,11 @@ class Keyed(Operator):
         return compared(around, self.compute(frames, around.values), cause)
 
 
-def compared(around: Surroundings, rows: DataFrame, cause: str, state: DataFrame | None = None) -> Outcome:
+def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
     """The difference between all rows of a node by today's logic and those that stand; nothing is compared where none stand."""
     if around.first:
-        return Outcome(as_appends(rows, cause), signed=False, state=state)
-    return Outcome(diff(around.live_own(), rows, cause), signed=True, state=state)
+        return Outcome(as_appends(rows, cause), signed=False)
+    return Outcome(diff(around.live_own(), rows, cause), signed=True)
 
 
 def _frame_or_live(around: Surroundings, index: int) -> DataFrame:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from changelog.key_columns import key_column
+from changelog.keys import key_column
 from changelog.schema import column
 from cxl.types import Schema, Type
 from operators.aggregate import key_type
@@ -72,6 +74,12 @@ class Output(Linear):
         """Format, path, columns, order."""
         order = ", ".join(f"{key.field} {key.order}" for key in self.config.sort_order)
         return (f"format: {self.config.type}, path {self.config.path}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
+
+    def previewed(self, records: int | None, folder: Path) -> Output:
+        """The same output into a file of its own in a folder."""
+        other = copy(self)
+        other.config = self.config.model_copy(update={"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False})
+        return other
 
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The written columns of each row; rows with a null sort key go where `null_order: drop` says so."""

@@ -1,6 +1,8 @@
 """Source nodes: what is checked of them and which rows they give (user guide, "Source Nodes")."""
 
 from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
 from typing import Any
 
 from cxl.types import Kind, Schema
@@ -27,6 +29,7 @@ class Source(Operator):
         super().__init__(spec.name, (), output, fingerprint)
         self.config = config
         self.date_formats = tuple(date_formats)
+        self.first_records: int | None = None
 
     @property
     def keyed(self) -> bool:
@@ -52,6 +55,12 @@ class Source(Operator):
         where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), str(config.transport))
         key = f" by {', '.join(config.merge.primary_key)}" if self.keyed else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
+
+    def previewed(self, records: int | None, folder: Path) -> "Source":
+        """The same source cut to its first records."""
+        other = copy(self)
+        other.first_records = records
+        return other
 
     def answer(self, around: Surroundings) -> Outcome:
         """Sources have no inputs; `operators.ingest` makes their deltas."""

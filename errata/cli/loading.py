@@ -24,6 +24,27 @@ def project_of(console: Console, words: dict[str, Any], *, commits: bool = False
     return project
 
 
+def reading_of(console: Console, words: dict[str, Any]) -> Any:
+    """What a command that only looks reads: the project, or what its state tells where the pipeline file cannot be planned just now.
+
+    Raises PipelineErrors where there is no state either.
+    """
+    from errata import project as application
+    from errata.diagnostics import PipelineErrors
+
+    kept = dict(words)
+    try:
+        return project_of(console, words)
+    except PipelineErrors as errors:
+        for name in PROJECT_WORDS:
+            words.pop(name, None)
+        stored = application.stored(kept["pipeline"], kept["state"])
+        if stored is None:
+            raise
+        console.note(f"The pipeline file has {len(errors.diagnostics)} problems; this is what its last committed run left.", level="warn")
+        return stored
+
+
 def known_node(project: Project, name: str) -> str:
     """The name, if the pipeline has such a node. Raises Usage with the nearest name."""
     from errata.diagnostics import did_you_mean

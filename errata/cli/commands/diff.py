@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
-from errata.cli.loading import known_node, project_of
+from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 
 
@@ -19,6 +19,6 @@ from errata.cli.parameters import common_options, console_of, format_option, opt
 def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, start: int, end: int, **words: Any) -> int:
     """Show the net difference of a node between two epochs."""
     console = console_of(quiet, verbose, no_color)
-    project = project_of(console, words)
+    project = reading_of(console, words)
     rows_answer(console, project.diff(known_node(project, node), start, end), format, ("op", "before", "after"))
     return 0

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
-from errata.cli.loading import known_node, project_of
+from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 from errata.options import LogFilter
 
@@ -28,7 +28,7 @@ _OPS = ("+A", "-R", "-C", "+C")
 def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | None, **words: Any) -> int:
     """Show the changelog of a node, or the committed runs."""
     console = console_of(quiet, verbose, no_color)
-    project = project_of(console, words)
+    project = reading_of(console, words)
     filters = LogFilter(**words)
     if node is None and filters != LogFilter():
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())

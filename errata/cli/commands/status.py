@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.console import plural, rows_answer
-from errata.cli.loading import project_of
+from errata.cli.loading import reading_of
 from errata.cli.parameters import common_options, console_of, format_option, project_options
 from errata.rendering.rows import json_text, render
 
@@ -18,7 +18,7 @@ from errata.rendering.rows import json_text, render
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show epochs, cursors and live counts."""
     console = console_of(quiet, verbose, no_color)
-    status = project_of(console, words).status()
+    status = reading_of(console, words).status()
     if format in ("json", "jsonl"):
         console.answer([f"{json_text(status)}\n"])
     elif format == "csv":

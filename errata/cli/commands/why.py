@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
-from errata.cli.loading import known_node, project_of
+from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import Assignment, common_options, console_of, format_option, pairs, project_options
 
 
@@ -27,6 +27,6 @@ def command(
 ) -> int:
     """Show the source records behind a row."""
     console = console_of(quiet, verbose, no_color)
-    project = project_of(console, words)
+    project = reading_of(console, words)
     rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format)
     return 0

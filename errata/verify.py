@@ -1,0 +1,123 @@
+"""`errata verify`: the ledger's chain, the fold and pairing of every table, conservation, and a comparison with a batch run (QUALITY, 2 and 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.images import fingerprint
+from changelog.ops import is_negative, weight
+from changelog.schema import column, image_columns
+from errata.options import EngineOptions, RunOptions
+from errata.reading import Kept, Reading
+from storage.ledger import Entry, Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.project import Project
+
+Row = Mapping[str, Any]
+
+
+def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
+    """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
+    reading = Reading(project.plan.settings.name, project.state, project.plan)
+    head = reading.head
+    if head is None:
+        return
+    yield from _chain(project)
+    yield from _versions(reading, head)
+    for node in reading.nodes.values():
+        if node.persisted:
+            yield from _table(reading, node, head)
+    if recompute:
+        yield from _recomputed(project, reading, engine)
+
+
+def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = "") -> Row:
+    return {"check": check, "node": node, "epoch": epoch, "verdict": "violation" if detail else "ok", "detail": detail}
+
+
+def _chain(project: Project) -> Iterator[Row]:
+    faults = Ledger(project.state.ledger).verify_chain()
+    yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in faults)
+    if not faults:
+        yield _answer("ledger")
+
+
+def _versions(reading: Reading, head: Entry) -> Iterator[Row]:
+    """Every table that the ledger names is there, at that version or beyond it."""
+    from storage.tables import ChangelogTable
+
+    for path, version in sorted(head.tables.items()):
+        found = ChangelogTable(f"{reading.state.root}/{path}").version()
+        if found is None or found < version:
+            state = "is missing" if found is None else f"has version {found}"
+            yield _answer("table", path, detail=f"the table {state}, the ledger names version {version}")
+
+
+def _table(reading: Reading, node: Kept, head: Entry) -> Iterator[Row]:
+    """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
+    from storage.tables import ChangelogTable
+
+    table = ChangelogTable(f"{reading.state.root}/changelog/{node.name}", node.columns())
+    if not table.exists():
+        yield _answer("fold", node.name, detail="the changelog table is missing")
+        return
+    rows = table.read(reading.engine, at=head.epoch)
+    steps = _steps(rows)
+    for name, wrong in (("fold", ~F.col("_count").isin(0, 1)), ("pairing", is_negative(F.col("_op")) & ~F.col("_print").eqNullSafe(F.col("_before")))):
+        found = reading.engine.to_arrow(steps.where(wrong).groupBy("_epoch").agg(F.count("*").alias("n")).orderBy("_epoch")).to_pylist()
+        detail = {"fold": "keys with more than one live row, or none to take back", "pairing": "retractions that differ from the row they take back"}[name]
+        yield from (_answer(name, node.name, row["_epoch"], f"{row['n']} {detail}") for row in found)
+        if not found:
+            yield _answer(name, node.name)
+    yield _conserved(reading, node, head, rows)
+
+
+def _steps(rows: DataFrame) -> DataFrame:
+    """Each op row with the number of live rows of its key after it, its image's print and that of the row before it."""
+    order = Window.partitionBy("_key").orderBy("_epoch", weight(F.col("_op")))
+    marked = rows.select("_epoch", "_op", "_key", fingerprint(rows, image_columns(rows)).alias("_print"))
+    count = F.sum(weight(F.col("_op"))).over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return marked.withColumns({"_count": count, "_before": F.lag("_print").over(order)})
+
+
+def _conserved(reading: Reading, node: Kept, head: Entry, rows: DataFrame) -> Row:
+    """The live rows, rejects among them, are as many as the ledger counted."""
+    live = int(reading.engine.to_arrow(rows.agg(F.coalesce(F.sum(weight(F.col("_op"))), F.lit(0)).alias("n"))).column("n")[0].as_py())
+    counts = head.nodes.get(node.name, {})
+    told = counts.get("live", 0) + counts.get("rejected_live", 0)
+    return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
+
+
+def _recomputed(project: Project, reading: Reading, engine: EngineOptions) -> Iterator[Row]:
+    """Compare every node's live rows, as a multiset, with those of a run over the present input from nothing."""
+    from errata.preview import redirected
+    from errata.project import Project as Loaded
+    from errata.running import run_once
+
+    with redirected(project.plan) as plan:
+        other = Loaded(plan, project.ephemeral().state, ())
+        try:
+            run_once(other, RunOptions(engine=engine, force=True))
+            batch = Reading(plan.settings.name, other.state, plan)
+            for name, node in batch.nodes.items():
+                if name in reading.nodes and node.persisted:
+                    yield _compared(reading, batch, name)
+        finally:
+            other.state.forget()
+
+
+def _compared(reading: Reading, batch: Reading, name: str) -> Row:
+    sides = [(reading, 1), (batch, -1)]
+    frames = [one.live(name, None).withColumn("_weight", F.lit(sign).cast("bigint")) for one, sign in sides]
+    names = list(batch.nodes[name].data)
+    both = frames[0].select(*map(column, names), "_weight").unionByName(frames[1].select(*map(column, names), "_weight"))
+    differing = both.groupBy(*map(column, names)).agg(F.sum("_weight").alias("_net")).where(F.col("_net") != 0)
+    found = reading.engine.to_arrow(differing.agg(F.count("*").alias("n"))).column("n")[0].as_py()
+    return _answer("recompute", name, detail=f"{found} rows differ from a batch run over the present input" if found else "")
