@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from storage.engines.appcds import archive
 from storage.engines.base import Engine
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteSpark", "Spark"]
 
 LOG_LINES = 20
+_leaving: list[Any] = []  # JVMs that were let go; one may still be writing its class archive, and nobody waits for that
 
 
 class Spark(Engine):
@@ -88,6 +89,7 @@ class Spark(Engine):
         if gateway is not None:
             gateway.shutdown()
             gateway.proc.stdin.close()
+            _leaving.append(gateway.proc)
 
 
 class RemoteSpark(Engine):

@@ -226,8 +226,9 @@ def answer_of(one: Engine) -> list[dict[str, object]]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
+    frame = one.from_arrow(ROWS)
     ranked = F.row_number().over(Window.partitionBy("side").orderBy("n"))
-    frame = one.from_arrow(ROWS).withColumn("rank", ranked).withColumn("bucket", bucket_column(F.col("key"), 7))
+    frame = frame.withColumn("rank", ranked).withColumn("bucket", bucket_column(F.col("key"), 7))
     return one.to_arrow(frame).sort_by("n").to_pylist()
 
 
