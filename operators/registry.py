@@ -1,6 +1,7 @@
-"""Node types by name. A module of this package registers its type with `node_type`; `find` imports them all once."""
+"""Node types by name. The module of a type registers it with `node_type`; there is no list to edit."""
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,17 +41,22 @@ def node_type(name: str, config: type[BaseModel], *, wiring: str = "input", conf
     return register
 
 
+def find(name: str) -> NodeType | None:
+    """The node type of a name, or None. A type `route` lives in the module `operators.route`, imported when it is first asked for."""
+    if name not in _TYPES and _is_module(name):
+        importlib.import_module(f"operators.{name}")
+    return _TYPES.get(name)
+
+
+def _is_module(name: str) -> bool:
+    return name.isidentifier() and importlib.util.find_spec(f"operators.{name}") is not None
+
+
 @cache
 def _load() -> None:
     package = importlib.import_module("operators")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"operators.{module.name}")
-
-
-def find(name: str) -> NodeType | None:
-    """The node type of a name, or None."""
-    _load()
-    return _TYPES.get(name)
 
 
 def names() -> Sequence[str]:
