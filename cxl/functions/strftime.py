@@ -195,17 +195,16 @@ def _fraction(letter: str, micros: int) -> str:
 
 def write_column(f: Any, value: Any, is_date: bool, format_: str) -> Any:
     """The same as a column; None where it cannot be one."""
-    try:
-        parts = pieces(format_)
-    except BadFormat:
+    if check(format_) is not None or any(_is_fraction(piece) for piece in pieces(format_)):
         return None
     if is_date and shows_time(format_):
         return f.lit(None).cast("string")
-    if any(isinstance(piece, Spec) and piece.letter[-1] == "f" for piece in parts):
-        return None
-    columns = [f.lit(piece) if isinstance(piece, str) else _spec_column(f, value, piece) for piece in parts]
-    text = f.concat(*columns) if columns else f.lit("")
-    return text if any(isinstance(piece, Spec) for piece in parts) else f.when(value.isNotNull(), text)
+    columns = [f.lit(piece) if isinstance(piece, str) else _spec_column(f, value, piece) for piece in pieces(format_)]
+    return f.when(value.isNotNull(), f.concat(f.lit(""), *columns))
+
+
+def _is_fraction(piece: Piece) -> bool:
+    return isinstance(piece, Spec) and piece.letter.endswith("f")
 
 
 def _spec_column(f: Any, value: Any, spec: Spec) -> Any:

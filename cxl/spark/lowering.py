@@ -157,9 +157,9 @@ class Lowering:
 
     def match(self, node: typed.Match) -> Lowered | None:
         """A CASE over the arms."""
-        patterns = [arm.pattern for arm in node.arms if arm.pattern is not None and not _is_null(arm.pattern)]
-        parts = [*patterns, *(arm.result for arm in node.arms), *((node.subject,) if node.subject else ())]
-        if not all(_has_column(part.type) for part in parts):
+        if not all(_has_column(part.type) for part in typed.children(node) if not _is_null(part)):
+            return None
+        if not all(_has_column(arm.result.type) for arm in node.arms):
             return None
         subject = self.child(node.subject) if node.subject is not None else None
         branches = [(self._fires(subject, arm.pattern), self.child(arm.result)) for arm in node.arms if arm.pattern is not None]

@@ -66,7 +66,7 @@ def _place_of(entry: Builtin) -> tuple[Callable[..., Builtin], tuple[str, str, i
     return _builtin_at, (entry.kind, entry.name, load()[entry.kind, entry.name].index(entry))
 
 
-copyreg.pickle(Builtin, _place_of)
+copyreg.dispatch_table[Builtin] = _place_of
 
 
 # Arrow to Python and back -----------------------------------------------------------------------------------------------
