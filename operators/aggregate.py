@@ -15,14 +15,14 @@ from changelog.algebra import as_appends, consolidate, diff
 from changelog.keys import key_column
 from changelog.ops import weight
 from changelog.schema import column
-from cxl.types import Kind, Schema, Type
+from cxl.types import Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.base import Keyed, Outcome, Surroundings, compared
 from operators.binding import Binding
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.registry import node_type
-from operators.rows import GROUP_KEY, RowType
+from operators.rows import GROUP_KEY, RowType, key_type
 from operators.settings import NodeSpec, Strict
 
 if TYPE_CHECKING:
@@ -186,12 +186,6 @@ def _with_rejects(rows: DataFrame, bad: DataFrame | None, node: Aggregate) -> Da
         return rows
     found = node._rejected(node.lookup(bad, 0, RunValues.none()))
     return rows.unionByName(found.select(*map(column, rows.columns)))
-
-
-def key_type(type_: Type) -> str:
-    """The name under which keys encode a CXL type; dynamic values by their JSON text."""
-    names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
-    return names.get(type_.kind, "string")
 
 
 @node_type("aggregate", AggregateConfig)

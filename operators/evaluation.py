@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cxl import Program
 
+Settle = Callable[[Applied], Applied]
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 
@@ -48,14 +49,17 @@ class Evaluated:
 
 
 def evaluate(
-    frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *, max_expansion: int = 10_000, category: str | None = None
-) -> Evaluated:
+    frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *,
+    max_expansion: int = 10_000, category: str | None = None, settle: Settle | None = None,
+) -> Evaluated:  # fmt: skip
     """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows.
 
-    `category` is that of all rejects; None: as the failure says.
+    `category` is that of all rejects; None: as the failure says. `settle` does to the applied program what only the operator
+    can: it drops the rows that `distinct` statements drop.
     """
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
+    applied = settle(applied) if settle is not None else applied
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
     good = passed.select(*_passed_columns(frame, program, applied))
     if not applied.can_fail and not applied.fans_out:

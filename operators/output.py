@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 from changelog.keys import key_column
 from changelog.schema import column
 from cxl.types import Schema, Type
-from operators.aggregate import key_type
 from operators.base import Linear
 from operators.binding import Binding
 from operators.evaluation import RunValues
 from operators.output_config import OutputConfig
 from operators.paths import check_path
 from operators.registry import node_type
-from operators.rows import CK, META, RowType, physical_type
+from operators.rows import CK, META, RowType, key_type, physical_type
 from operators.settings import NodeSpec
 from operators.source_config import SortKey
 

@@ -53,6 +53,12 @@ def physical_type(type_: Type) -> str:
     return PHYSICAL_TYPES.get(type_.kind, "string")
 
 
+def key_type(type_: Type) -> str:
+    """The name under which keys encode a CXL type; dynamic values by their JSON text."""
+    names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
+    return names.get(type_.kind, "string")
+
+
 @dataclass(frozen=True, slots=True)
 class KeyShape:
     """How the key of a row leads back to its source record.

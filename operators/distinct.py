@@ -1,0 +1,103 @@
+"""`distinct` in a transform: of the records with equal keys the first in source order stays (user guide, "Statements"; SPEC-DECISIONS, Transform 12).
+
+The survivor keeps its own key, so a key that loses its first record gives `-R` of that one and `+A` of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.keys import key_column
+from changelog.schema import column
+from cxl import spark
+from operators.base import Keyed
+from operators.binding import Binding
+from operators.evaluation import RunValues, prepare
+from operators.row_logic import RowLogic, as_new
+from operators.rows import RowType, key_type
+from operators.settings import NodeSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+    from cxl.spark import Applied, DistinctKey
+    from cxl.typed import Distinct
+
+_KEYED, _UNKEYED = b"\x01", b"\x00"
+
+
+class DistinctTransform(Keyed):
+    """A transform whose program has `distinct` statements.
+
+    Its lookup key is the distinct key; that of a record that fails or is dropped before it came there is the record's own. With
+    several statements a record's fate hangs on records of other keys, so all of them have one lookup key.
+    """
+
+    kind = "transform"
+
+    def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
+        super().__init__(spec.name, (row,), logic.output.carrying(["_lookup"]), logic.fingerprint())
+        self.logic = logic
+        self.deterministic = logic.deterministic
+        logic.settle = self._settle
+
+    def reads_source(self) -> frozenset[str]:
+        """What the program reads of a record's provenance."""
+        return self.logic.reads()
+
+    def describe(self) -> Sequence[str]:
+        """Emitted fields, checks, distinct keys."""
+        keys = (", ".join(name for name, _ in one.keys) for one in self.logic.program.distinct)
+        return (*self.logic.describe(), *(f"distinct: {names or 'nothing: one record stays'}" for names in keys))
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """Each record's distinct key."""
+        program = self.logic.program
+        ready, context = prepare(frame, program.reads_system, self.inputs[0], values)
+        applied = spark.apply(ready, program, context)
+        return applied.frame.select(*map(column, frame.columns), self._place(applied).alias("_lookup"))
+
+    def _place(self, applied: Applied) -> Column:
+        if len(applied.distinct) > 1:
+            return F.lit(b"")
+        (key,), (statement,) = applied.distinct, self.logic.program.distinct
+        own = F.concat(F.lit(_UNKEYED), F.col("_key"))
+        return F.when(F.col(key.reached), F.concat(F.lit(_KEYED), _key_bytes(key, statement))).otherwise(own)
+
+    def _settle(self, applied: Applied) -> Applied:
+        return first_of_each(replace(applied, frame=applied.frame.withColumn("_lookup", self._place(applied))), self.logic.program.distinct)
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The program on all records, the first of each distinct key kept."""
+        frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))
+        return self.logic.images(frame, self.inputs[0], self.output, values)
+
+
+def refuses_distinct(program: Program, binding: Binding) -> bool:
+    """Whether a program has `distinct` beside `emit each`: which of a record's rows would be compared is not defined (E254)."""
+    if program.fans_out:
+        help_text = "put 'distinct' into a transform of its own, behind this one"
+        binding.problems.report("E254", "'distinct' cannot stand in one program with 'emit each'", ("config", "cxl"), help=help_text)
+    return program.fans_out
+
+
+def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
+    """The applied program without the records that its distinct statements drop, in the order of the statements."""
+    frame = applied.frame
+    for key, statement in zip(applied.distinct, statements, strict=True):
+        reached = F.col(key.reached)
+        alike = Window.partitionBy("__distinct", reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        marked = frame.withColumn("__distinct", _key_bytes(key, statement))
+        first = marked.withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
+        frame = first.drop("__distinct", "__place")
+    return replace(applied, frame=frame)
+
+
+def _key_bytes(key: DistinctKey, statement: Distinct) -> Column:
+    return key_column([(F.col(name), key_type(value.type)) for name, (_, value) in zip(key.columns, statement.keys, strict=True)])
