@@ -104,10 +104,15 @@ def _bad_columns(frame: DataFrame) -> list[Column]:
 
 def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> DataFrame:
     """The frame's rows as rejects: their own key space, and `_error` as a JSON object of category, detail, stage, trigger."""
+    return frame.withColumn("_key", F.concat(F.col("_key"), F.lit(b"!"))).withColumn("_error", error_text(category, detail, stage, trigger))
+
+
+def error_text(category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> Column:
+    """What `_error` holds of a reject, as a JSON object."""
     members = [
         (F.lit(category) if isinstance(category, str) else category).alias("category"),
         detail.alias("detail"),
         F.lit(stage).alias("stage"),
         (F.lit("") if trigger is None else trigger).alias("trigger"),
     ]
-    return frame.withColumn("_key", F.concat(F.col("_key"), F.lit(b"!"))).withColumn("_error", F.to_json(F.struct(*members)))
+    return F.to_json(F.struct(*members))
