@@ -218,7 +218,7 @@ def _compiled(pattern: str) -> _Pattern:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)  # type: ignore[no-any-return]
+        return re2.compile(pattern, options)  # type: ignore[no-any-return]  # re2 has no types
     except re2.error as wrong:
         reason = wrong.args[0].decode() if isinstance(wrong.args[0], bytes) else wrong
         raise PathRefused(f"regex '{pattern}' cannot be read: {reason}") from None

@@ -65,7 +65,7 @@ def record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`."""
     rejected = [record.json() if isinstance(record, Reject) else None for record in records]
-    fields = [{} if isinstance(record, Reject) else record for record in records]
+    fields: Sequence[Mapping[str, Any]] = [{} if isinstance(record, Reject) else record for record in records]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
     done = {column.name: coerce_values(values[column.name], column.type, date_formats) for column in columns}
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())

@@ -18,6 +18,7 @@ from storage.formats.envelope import typed_section
 from storage.formats.texts import text_of
 
 MAX_SEGMENT = 64 << 10
+MOST_ELEMENTS = 999
 _BLOCK = 20_000
 _ELEMENT = re.compile(r"e([0-9]{2,3})")
 
@@ -35,9 +36,12 @@ def element_name(index: int) -> str:
     return f"e{index:02d}"
 
 
+_NAMES = tuple(element_name(index) for index in range(1, MOST_ELEMENTS + 1))
+
+
 def positional(elements: Sequence[str]) -> dict[str, str]:
     """Elements by column name, empty ones left out."""
-    return {element_name(index): text for index, text in enumerate(elements, 1) if text}
+    return {name: text for name, text in zip(_NAMES, elements, strict=False) if text}
 
 
 def text_in(data: Buffer, name: str) -> str:

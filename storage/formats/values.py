@@ -15,6 +15,13 @@ import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, Coerced, arrow_type, base_type, coerce
 
+_PLAIN = frozenset({str, type(None)})
+_EXACT: dict[str, frozenset[type]] = {
+    "int": frozenset({int, type(None)}),
+    "float": frozenset({float, type(None)}),
+    "numeric": frozenset({float, type(None)}),
+    "bool": frozenset({bool, type(None)}),
+}
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
@@ -24,7 +31,14 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
     if name in DYNAMIC:
         return Coerced(pa.array([None if value is None else canonical(value) for value in values], pa.string()), None)
     if name == "string":
+        if set(map(type, values)) <= _PLAIN:
+            return Coerced(pa.array(values, pa.string()), None)
         return Coerced(pa.array([text_of_value(value) for value in values], pa.string()), None)
+    if set(map(type, values)) <= _EXACT.get(name, frozenset()):
+        try:
+            return Coerced(pa.array(values, arrow_type(declared)), None)
+        except OverflowError:
+            pass  # an int beyond 64 bits: that one fails below
     text = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
     parsed = coerce(text, declared, date_formats)
     if text.null_count == 0:

@@ -1,6 +1,7 @@
 """Fixed-width reading and writing: positions, padding, separators, layouts; what is written reads back."""
 
 import json
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -129,9 +130,8 @@ def test_written_lines():
         field("id", width=6, type="integer", pad="0"), field("name", width=8, justify="right", pad="*"),
         field("gone", width=2), field("d", width=8, type="date", format="%Y%m%d"),
     ]  # fmt: skip
-    import datetime
 
-    rows = [("pen", 42, datetime.date(2024, 1, 5)), (None, None, None)]
+    rows = [("pen", 42, date(2024, 1, 5)), (None, None, None)]
     columns = [("name",), ("id", "int"), ("d", "date")]
     assert written("fixed_width", columns, rows, layout={"fields": fields}) == "000042*****pen  20240105\n" + " " * 24 + "\n"
 

@@ -34,83 +34,88 @@ class Collector:
         self.seen: set[str] = set()
         self.fields: Fields = {}
         self.found: dict[str, list[Fields | str | None]] = {}
-        self.outer: list[tuple[Fields, int, set[str]]] = []
+        self.outer: list[tuple[Fields, set[str], list[str], str]] = []
+        self.names: list[str] = []
+        self.tags: dict[str, str] = {}
         self.text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element opens."""
-        self.stack.append(self._name(tag))
+        name = self.tags.get(tag) or self._remember(tag)
+        self.stack.append(name)
         if len(self.stack) > MAX_DEPTH:
             raise TooDeepError
         if self.ignored:
             self.ignored += 1
         elif self.base:
-            self._child(attributes)
+            self._child(name, attributes)
         elif self._matches():
             self.base, self.fields, self.found, self.seen = len(self.stack), {}, {}, set()
-            self._attributes("", attributes)
+            self.names = [""]
+            if attributes:
+                self._attributes("", attributes)
 
     def end(self, _tag: str) -> None:
         """An element closes."""
-        depth = len(self.stack)
+        self.stack.pop()
         if self.ignored:
             self.ignored -= 1
-        elif self.outer and depth == self.base:
-            self._element_done()
-        elif self.base and depth > self.base:
-            self._text_of_child()
-        elif self.base and depth == self.base:
-            self.records.append((self.fields, self.found))
-            self.base = 0
-        self.text.clear()
-        self.stack.pop()
+            self.text.clear()
+        elif self.base:
+            self._close(self.names.pop())
 
     def characters(self, text: str) -> None:
         """Text inside an element of a record."""
         if self.base and not self.ignored:
             self.text.append(text)
 
-    def _name(self, tag: str) -> str:
-        return tag.rpartition(":")[2] if self.strip else tag
+    def _remember(self, tag: str) -> str:
+        self.tags[tag] = name = tag.rpartition(":")[2] if self.strip else tag
+        return name
 
     def _matches(self) -> bool:
         if not self.steps:
             return len(self.stack) == 1
         return (self.stack[-len(self.steps) :] if self.anywhere else self.stack) == self.steps
 
-    def _child(self, attributes: Mapping[str, str]) -> None:
+    def _child(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.text.clear()
-        name = ".".join(self.stack[self.base :])
-        parent = name.rpartition(".")[0]
-        if self.fields.get(parent, "") is None:
-            del self.fields[parent]
-        if not self.outer and name in self.arrays:
-            self.outer.append((self.fields, self.base, self.seen))
-            self.fields, self.base, self.seen = {}, len(self.stack), set()
+        parent = self.names[-1]
+        name = f"{parent}.{tag}" if parent else tag
+        if parent and self.fields.get(parent, "") is None:
+            del self.fields[parent]  # it has children, so it is no field
+        if name in self.arrays and not self.outer:
+            self.outer.append((self.fields, self.seen, self.names, name))
+            self.fields, self.seen, self.names = {}, set(), [""]
             self._attributes("", attributes)
         elif name in self.seen:
             self.ignored = 1
         else:
             self.seen.add(name)
+            self.names.append(name)
             self.fields.setdefault(name, None)
-            self._attributes(f"{name}.", attributes)
+            if attributes:
+                self._attributes(f"{name}.", attributes)
 
     def _attributes(self, before: str, attributes: Mapping[str, str]) -> None:
         for name, value in attributes.items():
             if name != "xmlns" and not name.startswith("xmlns:"):
-                self.fields.setdefault(f"{before}{self.prefix}{self._name(name)}", value)
+                self.fields.setdefault(f"{before}{self.prefix}{self.tags.get(name) or self._remember(name)}", value)
 
-    def _text_of_child(self) -> None:
-        name = ".".join(self.stack[self.base :])
-        if self.text and name in self.fields:
-            self.fields[name] = "".join(self.text).strip() or None
-
-    def _element_done(self) -> None:
-        """An element of an array is complete: a scalar where it has neither attributes nor children."""
-        element, name = self.fields, ".".join(self.stack[self.outer[-1][1] :])
-        self.fields, self.base, self.seen = self.outer.pop()
-        scalar = "".join(self.text).strip() or None
-        self.found.setdefault(name, []).append(element or scalar)
+    def _close(self, name: str) -> None:
+        """A field, an element of an array, or the record is complete."""
+        if name:
+            if self.text and name in self.fields:
+                self.fields[name] = "".join(self.text).strip() or None
+        elif self.outer:
+            element = self.fields
+            self.fields, self.seen, self.names, array = self.outer.pop()
+            scalar = "".join(self.text).strip() or None
+            self.found.setdefault(array, []).append(element or scalar)
+        else:
+            self.records.append((self.fields, self.found))
+            self.base = 0
+        self.text.clear()
 
 
 class TooDeepError(Exception):
