@@ -3,51 +3,41 @@
 Python writes the text, a batch at a time: engines disagree on numbers and leave nulls out.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
 
 from cxl.dynamic import dumps
 from cxl.types import Type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column
 
 
-def json_text(value: Column, type_: Type) -> Column:
+def json_text(value: "Column", type_: Type) -> "Column":
     """The text of a value of a static type; null stays null. A column of a dynamic type is returned as it is."""
+    return value if type_.is_dynamic else _computed(partial(_texts, type_), value)
+
+
+def maps_text(rows: "Column", members: Mapping[str, Type]) -> "Column":
+    """The text of an array of maps from an array of structs, whose fields `m0`, `m1`, ... are the members in order; null for null."""
+    return _computed(partial(_map_texts, dict(members)), rows)
+
+
+def _computed(work: Callable[[Any], Any], value: "Column") -> "Column":
+    """A column of text that Python makes of Arrow arrays."""
+    import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
 
-    if type_.is_dynamic:
-        return value
-    made: Column = _function(arrow_udf)(partial(_texts, type_), "string")(value)
+    def run(batch: pa.Array) -> pa.Array:
+        return work(batch)
+
+    made: Column = cast("Any", arrow_udf)(run, "string")(value)
     return made
 
 
-def maps_text(rows: Column, members: Mapping[str, Type]) -> Column:
-    """The text of an array of maps from an array of structs, whose fields `m0`, `m1`, ... are the members in order."""
-    from pyspark.sql.pandas.functions import arrow_udf
-
-    made: Column = _function(arrow_udf)(partial(_map_texts, dict(members)), "string")(rows)
-    return made
-
-
-def _function(decorator: Any) -> Any:
-    """`arrow_udf` over a partial, which has no annotations that it could read."""
-
-    def wrapped(work: Any, returns: str) -> Any:
-        def run(batch: pa.Array) -> pa.Array:
-            return work(batch)
-
-        return decorator(run, returns)
-
-    return wrapped
-
-
-def _texts(type_: Type, values: pa.Array) -> pa.Array:
+def _texts(type_: Type, values: Any) -> Any:
     import pyarrow as pa
 
     from cxl.spark.worker import decoded
@@ -55,7 +45,7 @@ def _texts(type_: Type, values: pa.Array) -> pa.Array:
     return pa.array(map(dumps, decoded(values, type_)), pa.string())
 
 
-def _map_texts(members: Mapping[str, Type], rows: pa.Array) -> pa.Array:
+def _map_texts(members: Mapping[str, Type], rows: Any) -> Any:
     import pyarrow as pa
 
     from cxl.spark.worker import decoded
@@ -63,5 +53,9 @@ def _map_texts(members: Mapping[str, Type], rows: pa.Array) -> pa.Array:
     flat = rows.flatten()
     columns = [decoded(flat.field(f"m{index}"), type_) for index, type_ in enumerate(members.values())]
     maps = [dict(zip(members, values, strict=True)) for values in zip(*columns, strict=True)]
-    offsets = [offset - rows.offsets[0].as_py() for offset in rows.offsets.to_pylist()] if len(rows) else [0]
-    return pa.array([dumps(maps[start:end]) for start, end in zip(offsets, offsets[1:], strict=False)], pa.string())
+    ends = rows.value_lengths().to_pylist()
+    starts = [0]
+    for length in ends:
+        starts.append(starts[-1] + (length or 0))
+    texts = [None if length is None else dumps(maps[start:end]) for length, (start, end) in zip(ends, pairwise(starts), strict=True)]
+    return pa.array(texts, pa.string())

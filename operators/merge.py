@@ -6,7 +6,7 @@ each input keeps its order, whatever the mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
@@ -139,7 +139,7 @@ def _disagreements(spec: NodeSpec, inputs: Sequence[RowType]) -> Iterator[tuple[
     for index, row in enumerate(inputs[1:], 1):
         pair = f"'{names[index]}' and '{names[0]}'"
         if set(row.data) != set(first.data):
-            yield "E270", index, f"{pair} have different columns: {_difference(first.data, row.data)}", "a transform ahead of the merge can rename columns; combine joins inputs that differ"
+            yield "E270", index, f"{pair} have different columns: {_difference((names[0], names[index]), (first, row))}", "a transform ahead of the merge can rename columns; combine joins inputs that differ"
             continue
         for name, type_ in row.data.items():
             if merged_type(first.data[name], type_) is None:
@@ -155,10 +155,10 @@ def _disagreements(spec: NodeSpec, inputs: Sequence[RowType]) -> Iterator[tuple[
             yield "E271", index, message, "give the sources above the merge the same correlation_key"
 
 
-def _difference(first: Mapping[str, Type], other: Mapping[str, Type]) -> str:
-    more, fewer = [name for name in other if name not in first], [name for name in first if name not in other]
-    parts = [f"only the second has {', '.join(fewer)}"] if fewer else []
-    return "; ".join([*parts, *([f"only the first has {', '.join(more)}"] if more else [])])
+def _difference(names: Sequence[str], inputs: Sequence[RowType]) -> str:
+    first, other = (list(row.data) for row in inputs)
+    missing = [(names[1], [name for name in first if name not in other]), (names[0], [name for name in other if name not in first])]
+    return "; ".join(f"'{name}' lacks {', '.join(columns)}" for name, columns in missing if columns)
 
 
 def _policy(name: str, row: RowType) -> str:

@@ -20,6 +20,7 @@ from cxl import spark
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
 from operators.evaluation import RunValues, prepare, rejects
+from operators.failing import WRONG, explained, first_case
 from operators.registry import node_type
 from operators.rows import KeyShape, RowType
 from operators.settings import NodeSpec, Strict
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from cxl import Program
 
 MAX_BRANCHES = 256
-BRANCH, WRONG = "__branch", "__wrong"
-"""Working columns: the number of the branch (the default is the last), and of the condition that failed."""
+BRANCH = "__branch"
+"""The number of the branch; the default is the last."""
 
 
 class RouteConfig(Strict):
@@ -79,12 +80,12 @@ class Conditions:
         for number, (value, failed) in enumerate(tests):
             cases += [] if failed is None else [(failed, F.lit(number))]
             cases += [(value, F.lit(None).cast("int"))] if self.mode == "exclusive" else []
-        return _first(cases, F.lit(None).cast("int"))
+        return first_case(cases, F.lit(None).cast("int"))
 
     def _placed(self, frame: DataFrame, tests: Sequence[tuple[Column, Column | None]], names: Sequence[str]) -> DataFrame:
         """The records in their branches."""
         if self.mode == "exclusive":
-            marked = frame.withColumn(BRANCH, _first([(value, F.lit(number)) for number, (value, _) in enumerate(tests)], F.lit(len(tests))))
+            marked = frame.withColumn(BRANCH, first_case([(value, F.lit(number)) for number, (value, _) in enumerate(tests)], F.lit(len(tests))))
         else:
             none = reduce(lambda left, right: left & right, [~value for value, _ in tests])
             numbers = [F.when(value, F.lit(number)) for number, (value, _) in enumerate(tests)] + [F.when(none, F.lit(len(tests)))]
@@ -94,15 +95,10 @@ class Conditions:
         return marked.withColumns({"_port": ports, "_error": F.lit(None).cast("string")}).select(*map(column, names))
 
     def _rejected(self, bad: DataFrame, failing: Sequence[int], context: spark.Context, names: Sequence[str], output: RowType) -> DataFrame:
-        """Rejects of records for which a condition failed, with the interpreter's word on the first one."""
-        category, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
-        for number in failing:
-            bad = spark.errors(bad, self.programs[number], context, f"__why{number}")
-            why = F.col(f"__why{number}")
-            category = F.when(F.col(WRONG) == number, why.getField("category")).otherwise(category)
-            detail = F.when(F.col(WRONG) == number, why.getField("message")).otherwise(detail)
+        """Rejects of records for which a condition failed."""
+        told, category, detail = explained(bad, {number: self.programs[number] for number in failing}, context)
         types = output.columns()
-        found = rejects(bad, category, detail, self.name).withColumn("_port", F.lit(None).cast("string"))
+        found = rejects(told, category, detail, self.name).withColumn("_port", F.lit(None).cast("string"))
         kept = [F.lit(None).cast(types[name]).alias(name) if name in output.data else column(name) for name in names]
         return found.select(*kept)
 
@@ -112,16 +108,6 @@ def _test(program: Program, context: spark.Context) -> tuple[Column, Column | No
     assert program.expression is not None  # a predicate
     value, failed = spark.column(program.expression, context)
     return F.coalesce(value, F.lit(False)), failed
-
-
-def _first(cases: Sequence[tuple[Column, Column]], otherwise: Column) -> Column:
-    """One CASE of any number of branches."""
-    if not cases:
-        return otherwise
-    chain = F.when(*cases[0])
-    for case in cases[1:]:
-        chain = chain.when(*case)
-    return chain.otherwise(otherwise)
 
 
 class _Ports(Operator):

@@ -1,0 +1,65 @@
+"""Which rows of a combine a delta can change (DESIGN section 4: affected keys).
+
+A build row leads by its equality keys to the rows that it can match, from step to step back to the driver. A step without an
+equality that does so leads to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from cxl import spark, typed
+from operators.combine_match import RIGHT, Predicate, Side, join_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from operators.base import Surroundings
+    from operators.combine_chain import Step
+
+Touched = list[tuple["Step", "DataFrame"]]
+
+
+def affected(around: Surroundings, predicate: Predicate, context: spark.Context) -> DataFrame | None:
+    """The `_lookup` values, distinct, of the rows that this run's deltas can change; None: all."""
+    leads: dict[str, Touched] = {}
+    for step in reversed(predicate.chain.steps):
+        side = predicate.sides[step.build]
+        rows = _touched_rows(around, side, leads.get(step.build, []), context)
+        if not rows:
+            continue
+        if step.parent is None:
+            return None
+        keys = [_keys([right for _, right in step.parent_keys()], context, frame) for frame in rows]
+        leads.setdefault(step.parent, []).append((step, _union(keys).where(F.col(RIGHT).isNotNull()).distinct()))
+    driver = predicate.sides[predicate.chain.driver]
+    found = [frame.select(driver.lookup().alias("_lookup")) for frame in _touched_rows(around, driver, leads.get(driver.qualifier, []), context)]
+    builds = [side for name, side in predicate.sides.items() if name != driver.qualifier]
+    found += [delta.frame.select(side.lookup().alias("_lookup")) for side in builds if (delta := around.delta(side.number)) is not None]
+    return _union(found).distinct()
+
+
+def _touched_rows(around: Surroundings, side: Side, leads: Touched, context: spark.Context) -> list[DataFrame]:
+    """Rows of an input that changed, and live ones that a touched row of a later step matches by its keys."""
+    delta = around.delta(side.number)
+    rows = [] if delta is None else [delta.frame.select("_key", *side.qualified())]
+    for step, keys in leads:
+        live = around.live_input(side.number).select("_key", *side.qualified())
+        rows.append(live.withColumn(RIGHT, _key([left for left, _ in step.parent_keys()], context)).join(keys, RIGHT, "left_semi").drop(RIGHT))
+    return rows
+
+
+def _keys(expressions: Sequence[typed.Expr], context: spark.Context, frame: DataFrame) -> DataFrame:
+    return frame.select(_key(expressions, context).alias(RIGHT))
+
+
+def _key(expressions: Sequence[typed.Expr], context: spark.Context) -> Column:
+    return join_key([(spark.column(expr, context)[0], expr.type) for expr in expressions])
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionByName(right), frames)

@@ -1,0 +1,224 @@
+"""Finding the matches of a combine: one join a step, misses and failures told apart (user guide, "Combine Nodes", match modes).
+
+A frame of matches has the driver's `_key` and hidden columns, the fields of the inputs as `qualifier.name`, and `ID`: the key
+that the output row will have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.keys import key_column
+from changelog.schema import column
+from cxl import spark, typed
+from cxl.types import Kind, Type
+from operators.rows import key_type
+from operators.combine_chain import Chain, Part, Step
+from operators.evaluation import error_text
+from operators.failing import WRONG, explained, first_case
+from operators.json_text import maps_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+ID, FROM, LEFT, RIGHT, RANK, ERROR = "__id", "__from", "__left", "__right", "__rank", "__error"
+"""Working columns: key of the output row, key of the build row, join key of either side, place among a driver's matches, why a row is rejected."""
+MISS = b"\xff"
+"""Stands in the key of an `all` row where an input has no match."""
+MISSING = "combine_missing_match"
+FAILED = "combine_output_row"
+COLLECT_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An input: its number, its qualifier, and the columns that the combine reads of it (name to type); `extras` are riders."""
+
+    number: int
+    qualifier: str
+    fields: Mapping[str, Type]
+    extras: Mapping[str, Type] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Its columns in a frame of matches."""
+        return [self.named(name) for name in (*self.fields, *self.extras)]
+
+    def named(self, name: str) -> str:
+        """The column of a field in a frame of matches."""
+        return f"{self.qualifier}.{name}"
+
+    def qualified(self) -> list[Column]:
+        """The columns under their names in a frame of matches."""
+        return [column(name).alias(self.named(name)) for name in (*self.fields, *self.extras)]
+
+    def lookup(self, key: str = "_key") -> Column:
+        """The bytes under which rows that come of this input's record are looked up."""
+        return F.concat(F.lit(bytes([self.number])), F.col(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """What is known of a combine's `where` and what is done with its matches."""
+
+    name: str
+    program: Program
+    chain: Chain
+    sides: Mapping[str, Side]
+    match: str
+    on_miss: str
+    partitioned: bool = False
+
+
+@dataclass(slots=True)
+class Matching:
+    """One computation of matches. `rejected` gathers frames of `_lookup` and `_error`; `narrow`: the driver's rows are few."""
+
+    predicate: Predicate
+    context: spark.Context
+    narrow: bool = False
+    rejected: list[DataFrame] = field(default_factory=list)
+
+    def run(self, rows: DataFrame, builds: Mapping[str, DataFrame]) -> DataFrame:
+        """Join every build to the driver's rows, which have `_key`, hidden columns and the driver's fields by qualifier.
+
+        Rows that are rejected without being evaluated say why in `ERROR`.
+        """
+        rows = rows.withColumns({ID: F.col("_key"), ERROR: F.lit(None).cast("string")})
+        for step in self.predicate.chain.steps:
+            rows = self._step(rows, builds[step.build], step)
+        return rows
+
+    @property
+    def _driver(self) -> Side:
+        return self.predicate.sides[self.predicate.chain.driver]
+
+    def _step(self, rows: DataFrame, build: DataFrame, step: Step) -> DataFrame:
+        side = self.predicate.sides[step.build]
+        left = self._keyed(rows, step.left, LEFT, self._driver)
+        right = self._keyed(build.select(F.col("_key").alias(FROM), *side.qualified()), step.right, RIGHT, side, FROM)
+        right = right.where(F.col(RIGHT).isNotNull())
+        if self.narrow and step.keys:
+            right = right.join(left.select(F.col(LEFT).alias(RIGHT)).distinct(), RIGHT, "left_semi")
+        if self.predicate.partitioned and step.keys and not step.pairs:
+            right = right.hint("shuffle_hash")
+        tests = [spark.column(expr, self.context) for expr in step.pairs]
+        if any(failed is not None for _, failed in tests):
+            joined = self._checked(left, right, step, tests)
+        else:
+            joined = self._joined(left, right, step, [value for value, _ in tests])
+        return self._missed(joined, step).drop(LEFT, RIGHT, FROM)
+
+    def _keyed(self, frame: DataFrame, parts: Sequence[Part], name: str, side: Side, key: str = "_key") -> DataFrame:
+        """The frame with its join key, null where the row can match nothing; rows on which a part fails are rejected."""
+        tests = [spark.column(part.expr, self.context) for part in parts]
+        guards = [F.coalesce(value, F.lit(False)) for part, (value, _) in zip(parts, tests, strict=True) if not part.is_key]
+        keys = [(value, part.expr.type) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
+        if any(failed is not None for _, failed in tests):
+            marked = frame.withColumn(WRONG, _first_failure(parts, tests))
+            self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side.lookup(key))
+            frame = marked.where(F.col(WRONG).isNull()).drop(WRONG)
+        return frame.withColumn(name, join_key(keys, guards))
+
+    def _reject(self, bad: DataFrame, expressions: Sequence[typed.Expr], lookup: Column) -> None:
+        """Reject rows on which the expression failed whose number stands in `WRONG`."""
+        programs = {number: replace(self.predicate.program, expression=expr) for number, expr in enumerate(expressions)}
+        told, _, detail = explained(bad, programs, self.context)
+        self.rejected.append(told.select(lookup.alias("_lookup"), error_text(FAILED, detail, self.predicate.name).alias("_error")))
+
+    def _joined(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column]) -> DataFrame:
+        """Each left row with its matches, where no condition can fail."""
+        if self.predicate.match == "collect":
+            return self._collected(left, left.join(right, _joins(step, conditions), "inner"), step)
+        every = not step.keys or bool(conditions)
+        if self.predicate.match == "first" and not every:
+            right = _first_of(right, RIGHT)
+        joined = left.join(right, _joins(step, conditions), "left")
+        return _first_of(joined, ID) if self.predicate.match == "first" and every else self._named(joined)
+
+    def _checked(self, left: DataFrame, right: DataFrame, step: Step, tests: Sequence[tuple[Column, Column | None]]) -> DataFrame:
+        """Each left row with its matches, where conditions over pairs can fail: then the driver's record is rejected.
+
+        `first` looks at the pairs of a driver up to the first match, `all` and `collect` at every one.
+        """
+        holds = reduce(lambda one, other: one & other, [F.coalesce(value, F.lit(False)) for value, _ in tests])
+        marks = {WRONG: _first_failure([Part(expr, False) for expr in step.pairs], tests), "__holds": holds}
+        pairs = left.join(right, _joins(step, []), "inner").withColumns(marks)
+        pairs = pairs.where(F.col(WRONG).isNotNull() | F.col("__holds"))
+        if self.predicate.match == "first":
+            pairs = _first_of(pairs, ID)
+        bad = pairs.where(F.col(WRONG).isNotNull())
+        self._reject(_first_of(bad, "_key", ID), step.pairs, self._driver.lookup())
+        kept = left.join(bad.select("_key").distinct(), "_key", "left_anti")
+        good = pairs.where(F.col(WRONG).isNull())
+        if self.predicate.match == "collect":
+            return self._collected(kept, good, step)
+        return self._named(kept.join(good.select(ID, FROM, *map(column, self.predicate.sides[step.build].names)), ID, "left"))
+
+    def _named(self, joined: DataFrame) -> DataFrame:
+        """The rows under the keys of their output rows: under `all` the build row's key is added."""
+        if self.predicate.match != "all":
+            return joined
+        return joined.withColumn(ID, F.concat(F.col(ID), F.coalesce(F.col(FROM), F.lit(MISS))))
+
+    def _collected(self, left: DataFrame, pairs: DataFrame, step: Step) -> DataFrame:
+        """Each left row with its matches as an array of maps under the build's qualifier, in build order."""
+        side = self.predicate.sides[step.build]
+        members = [column(side.named(name)).alias(f"m{index}") for index, name in enumerate(side.fields)]
+        extras = [column(side.named(name)).alias(f"x{index}") for index, name in enumerate(side.extras)]
+        rows = F.sort_array(F.collect_list(F.struct(F.col(FROM), *members, *extras)))
+        joined = left.join(pairs.groupBy(ID).agg(rows.alias("__rows")), ID, "left")
+        first = F.element_at("__rows", 1)
+        lifted = {side.named(name): first.getField(f"x{index}") for index, name in enumerate(side.extras)}
+        detail = F.lit(f"match: collect found more than {COLLECT_LIMIT:,} rows of '{side.qualifier}'")
+        error = F.when(F.size("__rows") > COLLECT_LIMIT, error_text(FAILED, detail, self.predicate.name))
+        marked = joined.withColumns({FROM: first.getField(FROM), ERROR: F.coalesce(ERROR, error), **lifted})
+        text = F.coalesce(maps_text(F.slice("__rows", 1, COLLECT_LIMIT), side.fields), F.lit("[]"))
+        return marked.withColumn(side.qualifier, text).drop("__rows")
+
+    def _missed(self, joined: DataFrame, step: Step) -> DataFrame:
+        """What `on_miss` says of rows without match."""
+        if self.predicate.on_miss == "skip":
+            return joined.where(F.col(FROM).isNotNull() | F.col(ERROR).isNotNull())
+        if self.predicate.on_miss == "null_fields":
+            return joined
+        detail = F.lit(f"on_miss: error: a record of '{self._driver.qualifier}' has no match in '{step.build}'")
+        error = F.when(F.col(FROM).isNull(), error_text(MISSING, detail, self.predicate.name))
+        return joined.withColumn(ERROR, F.coalesce(ERROR, error))
+
+
+def join_key(keys: Sequence[tuple[Column, Type]], guards: Sequence[Column] = ()) -> Column:
+    """The bytes by which two sides are equal as CXL's `==` says: null where a value is null or NaN, or a guard does not hold."""
+    present = [value.isNotNull() & ~F.isnan(value) if type_.kind is Kind.FLOAT else value.isNotNull() for value, type_ in keys]
+    conditions = [*guards, *present]
+    bytes_ = key_column([(value, key_type(type_)) for value, type_ in keys]) if keys else F.lit(b"")
+    return F.when(reduce(lambda one, other: one & other, conditions), bytes_) if conditions else bytes_
+
+
+def _joins(step: Step, conditions: Sequence[Column]) -> Column:
+    """The condition of a step's join: keys are equal where there are any, and what else must hold of a pair."""
+    same = F.col(LEFT) == F.col(RIGHT) if step.keys else F.col(LEFT).isNotNull() & F.col(RIGHT).isNotNull()
+    return reduce(lambda one, other: one & other, conditions, same)
+
+
+def _first_failure(parts: Sequence[Part], tests: Sequence[tuple[Column, Column | None]]) -> Column:
+    """The number of the first part that fails and is looked at: no condition before it is false."""
+    cases: list[tuple[Column, Column]] = []
+    for number, (part, (value, failed)) in enumerate(zip(parts, tests, strict=True)):
+        cases += [] if failed is None else [(failed, F.lit(number))]
+        cases += [] if part.is_key else [(~F.coalesce(value, F.lit(True)), F.lit(None).cast("int"))]
+    return first_case(cases, F.lit(None).cast("int"))
+
+
+def _first_of(frame: DataFrame, by: str, order: str = FROM) -> DataFrame:
+    """The first row in build order of each value of a column."""
+    rank = F.row_number().over(Window.partitionBy(by).orderBy(order).rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return frame.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

@@ -1,0 +1,228 @@
+"""The combine operator: records of several inputs joined by a predicate (user guide, "Combine Nodes").
+
+The driver's rows go through one at a time, the other inputs are looked up. A row's key is its driver's; under `match: all` the
+keys of the build rows follow. Rejects are keyed by the number of the input whose record failed and that record's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.algebra import as_appends, diff
+from changelog.schema import column
+from cxl import spark
+from cxl.types import Schema
+from operators.base import Keyed, Outcome, Surroundings
+from operators.combine_chain import Chain
+from operators.combine_config import CombineConfig, NamedKeys
+from operators.combine_delta import affected
+from operators.combine_match import ERROR, FAILED, ID, MISSING, Matching, Predicate, Side
+from operators.evaluation import RunValues, evaluate, prepare
+from operators.rows import CK, META, OWN_HIDDEN, KeyShape, RowType
+from operators.settings import NodeSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """A combine's compiled predicate and body (None under `match: collect`), the order of its joins, and its output's columns."""
+
+    where: Program
+    body: Program | None
+    chain: Chain
+    data: Schema
+
+
+class Combine(Keyed):
+    """A combine, bound to its inputs in the order in which they are written."""
+
+    kind = "combine"
+
+    def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: Logic) -> None:
+        self.config: CombineConfig = spec.config
+        self.qualifiers = tuple(ref.qualifier or ref.node for ref in spec.inputs)
+        self.where, self.body, self.chain = where, body, chain = logic.where, logic.body, logic.chain
+        self.driver = self.qualifiers.index(chain.driver)
+        self.deterministic = where.deterministic and (body is None or body.deterministic)
+        texts = {"where": where.normal_text(), "cxl": body.normal_text() if body else ""}
+        fingerprint = texts | self.config.model_dump(mode="json", exclude={"where", "cxl", "strategy"}) | {"qualifiers": list(self.qualifiers)}
+        super().__init__(spec.name, inputs, RowType(logic.data), fingerprint)
+        self.carry(inputs, frozenset())
+
+    # -- what the planner asks
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """What rides along with the driver rides on; of the builds only correlation keys, as `propagate_ck` says."""
+        self.inputs = tuple(inputs)
+        driver = self.inputs[self.driver]
+        own = {META + name: type_ for name, type_ in self.body.meta.items()} if self.body else {}
+        riders = {name: type_ for name, type_ in driver.riders.items() if not name.startswith(CK)}
+        riders |= {name: inputs[at].riders[name] for name, at in self._correlated().items()} | own
+        hidden = ["_lookup", "_error", *(name for name in driver.hidden if name not in OWN_HIDDEN)]
+        shape = KeyShape("join", parts=(driver.key,))
+        key = KeyShape("index", parts=(shape,)) if self.body is not None and self.body.fans_out else shape
+        self.output = RowType(self.output.data, emitted=tuple(self.output.data), key=key).carrying(hidden, riders)
+
+    def _correlated(self) -> dict[str, int]:
+        """The correlation-key columns of the output, each with the number of the input that it comes from; the driver first."""
+        order = [self.driver, *(at for at in range(len(self.inputs)) if at != self.driver)]
+        wanted = self.config.propagate_ck
+        found: dict[str, int] = {}
+        for at in order[:1] if wanted == "driver" else order:
+            for name in self.inputs[at].riding(CK):
+                if not isinstance(wanted, NamedKeys) or name in wanted.named:
+                    found.setdefault(CK + name, at)
+        return found
+
+    @property
+    def reject_shape(self) -> KeyShape:
+        """A byte for the input, then the key of its record."""
+        return KeyShape("merge", parts=tuple(row.key for row in self.inputs))
+
+    @property
+    def fatal(self) -> frozenset[str]:
+        """Under `on_miss: error` a driver without match ends the run."""
+        return frozenset({MISSING}) if self.config.on_miss == "error" else frozenset()
+
+    def bound(self, changes: int, live: int) -> int | None:
+        """All rows of the touched drivers, before and after; under `all` every combination of the inputs' rows."""
+        if self.body is not None and self.body.fans_out:
+            return None
+        rows = changes + live
+        count = len(self.inputs)
+        return 2 * rows + (2 * (rows // count + 1) ** count if self.config.match == "all" else 0)
+
+    def reads_source(self) -> frozenset[str]:
+        """What predicate and body read of the driver's record."""
+        return self.where.reads_system | (self.body.reads_system if self.body else frozenset())
+
+    def describe(self) -> Sequence[str]:
+        """Driver, one line a build with how it is joined, match mode."""
+        lines = [f"driving input: {self.chain.driver}"]
+        for step in self.chain.steps:
+            how = "nested loop over ranges" if not step.keys else "partitioned hash join" if self._partitioned and not step.pairs else "hash or sort-merge join"
+            residual = len(step.left) + len(step.right) - 2 * step.keys + len(step.pairs) - step.ranges
+            lines.append(f"build input: {step.build}: {how}, {step.keys} equalities, {step.ranges} ranges, {residual} residual")
+        return (*lines, f"match: {self.config.match}, on_miss: {self.config.on_miss}")
+
+    @property
+    def _partitioned(self) -> bool:
+        return self.config.strategy == "grace_hash"
+
+    # -- rows
+
+    def sides(self) -> dict[str, Side]:
+        """What is read of each input, by qualifier."""
+        read = self.where.reads | (self.body.reads if self.body else frozenset())
+        extra = self._correlated()
+        found: dict[str, Side] = {}
+        for at, (qualifier, row) in enumerate(zip(self.qualifiers, self.inputs, strict=True)):
+            names = row.data if self.body is None else {name: type_ for name, type_ in row.data.items() if f"{qualifier}.{name}" in read}
+            extras = {name: row.riders[name] for name, of in extra.items() if of == at and at != self.driver}
+            found[qualifier] = Side(at, qualifier, dict(names), extras)
+        return found
+
+    def _predicate(self) -> Predicate:
+        config = self.config
+        return Predicate(self.name, self.where, self.chain, self.sides(), config.match, config.on_miss, self._partitioned)
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """Each record of each input by itself."""
+        return frame.withColumn("_lookup", self.sides()[self.qualifiers[index]].lookup())
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The rows of all drivers given."""
+        return self._compute(frames, values, None)
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Compute the drivers anew whose matches a delta can change, and compare with what stood."""
+        if around.first:
+            frames = [delta.frame if (delta := around.delta(at)) is not None else around.live_input(at) for at in range(len(self.inputs))]
+            return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
+        touched = affected(around, self._predicate(), self._static(around.values))
+        frames = [around.live_input(at) for at in range(len(self.inputs))]
+        stood = around.live_own()
+        if touched is not None:
+            driver = self.lookup(frames[self.driver], self.driver, around.values)
+            frames[self.driver] = driver.join(touched, "_lookup", "left_semi").drop("_lookup")
+            stood = stood.join(touched, "_lookup", "left_semi")
+        return Outcome(diff(stood, self._compute(frames, around.values, touched), "recompute"), signed=True)
+
+    def _static(self, values: RunValues) -> spark.Context:
+        return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
+
+    def _compute(self, frames: Sequence[DataFrame], values: RunValues, touched: DataFrame | None) -> DataFrame:
+        """The rows and rejects of the drivers given; `touched`: of the rejects only those."""
+        predicate = self._predicate()
+        row = self.inputs[self.driver]
+        driver = predicate.sides[self.chain.driver]
+        riding = [column(name) for name in row.hidden_columns() if name not in OWN_HIDDEN]
+        given = frames[self.driver].select("_key", *riding, *driver.qualified())
+        ready, context = prepare(given, self.where.reads_system, row, values)
+        matching = Matching(predicate, context, narrow=touched is not None)
+        rows = matching.run(ready, {name: frames[side.number] for name, side in predicate.sides.items()}).drop("__prefix", "__path")
+        done = rows.withColumn("_lookup", driver.lookup()).withColumn("_key", F.col(ID))
+        good, rejected = (self._collected(done), matching.rejected) if self.body is None else self._shaped(done, matching, values)
+        return self._with_rejects(good, rejected if touched is None else [bad.join(touched, "_lookup", "left_semi") for bad in rejected])
+
+    def _collected(self, rows: DataFrame) -> DataFrame:
+        """The output under `collect`: the driver's columns and the arrays; rejects among them."""
+        names = {name: f"{self.chain.driver}.{name}" for name in self.inputs[self.driver].data}
+        names |= {step.build: step.build for step in self.chain.steps}
+        bad = F.col(ERROR).isNotNull()
+        data = [F.when(~bad, column(names[name])).alias(name) for name in self.output.data]
+        key = F.when(bad, F.concat("_lookup", F.lit(b"!"))).otherwise(F.col("_key")).alias("_key")
+        return rows.select(key, *self._hidden(F.col(ERROR)), *data)
+
+    def _shaped(self, rows: DataFrame, matching: Matching, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The output of the body, and rejects; a driver with a row that fails is rejected with all its rows."""
+        assert self.body is not None  # `collect` alone has none
+        rejected = list(matching.rejected)
+        if self.fatal:
+            rejected.append(rows.where(F.col(ERROR).isNotNull()).select("_lookup", F.col(ERROR).alias("_error")))
+            rows = rows.where(F.col(ERROR).isNull())
+        ops = rows.select(F.lit(0).cast("tinyint").alias("_op"), F.lit("recompute").alias("_cause"), *map(column, rows.columns))
+        row = replace(self.inputs[self.driver], key=self.output.key)
+        done = evaluate(ops, self.body, row, self.name, values, category=FAILED)
+        if done.bad is not None:
+            rejected.append(done.bad.select("_lookup", "_error"))
+        good = done.good.select("_key", *self._hidden(F.lit(None).cast("string")), *map(column, self.output.data))
+        if self.config.match == "all" and rejected:
+            once = Window.partitionBy("_lookup").orderBy("_error")
+            bad = _union(rejected).withColumn("__rank", F.row_number().over(once)).where(F.col("__rank") == 1).drop("__rank")
+            good = good.join(bad.select("_lookup"), "_lookup", "left_anti").select(*map(column, good.columns))
+            rejected = [bad]
+        return good, rejected
+
+    def _hidden(self, error: Column) -> list[Column]:
+        """The hidden columns of the output from a frame of matches."""
+        of = self._correlated()
+        found: list[Column] = []
+        for name in self.output.hidden_columns():
+            at = of.get(name, self.driver)
+            source = column(name) if at == self.driver else column(f"{self.qualifiers[at]}.{name}")
+            found.append((error if name == "_error" else source).alias(name))
+        return found
+
+    def _with_rejects(self, good: DataFrame, rejected: Sequence[DataFrame]) -> DataFrame:
+        """The rows and the rejects in the columns of the output."""
+        types = self.output.columns()
+        for bad in rejected:
+            key = F.concat("_lookup", F.lit(b"!")).alias("_key")
+            empty = [F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in ("_lookup", "_error")]
+            good = good.unionByName(bad.select(key, "_lookup", "_error", *empty))
+        return good
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionByName(right), frames)
