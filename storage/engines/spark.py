@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from storage.engines.appcds import archive
 from storage.engines.base import Engine
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["RemoteSpark", "Spark"]
 
 LOG_LINES = 20
+CONNECT_PORT = 15002
+KNOCK_SECONDS = 10.0
 _leaving: list[Any] = []  # JVMs that were let go; one may still be writing its class archive, and nobody waits for that
 
 
@@ -115,12 +119,19 @@ class RemoteSpark(Engine):
         from pyspark.errors import PySparkException
 
         try:
+            _knock(self._url)
             return open_connect(self._url)
-        except PySparkException as problem:
+        except (PySparkException, OSError, ValueError) as problem:
             raise EngineUnavailable.no_remote(self._url, str(problem).splitlines()[0]) from problem
 
     def _shut(self, session: "SparkSession") -> None:
         session.stop()
+
+
+def _knock(url: str) -> None:
+    """Raise OSError where nobody listens: a client of Spark Connect would try for minutes."""
+    place = urlsplit(url)
+    socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), timeout=KNOCK_SECONDS).close()
 
 
 def _what_was_found() -> str:

@@ -21,6 +21,7 @@ from storage.engines.cache import cache_folder
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
 from storage.engines.sail import server_settings
+from storage.engines.spark import RemoteSpark
 from storage.engines.spark_settings import is_local_master, spark_settings
 
 if TYPE_CHECKING:
@@ -220,6 +221,25 @@ def test_a_failed_start_is_told_to_whoever_asks_and_can_be_tried_again(tmp_path:
         with pytest.raises(EngineUnavailable, match="none was found"):
             _ = one.session
     one.stop()
+
+
+@pytest.mark.parametrize("url", ["sc://127.0.0.1:9", "sc://127.0.0.1:port", "sc://"])
+def test_a_server_that_does_not_answer_is_said_at_once(url: str) -> None:
+    with pytest.raises(EngineUnavailable, match=f"no Spark Connect server answers at {url}"):
+        _ = RemoteSpark(url).session
+
+
+def test_a_server_elsewhere_is_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pysail.spark import SparkConnectServer
+
+    monkeypatch.setenv("RUST_LOG", "off")
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    remote = engine(EngineChoice(remote="sc://{}:{}".format(*server.listening_address)))
+    assert (remote.name, remote.jobs) == ("spark", None)
+    assert [row["rank"] for row in answer_of(remote)] == [1, 1, 2]
+    remote.stop()
+    server.stop()
 
 
 def answer_of(one: Engine) -> list[dict[str, object]]:
