@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -171,16 +172,18 @@ def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
 
 def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
     excluded = [_translated(pattern) for pattern in query.exclude]
-    after, before = time_bound(query.modified_after, now), time_bound(query.modified_before, now)
-    least, most = size_bound(query.min_size), size_bound(query.max_size)
+    after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
+    before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
+    least = size_bound(query.min_size) or 0
+    most = sys.maxsize if query.max_size is None else size_bound(query.max_size) or 0
 
     def keep(file: FileStat) -> bool:
-        if any(match(file.name) or match(file.path.name) for match in excluded):
-            return False
-        if (least is not None and file.size < least) or (most is not None and file.size > most):
-            return False
         changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-        return (after is None or changed >= after) and (before is None or changed < before)
+        return (
+            least <= file.size <= most
+            and after <= changed < before
+            and not any(match(file.name) or match(file.path.name) for match in excluded)
+        )
 
     return [file for file in files if keep(file)]
 

@@ -75,9 +75,9 @@ def _part(found: re.Match[str], text: str) -> str | Token:
     name, *rest = found["token"].split(":")
     if name not in NAMES:
         raise TokenError(f"path '{text}' has the unknown token '{{{name}}}'; there are {', '.join(NAMES[:-2])}")
-    if len(rest) > 3 or (len(rest) in (1, 3) and name not in _WITH_ARGUMENT):
+    if len(rest) > 3 or (len(rest) % 2 and name not in _WITH_ARGUMENT):
         raise TokenError(f"path '{text}': '{{{found['token']}}}' has more parts than '{{{name}:prefix:suffix}}'")
-    argument = rest.pop(0) if len(rest) in (1, 3) else None
+    argument = rest.pop(0) if len(rest) % 2 else None
     if name == "pipeline_hash" and not _is_length(argument):
         raise TokenError(f"path '{text}': '{{{found['token']}}}' takes 'full' or a number of digits from 1 to 64")
     return Token(name, argument, *rest)
@@ -93,21 +93,15 @@ def _rendered(token: Token, values: TokenValues) -> str:
 
 
 def _value(token: Token, values: TokenValues) -> str:
-    match token.name:
-        case "source_name":
-            return _source_name(token.argument, values.source_names)
-        case "pipeline_hash":
-            argument = token.argument or "8"
-            return values.pipeline_hash if argument == "full" else values.pipeline_hash[: int(argument)]
-        case "timestamp":
-            return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
-        case "epoch":
-            return "" if values.epoch is None else str(values.epoch)
-        case "source_file" | "source_path":
-            return values.source_file or ""
-        case "n":
-            return ""
-    return str(getattr(values, token.name) or "")
+    if token.name == "source_name":
+        return _source_name(token.argument, values.source_names)
+    if token.name == "pipeline_hash":
+        argument = token.argument or "8"
+        return values.pipeline_hash if argument == "full" else values.pipeline_hash[: int(argument)]
+    if token.name == "timestamp":
+        return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+    value = {"n": None, "source_path": values.source_file}.get(token.name, getattr(values, token.name, None))
+    return "" if value is None else str(value)
 
 
 def _source_name(node: str | None, names: Mapping[str, str]) -> str:

@@ -104,9 +104,7 @@ def rows_of(
     batch: pa.RecordBatch, columns: Sequence[Column], known: Sequence[str], form: str
 ) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Each record's named fields and its elements, trailing empty ones cut. Raises OutputError for a column that the format has no place for."""
-    for column in columns:
-        if column.name not in known and not _ELEMENT.fullmatch(column.name):
-            raise OutputError(f"column '{column.name}' has no place in {form}: project the records to {', '.join(known)}, e01, e02, ...")
+    _check_places(columns, known, form)
     cells = {column.name: _cells(batch.column(index), column, form) for index, column in enumerate(columns)}
     places = {name: int(name[1:]) for name in cells if name not in known}
     width = max(places.values(), default=0)
@@ -114,9 +112,20 @@ def rows_of(
         elements = [""] * width
         for name, place in places.items():
             elements[place - 1] = cells[name][at] or ""
-        while elements and not elements[-1]:
-            elements.pop()
-        yield {name: cells[name][at] or "" for name in known if name in cells}, elements
+        yield {name: cells[name][at] or "" for name in known if name in cells}, without_empty_end(elements)
+
+
+def without_empty_end(elements: list[str]) -> list[str]:
+    """Elements up to the last one that is not empty."""
+    while elements and not elements[-1]:
+        elements.pop()
+    return elements
+
+
+def _check_places(columns: Sequence[Column], known: Sequence[str], form: str) -> None:
+    for column in columns:
+        if column.name not in known and not _ELEMENT.fullmatch(column.name):
+            raise OutputError(f"column '{column.name}' has no place in {form}: project the records to {', '.join(known)}, e01, e02, ...")
 
 
 def _cells(values: pa.Array, column: Column, form: str) -> list[str | None]:

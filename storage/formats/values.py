@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, Coerced, arrow_type, base_type, coerce
 
-_PLAIN = frozenset({str, type(None)})
 _EXACT: dict[str, frozenset[type]] = {
+    "string": frozenset({str, type(None)}),
     "int": frozenset({int, type(None)}),
     "float": frozenset({float, type(None)}),
     "numeric": frozenset({float, type(None)}),
@@ -28,27 +28,32 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[str] = ()) -> Coerced:
     """A column of Python values as its declared type."""
     name = base_type(declared)
-    if name in DYNAMIC:
-        return Coerced(pa.array([None if value is None else canonical(value) for value in values], pa.string()), None)
-    if name == "string":
-        if set(map(type, values)) <= _PLAIN:
-            return Coerced(pa.array(values, pa.string()), None)
-        return Coerced(pa.array([text_of_value(value) for value in values], pa.string()), None)
     if set(map(type, values)) <= _EXACT.get(name, frozenset()):
         try:
             return Coerced(pa.array(values, arrow_type(declared)), None)
         except OverflowError:
             pass  # an int beyond 64 bits: that one fails below
+    if name in DYNAMIC or name == "string":
+        text = text_of_value if name == "string" else _dynamic
+        return Coerced(pa.array([text(value) for value in values], pa.string()), None)
+    return _mixed(values, declared, date_formats)
+
+
+def _dynamic(value: Any) -> str | None:
+    return None if value is None else canonical(value)
+
+
+def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) -> Coerced:
+    """Text by the rules for text, every other kind of value by the conversion of the type."""
     text = pa.array([value if isinstance(value, str) else None for value in values], pa.string())
     parsed = coerce(text, declared, date_formats)
-    if text.null_count == 0:
-        return parsed
-    convert: Callable[[Any], Any] = _CONVERT.get(name, _never)
-    direct = [None if value is None or isinstance(value, str) else convert(value) for value in values]
-    failed = pa.array([made is None and not (value is None or isinstance(value, str)) for made, value in zip(direct, values, strict=True)])
-    column = pc.coalesce(parsed.values, pa.array(direct, arrow_type(declared)))
+    convert: Callable[[Any], Any] = _CONVERT.get(base_type(declared), _never)
+    other = [None if isinstance(value, str) else value for value in values]
+    direct = [None if value is None else convert(value) for value in other]
+    failed = pa.array([made is None and value is not None for made, value in zip(direct, other, strict=True)])
     if parsed.failed is not None:
         failed = pc.or_(failed, parsed.failed)
+    column = pc.coalesce(parsed.values, pa.array(direct, arrow_type(declared)))
     return Coerced(column, failed if failed.true_count else None)
 
 

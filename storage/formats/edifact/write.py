@@ -64,9 +64,10 @@ class Interchange(Session):
             raise OutputError("a record without seg_id is no segment")
         if tag in ("UNB", "UNZ", "UNT"):
             return
-        if tag == "UNH" or self.reference is None or (reference and reference != self.reference):
+        if tag == "UNH" or self.reference is None or reference not in ("", self.reference):
+            kind = [*elements, "", ""][1] if tag == "UNH" else ""
             self._close(out)
-            self._open(reference, named.get("msg_type") or (elements[1] if tag == "UNH" and len(elements) > 1 else ""), out)
+            self._open(reference, named.get("msg_type") or kind, out)
         if tag != "UNH":
             self.segments += 1
             out.append(self._segment([tag, *elements]))

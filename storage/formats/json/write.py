@@ -25,11 +25,16 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
 
 
 def _texts(values: pa.Array, column: Column, key: bytes, null: bytes) -> list[bytes]:
+    bare = _bare_text(values, column)
+    if bare is not None:
+        return [key + (null if text is None else text.encode()) for text in bare.to_pylist()]
+    return [key + (null if text is None else orjson.dumps(text)) for text in text_of(values, column, "json").to_pylist()]
+
+
+def _bare_text(values: pa.Array, column: Column) -> pa.Array | None:
+    """The JSON of values that need no quotes; null for the other types."""
+    if is_dynamic(column.type):
+        return pc.replace_with_mask(values, pc.equal(values, "null"), pa.scalar(None, pa.string()))
     if pa.types.is_floating(values.type):
-        finite = pc.if_else(pc.is_finite(values), float_text(values), "null")
-        return [key + (null if text is None else text.encode()) for text in finite.to_pylist()]
-    bare = pa.types.is_integer(values.type) or pa.types.is_boolean(values.type) or is_dynamic(column.type)
-    texts = (values.cast(pa.string()) if bare else text_of(values, column, "json")).to_pylist()
-    if bare:
-        return [key + (null if text is None or text == "null" else text.encode()) for text in texts]
-    return [key + (null if text is None else orjson.dumps(text)) for text in texts]
+        return pc.if_else(pc.is_finite(values), float_text(values), "null")
+    return values.cast(pa.string()) if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type) else None

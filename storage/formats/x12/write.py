@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from storage.formats.contract import OutputError, Session
-from storage.formats.edi import rows_of
+from storage.formats.edi import rows_of, without_empty_end
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,10 +70,10 @@ class Interchange(Session):
             raise OutputError("a record without seg_id is no segment")
         if tag in ("ISA", "GS", "SE", "GE", "IEA"):
             return
-        if tag == "ST" or self.reference is None or (reference and reference != self.reference):
+        if tag == "ST" or self.reference is None or reference not in ("", self.reference):
+            kind, own_reference, *more = [*elements, "", ""] if tag == "ST" else ["", ""]
             self._close(out)
-            own = elements if tag == "ST" else []
-            self._open(reference or (own[1] if len(own) > 1 else ""), named.get("set_type") or (own[0] if own else ""), own[2:], out)
+            self._open(reference or own_reference, named.get("set_type") or kind, without_empty_end(more), out)
         if tag != "ST":
             self.segments += 1
             out.append(self._segment([tag, *elements]))
