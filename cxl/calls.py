@@ -1,5 +1,6 @@
 """Calls: methods, aggregates, window functions (user guide, "Built-in Methods", "Aggregate Functions", "Window Functions")."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from cxl import ast, regex, typed, typerules
@@ -261,10 +262,20 @@ def _window_call(check: "Checker", node: ast.MethodCall, member: str | None) -> 
         return check.error("CXL-W001", f"'$window.{node.name}' needs a window", node.name_span, help=help)
     if check.inside == "window":
         return check.error("CXL-W004", f"'$window.{node.name}' cannot stand inside another window call", node.name_span)
-    before, check.inside = check.inside, "window"
-    args = _arguments(check, found[0], node.args, f"window function '{node.name}'", node.name_span)
-    check.inside = before
+    args = _window_arguments(check, found[0], node)
     return poison(check.at(node.span)) if args is None else _window_use(check, node, found[0], args, member)
+
+
+def _window_arguments(check: "Checker", entry: Builtin, node: ast.MethodCall) -> tuple[typed.Expr, ...] | None:
+    """The arguments, read from the rows of the window: over other rows than the program's own, names are their fields alone."""
+    outer, resolver, scope = check.inside, check.resolver, check.scope
+    check.inside = "window"
+    if check.target.window_schema is not None:
+        check.resolver = replace(resolver, target=replace(check.target, schema=check.target.window_schema), later={})
+        check.scope = Scope()
+    args = _arguments(check, entry, node.args, f"window function '{node.name}'", node.name_span)
+    check.inside, check.resolver, check.scope = outer, resolver, scope
+    return args
 
 
 def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tuple[typed.Expr, ...], member: str | None) -> typed.Expr:

@@ -23,7 +23,8 @@ def taken_apart(program: Program, target: Target, check: Checker) -> Program:
     if program.calls:
         return replace(program, before=_before(program, ()), after=_after_rows(program))
     if program.windows:
-        return replace(program, before=_before(program, ()), after=_after_rows(program))
+        over = replace(program, schema=target.window_schema or program.schema)
+        return replace(program, before=_before(over, ()), after=_after_rows(program))
     return program
 
 

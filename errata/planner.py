@@ -1,6 +1,6 @@
 """From a loaded pipeline file to a plan: nodes read one by one, wired, ordered and bound; every independent problem at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,7 +107,15 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     findings.diagnostics.extend(problem for problem in problems if problem is not None)
     if problems or inputs is None or config is None or not _good_name(raw.name, reporter):
         return None
-    return NodeSpec(raw.name, str(kind), config, inputs, raw.path, raw.document)
+    return NodeSpec(raw.name, str(kind), config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+
+
+def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:
+    """Nodes that the configuration names as further inputs."""
+    for name in getattr(config, "side_inputs", {}).values():
+        ref = InputRef.parse(name)
+        if ref not in inputs:
+            yield ref
 
 
 def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...]) -> list[Any]:
@@ -194,8 +202,7 @@ def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], findings: Fin
     reporter = findings.node(spec.document, spec.path, spec.name)
     good = True
     for index, ref in enumerate(spec.inputs):
-        key = "inputs" if "inputs" in _written_keys(spec) else "input"
-        place: tuple[str | int, ...] = (key,) if len(spec.inputs) == 1 and ref.qualifier is None else (key, ref.qualifier or index)
+        place = _place(spec, index)
         if ref.node == spec.name:
             reporter.report("E002", f"node '{spec.name}' reads itself: a cycle", place)
         elif ref.node not in by_name:
@@ -208,6 +215,16 @@ def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], findings: Fin
             continue
         good = False
     return good
+
+
+def _place(spec: NodeSpec, index: int) -> tuple[str | int, ...]:
+    """Where an input of a node is named."""
+    ref = spec.inputs[index]
+    if "inputs" in _written_keys(spec):
+        return "inputs", index
+    if ref.qualifier is not None:
+        return "input", ref.qualifier
+    return ("input",) if index == 0 else next(iter(spec.config.side_inputs))
 
 
 def _written_keys(spec: NodeSpec) -> Mapping[str, Any]:
@@ -246,7 +263,8 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
             continue
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources[ref.node]))
         found = registry.find(spec.kind)
-        operator = found.bind(spec, Binding(rows, settings, reporter, above)) if found else None
+        undated = tuple(name for name in above if name in nodes and "_event_time" not in nodes[name].operator.output.hidden)
+        operator = found.bind(spec, Binding(rows, settings, reporter, above, undated=undated)) if found else None
         if operator is not None:
             operator.carry(rows, frozenset())
             sources[spec.name] = (spec.name,) if spec.kind == "source" else above

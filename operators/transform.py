@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from operators.analytic import bind_window
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
 from operators.checks import condition
@@ -80,15 +81,20 @@ class VolatileTransform(Keyed):
 def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     """Check a transform and give its operator."""
     config: TransformConfig = spec.config
-    program = binding.compile(spec, ("config", "cxl"), config.cxl, "row", window=config.analytic_window is not None)
+    over = binding.inputs[1].data if len(binding.inputs) > 1 else None
+    program = binding.compile(spec, ("config", "cxl"), config.cxl, "row", window=config.analytic_window is not None, window_schema=over)
     if program is None:
         return None
     checks = _compiled_checks(spec, config, program, binding)
     if checks is None:
         return None
     logic = RowLogic(spec, binding.input, program, checks)
+    if program.distinct and refuses_distinct(program, binding):
+        return None
+    if program.windows:
+        return bind_window(spec, binding, logic)
     if program.distinct:
-        return None if refuses_distinct(program, binding) else DistinctTransform(spec, binding.input, logic)
+        return DistinctTransform(spec, binding.input, logic)
     return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
 
 

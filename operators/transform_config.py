@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from operators.settings import Strict
+from operators.source_config import SortOrder
 
 
 class Validation(Strict):
@@ -46,13 +47,22 @@ class Declaration(Strict):
 
 
 class AnalyticWindow(Strict):
-    """Over which rows `$window` functions run."""
+    """Over which rows `$window` functions run.
+
+    The rows of the input with the same values in `group_by` (or `partition_by`, its other name), ordered by `sort_by`. `source`: the
+    rows of another node whose `group_by` fields are those of the record; `on` is the record's field where it has another name.
+    """
 
     source: str | None = None
     on: str | None = None
     group_by: list[str] = Field(default_factory=list)
     partition_by: list[str] = Field(default_factory=list)
-    sort_by: list[Any] = Field(default_factory=list)
+    sort_by: SortOrder = Field(default_factory=list)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The partition fields."""
+        return tuple(dict.fromkeys((*self.group_by, *self.partition_by)))
 
 
 class TransformConfig(Strict):
@@ -66,6 +76,12 @@ class TransformConfig(Strict):
     log: list[LogDirective] = Field(default_factory=list)
     declares: list[Declaration] = Field(default_factory=list)
     phase: Literal["runtime", "init"] = "runtime"
+
+    @property
+    def side_inputs(self) -> dict[tuple[str, ...], str]:
+        """Nodes that the transform reads besides its input, by the place that names them."""
+        window = self.analytic_window
+        return {("config", "analytic_window", "source"): window.source} if window and window.source else {}
 
     @field_validator("declares")
     @classmethod

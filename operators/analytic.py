@@ -1,0 +1,197 @@
+"""Analytic windows: `$window` functions over the rows of a partition (user guide, "Window Functions"; SPEC-DECISIONS, Analytic windows).
+
+Rows keep their key. The partition key is the lookup key: a change computes the rows of the partitions that it touches anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from changelog.keys import key_column
+from changelog.schema import column
+from cxl.types import Kind, Type
+from operators.base import Keyed
+from operators.binding import Binding
+from operators.distinct import first_of_each
+from operators.evaluation import Evaluated, RunValues, evaluate, rejects
+from operators.row_logic import RowLogic, as_new, as_output
+from operators.rows import RowType, key_type
+from operators.settings import NodeSpec
+from operators.transform_config import AnalyticWindow, TransformConfig
+from operators.window_columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, windowed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+
+class AnalyticTransform(Keyed):
+    """A transform with `$window` calls, over its own input or (two inputs) over the rows of another node."""
+
+    kind = "transform"
+
+    def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
+        window = logic.config.analytic_window
+        fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
+        super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
+        self.logic = logic
+        self.partition = partition
+        self.frames = frames
+        self.deterministic = logic.deterministic
+        self.wide_sums = False
+        if logic.program.distinct:
+            logic.settle = lambda applied: first_of_each(applied, logic.program.distinct)
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Only what rides with the records themselves."""
+        super().carry(inputs[:1], wanted)
+        self.inputs = tuple(inputs)
+
+    def reads_source(self) -> frozenset[str]:
+        """What the program reads of a record's provenance."""
+        return self.logic.reads()
+
+    def describe(self) -> Sequence[str]:
+        """Emitted fields, checks, partition, order, functions."""
+        order = ", ".join(f"{one.field} {'desc' if one.descending else 'asc'}" for one in self.frames.order) or "source order"
+        calls = ", ".join(dict.fromkeys(use.function.name for use in self.logic.program.windows))
+        return (*self.logic.describe(), f"partition by: {', '.join(self.partition[-1]) or '(all rows)'}, in {order}", f"window functions: {calls}")
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """The partition of each row; with `distinct` behind the window, which looks at all of them, one for all rows."""
+        return frame.withColumn("_lookup", F.lit(b"") if self.logic.program.distinct else self._part(index))
+
+    def _part(self, index: int) -> Column:
+        """Bytes of the partition fields; ints are floats where the other side has floats."""
+        columns = []
+        for here, *others in zip(*(self._typed(at) for at in self._sides(index)), strict=True):
+            name, type_ = here
+            mixed = type_.kind is Kind.INT and any(other.kind is Kind.FLOAT for _, other in others)
+            columns.append((column(name).cast("double"), "float") if mixed else (column(name), key_type(type_)))
+        return key_column(columns)
+
+    def _sides(self, index: int) -> list[int]:
+        return [index, *(at for at in range(len(self.partition)) if at != index)]
+
+    def _typed(self, index: int) -> list[tuple[str, Type]]:
+        return [(name, self.inputs[index].data[name]) for name in self.partition[index]]
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The program on each record, with the values of its window."""
+        placed = [self.lookup(as_new(frame), at, values).withColumn(PART, self._part(at)) for at, frame in enumerate(frames)]
+        ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
+        failed = ready.where(column(WRONG).isNotNull())
+        bad = [*bad, rejects(failed, "aggregate_finalize", column(WRONG), self.name)]
+        rows = self.logic.images(ready.where(column(WRONG).isNull()), self.inputs[0], self.output, values)
+        for rejected in bad:
+            rows = rows.unionByName(as_output(rejected, rows.columns, self.output))
+        return rows
+
+    def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with their window columns, and those whose arguments fail."""
+        before = self._arguments(frame, 0, values)
+        ready = windowed(before.good, self.logic.program.windows, self.frames, wide=self.wide_sums)
+        return ready, [] if before.bad is None else [before.bad]
+
+    def _beside(self, placed: Sequence[DataFrame], values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with the window columns of the other node's rows that have their partition key."""
+        uses = self.logic.program.windows
+        before = self._arguments(placed[1], 1, values)
+        over = windowed(before.good, uses, self.frames, wide=self.wide_sums).withColumn("__number", self.frames.number)
+        found = over.where(F.col("__number") == 1).select(PART, F.lit(True).alias("__found"), *(column(use.column) for use in uses), WRONG)
+        joined = placed[0].join(found, PART, "left")
+        filled = [F.when(F.col("__found"), column(use.column)).otherwise(F.lit(over_nothing(use))).alias(use.column) for use in uses]
+        kept = [column(name) for name in placed[0].columns]
+        return joined.select(*kept, *filled, column(WRONG)), [] if before.bad is None else [before.bad]
+
+    def _arguments(self, frame: DataFrame, index: int, values: RunValues) -> Evaluated:
+        before = self.logic.program.before
+        assert before is not None  # programs with window calls have it
+        if not before.output:
+            return Evaluated(frame, None)
+        return evaluate(frame, before, self.inputs[index], self.name, values)
+
+
+def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform | None:
+    """Check the window of a transform with `$window` calls and give its operator (E252 to E256)."""
+    config: TransformConfig = spec.config
+    window = config.analytic_window
+    assert window is not None  # the compiler refuses `$window` without it
+    partition = _partition(window, binding)
+    over = binding.inputs[-1]
+    good = [_known(window, partition, binding), _sortable(window, over, binding), _placed(logic.program, binding)]
+    if not all(good) or not _alike(partition, binding):
+        return None
+    order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
+    return AnalyticTransform(spec, binding.inputs, logic, partition, Frames(order, whole=len(binding.inputs) > 1))
+
+
+def _partition(window: AnalyticWindow, binding: Binding) -> tuple[tuple[str, ...], ...]:
+    """The partition fields as each input names them."""
+    if len(binding.inputs) == 1:
+        return (window.fields,)
+    own = (window.on,) if window.on is not None and len(window.fields) == 1 else window.fields
+    return own, window.fields
+
+
+def _known(window: AnalyticWindow, partition: Sequence[Sequence[str]], binding: Binding) -> bool:
+    place = ("config", "analytic_window", "group_by" if window.group_by else "partition_by")
+    good = True
+    for row, names in zip(binding.inputs, partition, strict=True):
+        for name in dict.fromkeys(names):
+            if name not in row.data:
+                where = ("config", "analytic_window", "on") if name == window.on and row is binding.input else place
+                help_text = binding.problems.similar(name, list(row.data))
+                binding.problems.report("E252", f"partition field '{name}' is not in the rows of the window", where, help=help_text)
+                good = False
+    return good
+
+
+def _sortable(window: AnalyticWindow, over: RowType, binding: Binding) -> bool:
+    good = True
+    for index, key in enumerate(window.sort_by):
+        place = ("config", "analytic_window", "sort_by", index)
+        if key.field not in over.data:
+            help_text = binding.problems.similar(key.field, list(over.data))
+            binding.problems.report("E253", f"sort field '{key.field}' is not in the rows of the window", place, help=help_text)
+        elif key.null_order == "drop":
+            help_text = "use null_order: first or last, or filter in a transform before"
+            binding.problems.report("E253", "null_order 'drop' would leave records without a place in their window", place, help=help_text)
+        else:
+            continue
+        good = False
+    return good
+
+
+def _placed(program: Program, binding: Binding) -> bool:
+    """Offsets are constants, and functions of the current row's place stand over its own rows."""
+    good = True
+    for use in program.windows:
+        name = use.function.name
+        if name in ("lag", "lead") and offset(use) is None:
+            binding.problems.report("E255", f"the offset of '$window.{name}' must be a whole number", ("config", "cxl"))
+        elif len(binding.inputs) > 1 and name in POSITIONAL:
+            help_text = "the rows of another source have no current one: use first(), last() or an aggregate function"
+            binding.problems.report("E255", f"'$window.{name}' has no meaning over another source", ("config", "cxl"), help=help_text)
+        else:
+            continue
+        good = False
+    return good
+
+
+def _alike(partition: Sequence[Sequence[str]], binding: Binding) -> bool:
+    """Whether the partition fields of both sides can be equal."""
+    if len(partition) == 1:
+        return True
+    good = True
+    for name, other in zip(*partition, strict=True):
+        kinds = {binding.inputs[0].data[name].kind, binding.inputs[1].data[other].kind}
+        if len(kinds) > 1 and kinds != {Kind.INT, Kind.FLOAT}:
+            shown = f"{binding.inputs[0].data[name].base} and {binding.inputs[1].data[other].base}"
+            binding.problems.report("E256", f"partition field '{name}' is {shown} on the two sides", ("config", "analytic_window"))
+            good = False
+    return good

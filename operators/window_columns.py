@@ -1,0 +1,215 @@
+"""Window functions as columns: what `$window.f(...)` is for each row of its partition (user guide, "Window Functions").
+
+The frame of a row goes from the first row of its partition to the row itself, by rows, so ties do not share one; over another
+source it is the whole partition. Sums are exact, like those of aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from changelog.exact import FULL, NORMAL, FloatSum, IntSum
+from changelog.schema import column
+from cxl import typed
+from cxl.types import Kind, Type
+from operators.accumulators import Sum
+from operators.group_rows import first_true, wrongs
+from operators.window_lists import with_listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
+
+    from cxl.typed import WindowUse
+
+PART, WRONG = "__part", "__window_wrong"
+"""Columns: bytes of a row's partition; why a row's functions have no value, or null."""
+
+POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
+"""Functions of the current row's own place: without meaning in the rows of another source."""
+
+SUMS = frozenset({"sum", "cumulative_sum", "avg"})
+LISTED = frozenset({"collect", "distinct"})
+_NUMBERS = (Kind.INT, Kind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """A field by which the rows of a partition are ordered."""
+
+    field: str
+    type: Type
+    descending: bool = False
+    nulls_first: bool = False
+
+    def column(self) -> Column:
+        """The column to order by; -0.0 is 0.0."""
+        value = column(self.field)
+        value = value + F.lit(0.0) if self.type.kind is Kind.FLOAT else value
+        if self.descending:
+            return value.desc_nulls_first() if self.nulls_first else value.desc_nulls_last()
+        return value.asc_nulls_first() if self.nulls_first else value.asc_nulls_last()
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Partitions in their order: by the sort fields, ties by key. `whole`: a row's frame is its whole partition."""
+
+    order: tuple[Ordering, ...]
+    whole: bool = False
+
+    def _ordered(self, *last: Column) -> WindowSpec:
+        return Window.partitionBy(PART).orderBy(*(one.column() for one in self.order), *last)
+
+    @property
+    def rows(self) -> WindowSpec:
+        """The frame of each row."""
+        end = Window.unboundedFollowing if self.whole else Window.currentRow
+        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, end)
+
+    @property
+    def places(self) -> WindowSpec:
+        """The partition in its order, for lag and lead, which take no frame; without one an engine cannot order by bytes."""
+        return self._ordered(F.hex("_key"))
+
+    @property
+    def number(self) -> Column:
+        """A row's position in its partition, from 1."""
+        return F.row_number().over(self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.currentRow))
+
+    @property
+    def peers(self) -> WindowSpec:
+        """The partition in the order of the sort fields alone; there must be some."""
+        return self._ordered().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False) -> DataFrame:
+    """The frame with the result column of each call and `WRONG`.
+
+    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums hold every double.
+    """
+    sums = {use.column: _sum(use, wide) for use in uses if use.function.name in SUMS and use.args[0].type.kind in _NUMBERS}
+    listed = [use for use in uses if use.column not in sums and is_listed(use)]
+    native = {use.column: _NATIVE[use.function.name](use, frames) for use in uses if use.column not in sums and use not in listed}
+    kept = [column(name) for name in frame.columns]
+    one = F.lit(1).cast("bigint")
+    parts = frame.select(*kept, *(part for total in sums.values() for part in total.contributions(one)))
+    running = (F.sum(column(name)).over(frames.rows).alias(name) for total in sums.values() for name in total.columns)
+    added = parts.select(*kept, *running, *(value.alias(name) for name, value in native.items()))
+    carried = added.select(*kept, *(part for total in sums.values() for part in total.carried()), *map(column, native))
+    results = [total.result().alias(name) for name, total in sums.items()]
+    done = carried.select(*kept, *results, *map(column, native), first_true(wrongs(sums.values())).alias(WRONG))
+    return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
+
+
+def is_listed(use: WindowUse) -> bool:
+    """Whether Python computes a call from the list of its frame's values: arrays, and arithmetic on dynamic values."""
+    name = use.function.name
+    return name in LISTED or (name in SUMS and use.args[0].type.kind not in _NUMBERS) or (name in ("min", "max") and use.args[0].type.is_dynamic)
+
+
+def _sum(use: WindowUse, wide: bool) -> Sum:
+    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column, FULL if wide else NORMAL)
+    return Sum(use.column, use.columns[0], total, mean=use.function.name == "avg")
+
+
+def over_nothing(use: WindowUse) -> Any:
+    """The value of a call over no rows: of a row without partner in the other source."""
+    return {"count": 0, "any": False, "exists": False, "every": True, "not_exists": True, "collect": "[]", "distinct": "[]"}.get(use.function.name)
+
+
+def offset(use: WindowUse) -> int | None:
+    """How many rows `lag` and `lead` go, 1 where nothing is said, 0 for less; None where it is no constant."""
+    if not use.args:
+        return 1
+    node, sign = use.args[0], 1
+    while isinstance(node, typed.Unary) and node.op == "-":
+        node, sign = node.operand, -sign
+    return max(sign * node.value, 0) if isinstance(node, typed.Literal) and isinstance(node.value, int) else None
+
+
+# Functions --------------------------------------------------------------------------------------------------------------
+def _value(use: WindowUse) -> Column:
+    return column(use.member if use.member is not None else use.columns[0])
+
+
+def _last(use: WindowUse, frames: Frames) -> Column:
+    return F.last(_value(use)).over(frames.rows) if frames.whole else _value(use)
+
+
+def _shifted(shift: Callable[..., Column]) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return shift(_value(use), offset(use) or 0).over(frames.places)
+
+    return made
+
+
+def _ranked(rank: Callable[[], Column]) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return rank().over(frames.peers).cast("bigint") if frames.order else F.lit(1).cast("bigint")
+
+    return made
+
+
+def _over_rows(function: Callable[[Column], Column]) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return _as_stored(function(_comparable(use)).over(frames.rows), use)
+
+    return made
+
+
+def _comparable(use: WindowUse) -> Column:
+    """Bools as numbers: engines do not compare them alike."""
+    return _value(use).cast("int") if use.args[0].type.kind is Kind.BOOL else _value(use)
+
+
+def _as_stored(value: Column, use: WindowUse) -> Column:
+    return value.cast("boolean") if use.args[0].type.kind is Kind.BOOL else value
+
+
+def _levels(use: WindowUse) -> Column:
+    """0 false, 1 null, 2 true."""
+    value = _value(use)
+    is_true = value == F.lit("true") if use.args[0].type.kind is not Kind.BOOL else value
+    return F.when(value.isNull(), 1).when(is_true, 2).otherwise(0)
+
+
+def _some(use: WindowUse, frames: Frames) -> Column:
+    return _truth(F.max(_levels(use)).over(frames.rows))
+
+
+def _none(use: WindowUse, frames: Frames) -> Column:
+    return ~_some(use, frames)
+
+
+def _every(use: WindowUse, frames: Frames) -> Column:
+    return _truth(F.min(_levels(use)).over(frames.rows))
+
+
+def _truth(level: Column) -> Column:
+    return F.when(level == 2, F.lit(True)).when(level == 0, F.lit(False))
+
+
+_NATIVE: Mapping[str, Callable[[WindowUse, Frames], Column]] = {
+    "min": _over_rows(F.min),
+    "max": _over_rows(F.max),
+    "count": lambda use, frames: F.count(F.lit(1)).over(frames.rows),
+    "row_number": lambda use, frames: frames.number.cast("bigint"),
+    "rank": _ranked(F.rank),
+    "dense_rank": _ranked(F.dense_rank),
+    "first_value": lambda use, frames: F.first(_value(use)).over(frames.rows),
+    "first": lambda use, frames: F.first(_value(use)).over(frames.rows),
+    "last_value": _last,
+    "last": _last,
+    "lag": _shifted(F.lag),
+    "lead": _shifted(F.lead),
+    "any": _some,
+    "exists": _some,
+    "every": _every,
+    "not_exists": _none,
+}
