@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -179,13 +180,9 @@ def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> lis
 
     def keep(file: FileStat) -> bool:
         changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
-        return (
-            least <= file.size <= most
-            and after <= changed < before
-            and not any(match(file.name) or match(file.path.name) for match in excluded)
-        )
+        return least <= file.size <= most and after <= changed < before
 
-    return [file for file in files if keep(file)]
+    return [file for file in files if keep(file) and not any(match(file.name) or match(file.path.name) for match in excluded)]
 
 
 def _ordered(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
@@ -282,9 +279,15 @@ def _glob_part(found: re.Match[str]) -> str:
     return {"deep": "(?:[^/]+/)*", "rest": ".*", "star": "[^/]*", "one": "[^/]"}[str(found.lastgroup)]
 
 
-def content_hash(path: Path) -> str:
-    """BLAKE3 of a file's bytes, in hexadecimal, by all cores for large files."""
+def content_hash(path: Path, length: int | None = None) -> str:
+    """BLAKE3 of a file's bytes, or of its first `length`, in hexadecimal, by all cores for large files."""
     from blake3 import blake3
 
     hasher = blake3(max_threads=blake3.AUTO)
-    return hasher.update_mmap(path).hexdigest()
+    if length is None:
+        return hasher.update_mmap(path).hexdigest()
+    with path.open("rb") as file:
+        if length == 0:
+            return hasher.hexdigest()
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data, memoryview(data) as view, view[:length] as head:
+            return hasher.update(head).hexdigest()

@@ -75,11 +75,15 @@ def _part(found: re.Match[str], text: str) -> str | Token:
     name, *rest = found["token"].split(":")
     if name not in NAMES:
         raise TokenError(f"path '{text}' has the unknown token '{{{name}}}'; there are {', '.join(NAMES[:-2])}")
+    return _token(name, rest, f"path '{text}': '{{{found['token']}}}'")
+
+
+def _token(name: str, rest: list[str], shown: str) -> Token:
     if len(rest) > 3 or (len(rest) % 2 and name not in _WITH_ARGUMENT):
-        raise TokenError(f"path '{text}': '{{{found['token']}}}' has more parts than '{{{name}:prefix:suffix}}'")
+        raise TokenError(f"{shown} has more parts than '{{{name}:prefix:suffix}}'")
     argument = rest.pop(0) if len(rest) % 2 else None
     if name == "pipeline_hash" and not _is_length(argument):
-        raise TokenError(f"path '{text}': '{{{found['token']}}}' takes 'full' or a number of digits from 1 to 64")
+        raise TokenError(f"{shown} takes 'full' or a number of digits from 1 to 64")
     return Token(name, argument, *rest)
 
 

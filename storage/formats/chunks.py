@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from storage.formats.contract import CHUNK_BYTES, Column, Range, Reader
-from storage.transports.files import buffer_of, bytes_of
+from storage.transports.files import buffer_of, bytes_of, is_compressed
 
 TASK_SCHEMA = pa.schema(
     [
@@ -47,6 +47,22 @@ def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] 
     """The tasks that together read a file. Raises InputError."""
     parts = reader.split(buffer_of(path, name), name, target)
     return [Task(str(path), name, part, attached or {}) for part in parts]
+
+
+def tail_tasks(reader: Reader, path: Path, name: str, start: int, first_row: int, attached: Mapping[str, Any] | None = None) -> list[Task] | None:
+    """The tasks that read what stands behind byte `start` of a file, where record `first_row` begins; None where it has to be read as a whole.
+
+    The first task of a long tail may begin before `start`. Raises InputError.
+    """
+    if is_compressed(path):
+        return None
+    data = buffer_of(path, name)
+    part = reader.tail(data, name, start, first_row)
+    if part is None:
+        return None
+    if part.end - part.start <= 2 * CHUNK_BYTES:
+        return [Task(str(path), name, part, attached or {})]
+    return [Task(str(path), name, one, attached or {}) for one in reader.split(data, name) if one.end > start]
 
 
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:

@@ -31,6 +31,11 @@ class FormatError(Exception):
     """Base of what goes wrong between files and records."""
 
 
+def begins_a_line(data: Buffer, at: int) -> bool:
+    """Whether what ended at byte `at` ended with its line."""
+    return data[at - 1 : at] in (b"\n", b"\r") or data[at : at + 1] in (b"\n", b"\r")
+
+
 class OptionError(FormatError):
     """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`."""
 
@@ -196,6 +201,13 @@ class Reader:
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         """Ranges of about `target` bytes that together are the file; one for formats and files that cannot be cut. Raises InputError."""
         return [Range(0, len(data))]
+
+    def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
+        """The range behind byte `start`, at which a file once ended and record `first_row` now begins; None where it cannot be read by itself.
+
+        Raises InputError.
+        """
+        return None
 
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         """The records of `data`, which is a whole file or, with `part`, exactly the bytes of that range. Raises InputError."""

@@ -49,12 +49,11 @@ def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) ->
     parsed = coerce(text, declared, date_formats)
     convert: Callable[[Any], Any] = _CONVERT.get(base_type(declared), _never)
     other = [None if isinstance(value, str) else value for value in values]
-    direct = [None if value is None else convert(value) for value in other]
-    failed = pa.array([made is None and value is not None for made, value in zip(direct, other, strict=True)])
+    direct = pa.array([None if value is None else convert(value) for value in other], arrow_type(declared))
+    failed = pc.and_(pc.is_null(direct), pa.array([value is not None for value in other]))
     if parsed.failed is not None:
         failed = pc.or_(failed, parsed.failed)
-    column = pc.coalesce(parsed.values, pa.array(direct, arrow_type(declared)))
-    return Coerced(column, failed if failed.true_count else None)
+    return Coerced(pc.coalesce(parsed.values, direct), failed if failed.true_count else None)
 
 
 def canonical(value: Any) -> str:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Options, Range, Reader, Writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Options, Range, Reader, Writer, begins_a_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +84,15 @@ class CsvReader(Reader):
         from storage.formats.csv.ranges import ranges_of
 
         return ranges_of(self.options, data, name, target)
+
+    @override
+    def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
+        from storage.formats.csv.header import header_of
+
+        if not self.options.cuttable or not begins_a_line(data, start):
+            return None
+        header = header_of(self.options, data, name)
+        return Range(start, len(data), first_row, header.text) if start >= header.end and header.text else None
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:

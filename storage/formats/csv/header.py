@@ -41,15 +41,13 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
         data = to_utf8(options, bytes(data), name)
     at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
     start, end = _first_bounds(options, data, at, name)
-    if start == end:
-        if options.has_header:
-            raise InputError(name, "the header row is missing: the file is empty", line=1)
-        return Header((), at, b"")
     text = to_utf8(options, data[start:end], name) if options.cuttable else data[start:end]
-    found = names_in(options, text)
-    if options.has_header and not any(cell.strip() for cell in found):
-        raise InputError(name, "the header row is empty", line=1)
-    return Header(found, end if options.has_header else at, text)
+    found = names_in(options, text) if text else ()
+    if not options.has_header:
+        return Header(found, at, text)
+    if not any(cell.strip() for cell in found):
+        raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=1)
+    return Header(found, end, text)
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:

@@ -52,6 +52,12 @@ class FixedWidthReader(Reader):
         return ranges_of(self, data, name, target)
 
     @override
+    def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
+        if self.options.line_end:
+            return Range(start, len(data), first_row, b"lines") if begins_a_line(data, start) else None
+        return Range(start, len(data), first_row, b"records") if start % self.fields().length == 0 else None
+
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.fixed_width.read import read_records
 

@@ -65,6 +65,12 @@ class JsonReader(Reader):
         return line_ranges(self, data, name, target)
 
     @override
+    def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
+        from storage.formats.json.read import has_plain_lines
+
+        return Range(start, len(data), first_row, b"lines") if has_plain_lines(self, data) and begins_a_line(data, start) else None
+
+    @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.json.read import read_records
 

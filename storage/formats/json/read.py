@@ -57,10 +57,15 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
 
 def line_ranges(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
     """Ranges of lines of an NDJSON file; one range where the form is another, or where exploded arrays make records of unknown number."""
-    exploding = any(path.mode == "explode" for path in reader.plan.array_paths)
-    if len(data) <= target or exploding or form_of(reader.options, data) != "ndjson":
+    if len(data) <= target or not has_plain_lines(reader, data):
         return [Range(0, len(data))]
     return line_ranges_of(data, name, target)
+
+
+def has_plain_lines(reader: JsonReader, data: Buffer) -> bool:
+    """Whether each line is one record."""
+    exploding = any(path.mode == "explode" for path in reader.plan.array_paths)
+    return not exploding and form_of(reader.options, data) == "ndjson"
 
 
 def form_of(options: JsonReadOptions, data: Buffer) -> str:

@@ -181,11 +181,16 @@ def _guard_attributes(parser: expat.XMLParserType, collector: Collector, *, wide
             raise EntityError(next(iter(declared)))
 
     def start(tag: str, given: Mapping[str, str]) -> None:
-        found = _TAG.match(parser.GetInputContext() or b"") if given else None
-        for name in _REFERENCE.findall(found[0] if found else b""):
-            if name.decode(errors="replace") in declared:
-                raise EntityError(name.decode(errors="replace"))
+        used = declared.intersection(_references(parser.GetInputContext())) if given else None
+        if used:
+            raise EntityError(min(used))
         collector.start(tag, given)
 
     parser.EntityDeclHandler = entity
     parser.AttlistDeclHandler = attributes
+
+
+def _references(text: bytes | None) -> list[str]:
+    """Names of the entities that the tag at the beginning of some text refers to."""
+    tag = _TAG.match(text or b"")
+    return [name.decode(errors="replace") for name in _REFERENCE.findall(tag[0])] if tag else []

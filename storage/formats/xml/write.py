@@ -64,19 +64,18 @@ def _checked(name: str, column: Column) -> str:
 
 def _rendered(element: _Element, texts: Sequence[list[str | None]], rows: int, *, leave_out: bool) -> list[str]:
     """The element's text for each record; `leave_out`: nothing where it is null and has neither attributes nor children."""
-    attributes = _attributes(element, texts, rows)
     children = [_rendered(child, texts, rows, leave_out=leave_out) for child in element.children.values()]
     inner = ["".join(parts) for parts in zip(*children, strict=True)] if children else [""] * rows
-    own: list[str | None] = texts[element.text] if element.text is not None else [None] * rows
-    tag = element.tag
-    made = []
-    for text, attribute, child in zip(own, attributes, inner, strict=True):
-        content = child if text is None else escape(text, {"\r": "&#13;"}) + child
-        if content:
-            made.append(f"<{tag}{attribute}>{content}</{tag}>")
-        else:
-            made.append("" if leave_out and text is None and not attribute else f"<{tag}{attribute}/>")
-    return made
+    own: list[str | None] = [None] * rows if element.text is None else texts[element.text]
+    parts = zip(own, _attributes(element, texts, rows), inner, strict=True)
+    return [_one(element.tag, text, attributes, child, leave_out=leave_out) for text, attributes, child in parts]
+
+
+def _one(tag: str, text: str | None, attributes: str, inner: str, *, leave_out: bool) -> str:
+    content = inner if text is None else escape(text, {"\r": "&#13;"}) + inner
+    if content:
+        return f"<{tag}{attributes}>{content}</{tag}>"
+    return "" if leave_out and text is None and not attributes else f"<{tag}{attributes}/>"
 
 
 def _attributes(element: _Element, texts: Sequence[list[str | None]], rows: int) -> list[str]:
