@@ -44,7 +44,7 @@ class Layout:
     def limit(self) -> float:
         """Values of at least this size do not fit; infinity where every finite double fits."""
         bits = self.top + _BITS - 1
-        return 2.0**bits if bits < 1024 else _INFINITY
+        return 2.0**bits if bits < 1023 else _INFINITY
 
 
 NORMAL: Final = Layout(96, 8)

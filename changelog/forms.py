@@ -36,7 +36,8 @@ def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collectio
     rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, data_columns(op_rows, hidden)))
     events = _paired_events(rows) if name in PAIRED else _row_events(rows, name)
     late = [is_positive(F.col("_code"))] if name == "retract" else []
-    numbered = events.withColumn("offset", F.row_number().over(Window.orderBy(EPOCH, *late, KEY, "_code")).cast("bigint") - 1)
+    whole = Window.partitionBy(F.lit(0)).orderBy(EPOCH, *late, KEY, "_code")
+    numbered = events.withColumn("offset", F.row_number().over(whole).cast("bigint") - 1)
     payload = ("before", "after") if name in PAIRED else ("data",)
     return numbered.select(*_envelope(name), *payload).orderBy("offset")
 
