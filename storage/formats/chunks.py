@@ -45,11 +45,15 @@ def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, .
 
 def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
     """The tasks that together read a file. Raises InputError."""
-    parts = reader.split(buffer_of(path, name), name, target)
+    data = buffer_of(path, name)
+    # Nothing in a compressed file can be found by its place: one task reads it all, in pieces.
+    parts = [Range(0, len(data))] if is_compressed(path) else reader.split(data, name, target)
     return [Task(str(path), name, part, attached or {}) for part in parts]
 
 
-def tail_tasks(reader: Reader, path: Path, name: str, start: int, first_row: int, attached: Mapping[str, Any] | None = None) -> list[Task] | None:
+def tail_tasks(
+    reader: Reader, path: Path, name: str, start: int, first_row: int, attached: Mapping[str, Any] | None = None
+) -> list[Task] | None:
     """The tasks that read what stands behind byte `start` of a file, where record `first_row` begins; None where it has to be read as a whole.
 
     The first task of a long tail may begin before `start`. Raises InputError.
@@ -67,7 +71,13 @@ def tail_tasks(reader: Reader, path: Path, name: str, start: int, first_row: int
 
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of one task. Raises InputError."""
-    return reader.read(bytes_of(Path(task.path), task.name, task.part), task.name, task.part)
+    path = Path(task.path)
+    if not is_compressed(path):
+        yield from reader.read(bytes_of(path, task.name, task.part), task.name, task.part)
+        return
+    data = buffer_of(path, task.name)
+    for part in reader.split(data, task.name):
+        yield from reader.read(data[part.start : part.end], task.name, part)
 
 
 def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.Table:

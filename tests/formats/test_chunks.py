@@ -63,6 +63,7 @@ def test_compressed_files(csv_file, suffix):
         row for task in tasks_of(READER, path, "f", target=700) for batch in read_task(READER, task) for row in batch["_row"].to_pylist()
     ]
     assert rows == list(range(1, 501))
+    assert len(tasks_of(READER, path, "f", target=700)) == 1
 
 
 def test_a_bomb_and_a_damaged_archive_are_input_errors(csv_file, monkeypatch):

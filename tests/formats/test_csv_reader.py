@@ -197,3 +197,11 @@ def test_a_record_beyond_the_cap_is_an_input_error(monkeypatch):
     data = b"a\n" + b"x" * 5000 + b"\n1\n"
     with pytest.raises(InputError, match="a record is longer than"):
         csv_reader([("a",)]).split(data, "file.csv", 100)
+
+
+@pytest.mark.parametrize("target", [None, 40, 1000])
+def test_the_place_of_a_bad_byte_counts_from_the_beginning_of_the_file(target):
+    data = b"\xef\xbb\xbfa,b\n" + b"1,x\n" * 50
+    with pytest.raises(InputError) as caught:
+        records_of(csv_reader([("a",)]), data + b"2,\xe9\n", target)
+    assert str(caught.value) == f"file.csv: byte {len(data) + 2}: not valid UTF-8: invalid continuation byte"

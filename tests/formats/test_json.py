@@ -212,3 +212,10 @@ def test_layout_of_written_json():
     )
     assert written("json", columns[:1], [(1,), (2,)], {"format": "ndjson"}) == '{"a":1}\n{"a":2}\n'
     assert written("json", columns[:1], [(1,)], {"pretty": True}) == '[\n{\n  "a": 1\n}\n]\n'
+
+
+@pytest.mark.parametrize("target", [None, 50])
+def test_the_line_of_a_deep_value_counts_from_the_beginning_of_the_file(target):
+    data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000
+    with pytest.raises(InputError, match="f: line 21: nested deeper than 1000 levels"):
+        records_of(json_reader([("a", "any")], {"format": "ndjson"}), data, target, name="f")

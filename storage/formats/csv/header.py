@@ -22,16 +22,17 @@ class Header:
     text: bytes
 
 
-def to_utf8(options: CsvReadOptions, data: bytes, name: str) -> bytes:
-    """The bytes as UTF-8 without byte order mark; InputError where they are not valid in the declared encoding."""
-    data = data.removeprefix(BOM) if options.encoding.startswith("utf-8") else data
+def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> bytes:
+    """The bytes, which stand at `at` in the file, as UTF-8 without byte order mark; InputError where they are not valid in the declared encoding."""
+    if at == 0 and options.encoding.startswith("utf-8") and data.startswith(BOM):
+        data, at = data.removeprefix(BOM), len(BOM)
     if data.isascii() and options.cuttable:
         return data
     try:
         text = data.decode("utf-8" if options.encoding == "utf-8-sig" else options.encoding)
     except UnicodeDecodeError as wrong:
         shown = options.encoding.upper()
-        raise InputError(name, f"not valid {shown}: {wrong.reason}", offset=wrong.start) from None
+        raise InputError(name, f"not valid {shown}: {wrong.reason}", offset=at + wrong.start) from None
     return data if options.encoding.startswith("utf-8") else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
 
 
@@ -41,7 +42,7 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
         data = to_utf8(options, bytes(data), name)
     at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
     start, end = _first_bounds(options, data, at, name)
-    text = to_utf8(options, data[start:end], name) if options.cuttable else data[start:end]
+    text = to_utf8(options, data[start:end], name, start) if options.cuttable else data[start:end]
     found = names_in(options, text) if text else ()
     if not options.has_header:
         return Header(found, at, text)

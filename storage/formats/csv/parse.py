@@ -28,7 +28,7 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
         names, body, first = header.names, text[header.end :], 1
     else:
-        names, body, first = names_in(options, part.head), to_utf8(options, data, name), part.first_row
+        names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
     _check_closed(options, body, name)
     wanted = _wanted(reader, names)
     table = _parse(options, body, len(names), wanted)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer, begins_a_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,7 +29,7 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
     """The records of a whole file or of a range of lines."""
     row = part.first_row if part else 1
     pick = _picker(reader)
-    records = iter(_expanded(reader, data, name, lines=bool(part and part.head)))
+    records = iter(_expanded(reader, data, name, part))
     while block := list(islice(records, BLOCK)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
         yield from record_batches(reader.plan.columns, picked, row, reader.plan.date_formats)
@@ -114,15 +114,20 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _expanded(reader: JsonReader, data: Buffer, name: str, *, lines: bool = False) -> Iterable[Record]:
-    form = "ndjson" if lines else form_of(reader.options, data)
-    records = _records(reader.options, form, bytes(data).removeprefix(BOM), name)
+def _expanded(reader: JsonReader, data: Buffer, name: str, part: Range | None = None) -> Iterable[Record]:
+    text = bytes(data).removeprefix(BOM)
+    records = _line_records(text, part.first_row, name) if part and part.head else _records(reader.options, text, name)
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _records(options: JsonReadOptions, form: str, data: bytes, name: str) -> Iterator[Record]:
+def _line_records(data: bytes, first_row: int, name: str) -> Iterator[Record]:
+    return (_line(line, number, name) for number, line in enumerate(_lines(data), first_row))
+
+
+def _records(options: JsonReadOptions, data: bytes, name: str) -> Iterator[Record]:
+    form = form_of(options, data)
     if form == "ndjson":
-        yield from (_line(line, number, name) for number, line in enumerate(_lines(data), 1))
+        yield from _line_records(data, 1, name)
         return
     if not data.strip():
         raise InputError(name, "the file is empty where a JSON document is expected")
