@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from cxl import Program
 from cxl.types import ARRAY, Schema
 from operators.binding import Binding
-from operators.combine_operator import Combine, Logic
 from operators.combine_chain import Chain, make_chain, unplaced
 from operators.combine_config import CombineConfig
+from operators.combine_operator import Combine, Logic
 from operators.registry import node_type
 from operators.rows import RowType
 from operators.settings import NodeSpec

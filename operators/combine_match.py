@@ -18,11 +18,11 @@ from changelog.keys import key_column
 from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type
-from operators.rows import key_type
 from operators.combine_chain import Chain, Part, Step
 from operators.evaluation import error_text
 from operators.failing import WRONG, explained, first_case
 from operators.json_text import maps_text
+from operators.rows import key_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
