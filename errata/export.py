@@ -174,7 +174,7 @@ def _write_parts(
     plan = splitting.SplitPlan(**output.config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
     names = [column.name for column in writer.plan.columns]
     renamed = {source: name for name, source in output.config.mapping.items()}
-    group = plan.group_key and names.index(renamed.get(plan.group_key, plan.group_key))
+    group = names.index(renamed.get(plan.group_key, plan.group_key)) if plan.group_key else None
     pieces = splitting.split(plan, writer, rows.batches(engine, shape), group=group, warn=warn)
     parts = groupby(pieces, key=lambda piece: piece.seq)
     return [exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]

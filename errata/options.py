@@ -25,12 +25,12 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens during a run, for progress: `kind` is begin, node or end.
+    """What happens during a run, for progress: `kind` is begin, node, warning (told by `action`) or end.
 
     A node's event has its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
     """
 
-    kind: Literal["begin", "node", "end"]
+    kind: Literal["begin", "node", "warning", "end"]
     node: str = ""
     type: str = ""
     action: str = ""

@@ -17,9 +17,9 @@ class Memory(Strict):
 class Concurrency(Strict):
     """Thread hints; `threads` bounds the engine's cores, `chunk_size` has no effect on results."""
 
-    threads: int | None = Field(None, ge=1)
-    chunk_size: int | None = Field(None, ge=1)
-    worker_threads: int | None = Field(None, ge=1)
+    threads: Annotated[int | None, Field(ge=1)] = None
+    chunk_size: Annotated[int | None, Field(ge=1)] = None
+    worker_threads: Annotated[int | None, Field(ge=1)] = None
 
 
 class Metrics(Strict):
@@ -41,7 +41,7 @@ class PipelineBlock(Strict):
     date_locale: str | None = None
     rules_path: str | None = None
     concurrency: Concurrency = Concurrency()
-    batch_size: int | None = Field(None, ge=1)
+    batch_size: Annotated[int | None, Field(ge=1)] = None
     metrics: Metrics = Metrics()
     include_provenance: bool | None = None
 
@@ -64,8 +64,8 @@ class ErrorHandling(Strict):
 
     strategy: Literal["fail_fast", "continue", "best_effort"] = "fail_fast"
     dlq: Dlq = Dlq()
-    type_error_threshold: float | None = Field(None, ge=0, le=1)
-    max_group_buffer: int = Field(100_000, ge=1)
+    type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = None
+    max_group_buffer: Annotated[int, Field(ge=1)] = 100_000
     correlation_fanout_policy: Literal["any", "all", "primary"] = "any"
     retraction_scope: Literal["group", "record"] = "group"
 

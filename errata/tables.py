@@ -59,7 +59,7 @@ class Tables:
         return consolidate_epochs(derived)
 
     def _images(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> DataFrame:
-        parts = []
+        parts: list[DataFrame] = []
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
             rows = stands(self.rows(engine, above, values, epochs, at), above, port)
@@ -73,7 +73,7 @@ class Tables:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
         if self.plan.persisted(node):
             return live(self.changelog(node).read(engine, at=at), has_negatives=has_negatives)
-        parts = []
+        parts: list[DataFrame] = []
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
             rows = as_appends(stands(self.live(engine, above, values, at), above, port), "recompute")

@@ -66,7 +66,7 @@ class Targets:
         if config.if_exists == "unique_suffix" or "{" in config.path:
             return True
         first = self.folder / entries[0]["path"]
-        return first.parent == path.parent if config.split else first == path
+        return bool(first.parent == path.parent if config.split else first == path)
 
     def dlq_intact(self, head: Entry) -> bool:
         """Whether the DLQ file is as the last epoch left it: there, or rightly absent."""

@@ -1,6 +1,6 @@
 """Declared variables with their types and defaults as values (user guide, "Scoped Variables"; SPEC-DECISIONS, State 31)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -77,7 +77,7 @@ def read_value(value: Any, type_: Type) -> Any:
     expected = _PYTHON[type_.kind]
     if not isinstance(value, expected) or (isinstance(value, bool) and type_.kind is not Kind.BOOL):
         raise ValueError(f"{value!r} is no {type_}")
-    return float(value) if type_.kind is Kind.FLOAT else value
+    return float(value) if isinstance(value, int | float) and type_.kind is Kind.FLOAT else value
 
 
 def _read_text(text: str, kind: Kind) -> Any:
@@ -85,7 +85,7 @@ def _read_text(text: str, kind: Kind) -> Any:
         if text not in ("true", "false"):
             raise ValueError(f"{text!r} is neither true nor false")
         return text == "true"
-    readers = {Kind.INT: int, Kind.FLOAT: float, Kind.DATE: date.fromisoformat, Kind.DATE_TIME: datetime.fromisoformat}
+    readers: Mapping[Kind, Callable[[str], Any]] = {Kind.INT: int, Kind.FLOAT: float, Kind.DATE: date.fromisoformat, Kind.DATE_TIME: datetime.fromisoformat}
     return readers[kind](text)
 
 

@@ -170,8 +170,8 @@ def accumulator(use: AggregateUse) -> Accumulator | None:
     if name == "count":
         return Count(use.column, None if use.star else use.columns[0])
     if name == "weighted_avg":
-        products, weights = FloatSum(f"{use.column}_p"), FloatSum(f"{use.column}_w")
-        return WeightedMean(use.column, *use.columns, products, weights)
+        value, weight = use.columns
+        return WeightedMean(use.column, value, weight, FloatSum(f"{use.column}_p"), FloatSum(f"{use.column}_w"))
     total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
     return Sum(use.column, use.columns[0], total, mean=name == "avg")
 

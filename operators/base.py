@@ -40,7 +40,9 @@ class Outcome:
 class Surroundings(Protocol):
     """What an operator may look up while it answers deltas. All frames have `_key`, hidden and data columns."""
 
-    values: RunValues
+    @property
+    def values(self) -> RunValues:
+        """System variables of the run."""
 
     def delta(self, index: int) -> Delta | None:
         """The delta of input number `index`, None where nothing changed."""

@@ -30,7 +30,7 @@ def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUs
     `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
     """
     sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
-    native = {use.column: found for use in calls if use.column not in sums and (found := native_aggregate(use)) is not None}
+    native = {use.column: made for use in calls if use.column not in sums and (made := native_aggregate(use)) is not None}
     listed = [use for use in calls if use.column not in sums and use.column not in native]
     ready = frame.select(
         "_key", *map(column, groups), *(column(name) for use in calls for name in use.columns),

@@ -11,8 +11,8 @@ from operators.source_config import SortOrder
 class Split(Strict):
     """How an output is cut into several files."""
 
-    max_records: int | None = Field(None, ge=1)
-    max_bytes: int | None = Field(None, ge=1)
+    max_records: Annotated[int | None, Field(ge=1)] = None
+    max_bytes: Annotated[int | None, Field(ge=1)] = None
     group_key: str | None = None
     naming: str = "{stem}_{seq:04}.{ext}"
     repeat_header: bool = True
@@ -51,7 +51,7 @@ class OutputConfig(Strict):
     sort_order: SortOrder = Field(default_factory=list)
     split: Split | None = None
     if_exists: Literal["error", "overwrite", "unique_suffix"] = "error"
-    unique_suffix_width: int = Field(1, ge=1, le=20)
+    unique_suffix_width: Annotated[int, Field(ge=1, le=20)] = 1
     write_meta: bool = False
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None

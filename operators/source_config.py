@@ -61,8 +61,8 @@ class Files(Strict):
 
     sort_by: Literal["name", "created", "modified"] | None = None
     sort_order: Literal["asc", "desc"] = "asc"
-    take_first: int | None = Field(None, ge=0)
-    take_last: int | None = Field(None, ge=0)
+    take_first: Annotated[int | None, Field(ge=0)] = None
+    take_last: Annotated[int | None, Field(ge=0)] = None
     recursive: bool = True
     on_no_match: Literal["error", "warn", "skip"] = "error"
 

@@ -1,7 +1,7 @@
 """The configuration of a transform node (user guide, "Transform Nodes")."""
 
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -31,7 +31,7 @@ class LogDirective(Strict):
     level: Literal["trace", "debug", "info", "warn", "error"]
     when: Literal["before_transform", "after_transform", "per_record", "on_error"]
     message: str
-    every: int | None = Field(None, ge=1)
+    every: Annotated[int | None, Field(ge=1)] = None
     condition: str | None = None
     fields: list[str] = Field(default_factory=list)
     log_rule: str | None = None
@@ -71,8 +71,8 @@ class TransformConfig(Strict):
     cxl: str
     analytic_window: AnalyticWindow | None = None
     validations: list[Validation] = Field(default_factory=list)
-    max_expansion: int = Field(10_000, ge=1)
-    batch_size: int | None = Field(None, ge=1)
+    max_expansion: Annotated[int, Field(ge=1)] = 10_000
+    batch_size: Annotated[int | None, Field(ge=1)] = None
     log: list[LogDirective] = Field(default_factory=list)
     declares: list[Declaration] = Field(default_factory=list)
     phase: Literal["runtime", "init"] = "runtime"

@@ -62,6 +62,8 @@ def _live(console: Told) -> Iterator[Listener]:
         def listen(event: Event) -> None:
             if event.kind == "begin":
                 status.update(Text(escaped(event.node)))
+            elif event.kind == "warning":
+                console.note(f"warning: {event.action}", level="warn")
             elif event.kind == "node" and (event.action != "skip" or console.tells("debug")):
                 terminal.print(node_line(event), soft_wrap=True)
 
