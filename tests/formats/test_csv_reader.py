@@ -205,3 +205,15 @@ def test_the_place_of_a_bad_byte_counts_from_the_beginning_of_the_file(target):
     with pytest.raises(InputError) as caught:
         records_of(csv_reader([("a",)]), data + b"2,\xe9\n", target)
     assert str(caught.value) == f"file.csv: byte {len(data) + 2}: not valid UTF-8: invalid continuation byte"
+
+
+def test_long_cells_in_the_first_record():
+    long = "x" * 300_000
+    assert csv_reader([("b",)]).undeclared(f"{long},b\n".encode(), "f") == (Column(long),)
+    assert records_of(csv_reader([("col_1",)], {"has_header": False}), f"{long},b\n".encode())[0].data == {"col_1": "b"}
+
+
+def test_a_first_record_beyond_the_cap_is_an_input_error(monkeypatch):
+    monkeypatch.setattr("storage.formats.csv.header.MAX_RECORD_BYTES", 100_000)
+    with pytest.raises(InputError, match="f: line 1: the first record is longer than"):
+        csv_reader([("b",)]).undeclared(b"x" * 150_000 + b"\n1\n", "f")

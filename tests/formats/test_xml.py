@@ -219,3 +219,11 @@ def test_entities_in_attributes_are_not_expanded_either(text):
 
 def test_an_entity_that_is_only_declared_does_no_harm():
     assert everything('<!DOCTYPE x [<!ENTITY a "b">]><x><r k="&amp;&#65;"><n>1</n></r></x>') == [{"@k": "&A", "n": "1"}]
+
+
+def test_a_record_beyond_the_cap_is_an_input_error(monkeypatch):
+    monkeypatch.setattr("storage.formats.xml.scan.MAX_RECORD_BYTES", 1 << 20)
+    text = "<x>" + " " * 3_000_000 + "<r><n>1</n></r>" * 10
+    assert len(everything(text + "</x>")) == 10
+    with pytest.raises(InputError, match="a record is longer than 1 MB"):
+        everything(f"{text}<r><n>{'x' * 3_000_000}</n></r></x>")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 
 from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
 from storage.formats.csv import CsvReadOptions
+from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.scan import Dialect, as_bytes, records
 
 BOM = b"\xef\xbb\xbf"
@@ -43,7 +43,7 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
     at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
     start, end = _first_bounds(options, data, at, name)
     text = to_utf8(options, data[start:end], name, start) if options.cuttable else data[start:end]
-    found = names_in(options, text) if text else ()
+    found = names_in(options, text)
     if not options.has_header:
         return Header(found, at, text)
     if not any(cell.strip() for cell in found):
@@ -53,8 +53,12 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
     """Column names from the text (UTF-8) of a file's first record."""
-    cells = next(csv.reader([record.decode()], delimiter=options.delimiter, quotechar=options.quote_char, doublequote=True), [])
-    return tuple(cells) if options.has_header else tuple(f"col_{i}" for i in range(len(cells)))
+    width = int(records(as_bytes(record), Dialect.of(options)).cells[0]) if record else 0
+    places = {str(index): index for index in range(width)}
+    table = parse_cells(options, record, width, places) if options.has_header else None
+    if table is None:
+        return tuple(f"col_{index}" for index in range(width))
+    return tuple(table.column(place)[0].as_py() for place in places)
 
 
 def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> tuple[int, int]:
@@ -66,9 +70,16 @@ def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> 
         if len(found.starts) and (whole or len(found.starts) > 1):
             if found.open_quote and len(found.starts) == 1:
                 raise InputError(name, "a quoted field is never closed", line=1)
-            return int(found.starts[0]) + at, int(found.ends[0]) + at
+            start, end = int(found.starts[0]), int(found.ends[0])
+            if end - start > MAX_RECORD_BYTES:
+                raise _too_long(name)
+            return start + at, end + at
         if whole:
             return at, at
         if size > MAX_RECORD_BYTES:
-            raise InputError(name, f"the first record is longer than {MAX_RECORD_BYTES >> 20} MB", line=1)
+            raise _too_long(name)
         size *= 4
+
+
+def _too_long(name: str) -> InputError:
+    return InputError(name, f"the first record is longer than {MAX_RECORD_BYTES >> 20} MB", line=1)

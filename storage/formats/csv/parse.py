@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 
 from storage.formats.batches import typed_batches
 from storage.formats.contract import InputError, Range, Reject
+from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.header import header_of, names_in, to_utf8
 from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
 
 if TYPE_CHECKING:
     from storage.formats.csv import CsvReader, CsvReadOptions
-
-_BLOCK = 1 << 20
 
 
 def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
@@ -31,7 +29,7 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
         names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
     _check_closed(options, body, name)
     wanted = _wanted(reader, names)
-    table = _parse(options, body, len(names), wanted)
+    table = parse_cells(options, body, len(names), wanted)
     if table is None:
         yield from _with_rejects(reader, body, names, name, first)
         return
@@ -57,45 +55,13 @@ def _columns(table: pa.Table, wanted: dict[str, int]) -> dict[str, pa.Array]:
     return {name: table.column(str(index)).combine_chunks() for name, index in wanted.items()}
 
 
-def _parse(options: CsvReadOptions, body: bytes, width: int, wanted: dict[str, int]) -> pa.Table | None:
-    """The wanted cells as text, columns named by position; null when some record is not `width` cells wide or a quote stays open."""
-    ragged = False
-
-    def refuse(_row: pacsv.InvalidRow) -> str:
-        nonlocal ragged
-        ragged = True
-        return "skip"
-
-    if not body.strip(b"\r\n") or not width:
-        return pa.table({str(index): pa.array([], pa.string()) for index in wanted.values()})
-    quoted = options.quote_char.encode() in body
-    places = [str(index) for index in range(width)]
-    try:
-        table = pacsv.read_csv(
-            pa.BufferReader(body),
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1 if quoted else _BLOCK, column_names=places),
-            parse_options=pacsv.ParseOptions(
-                delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=quoted, invalid_row_handler=refuse
-            ),
-            convert_options=pacsv.ConvertOptions(
-                check_utf8=False,
-                include_columns=[str(index) for index in dict.fromkeys(wanted.values())] or places[:1],
-                column_types=dict.fromkeys(places, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-    return None if ragged else table
-
-
 def _with_rejects(reader: CsvReader, body: bytes, names: Sequence[str], name: str, first: int) -> Iterator[pa.RecordBatch]:
     """The slower way: every record's position and width are known, so that the bad ones can be told with their numbers."""
     wanted, data = _wanted(reader, names), as_bytes(body)
     found = records(data, Dialect.of(reader.options))
     bad = np.flatnonzero(found.cells != len(names))
     good = np.flatnonzero(found.cells == len(names))
-    table = _parse(reader.options, _without(body, data, found, bad), len(names), wanted)
+    table = parse_cells(reader.options, _without(body, data, found, bad), len(names), wanted)
     if table is None or table.num_rows != len(good):
         raise InputError(name, "the CSV text cannot be read", line=_line_of(body, int(found.starts[0])))
     order = np.argsort(np.concatenate([good, bad]), kind="stable")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 from xml.parsers import expat
 
-from storage.formats.contract import ArrayPath, Buffer, InputError
+from storage.formats.contract import MAX_RECORD_BYTES, ArrayPath, Buffer, InputError
 
 Fields: TypeAlias = dict[str, str | None]
 MAX_DEPTH = 1000
@@ -136,9 +136,13 @@ def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields
     parser.SkippedEntityHandler = _refuse_entity
     parser.DefaultHandler = _refuse_reference
     parser.buffer_text = True
+    began = 0
     try:
         for at in range(0, max(len(data), 1), _BLOCK):
             parser.Parse(data[at : at + _BLOCK], at + _BLOCK >= len(data))
+            began = began if collector.base and not collector.records else at
+            if at - began > MAX_RECORD_BYTES:
+                raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=parser.CurrentLineNumber)
             yield from collector.records
             collector.records.clear()
     except expat.ExpatError as wrong:
