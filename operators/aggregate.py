@@ -1,191 +1,14 @@
-"""Aggregate nodes: groups of rows summarised (user guide, "Aggregate Nodes"; aggregate-nodes.txt).
+"""Aggregate nodes: the configuration checked, and the operator chosen (user guide, "Aggregate Nodes").
 
-Accumulating where every function can be retracted, else keyed by the group. Time windows are `operators.time_window`.
+Plain ones are `operators.group_aggregate`, those over windows of time `operators.time_window`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
-from pyspark.sql import functions as F
-
-from changelog.algebra import as_appends, consolidate, diff
-from changelog.keys import key_column
-from changelog.ops import weight
-from changelog.schema import column
-from cxl.types import Schema
-from operators.accumulators import Accumulator, accumulator
-from operators.base import Keyed, Outcome, Surroundings, compared
+from operators.aggregate_config import AggregateConfig
 from operators.binding import Binding
-from operators.evaluation import Evaluated, RunValues, evaluate, rejects
-from operators.group_rows import first_true, grouped, wrongs
+from operators.group_aggregate import Aggregate
 from operators.registry import node_type
-from operators.rows import GROUP_KEY, RowType, key_type
-from operators.settings import NodeSpec, Strict
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from cxl import Program
-
-ROWS = "__rows"
-"""The state column that counts a group's rows; a group without rows has no row in the output."""
-
-
-class AggregateConfig(Strict):
-    """Group fields, program, strategy hint, time window."""
-
-    group_by: list[str] = Field(default_factory=list)
-    cxl: str
-    strategy: Literal["auto", "hash", "streaming"] = "auto"
-    time_window: Any = None
-    allowed_lateness: str | None = None
-
-
-class Aggregate(Keyed):
-    """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
-
-    kind = "aggregate"
-
-    def __init__(self, spec: NodeSpec, row: RowType, program: Program) -> None:
-        config: AggregateConfig = spec.config
-        groups = {name: row.data[name] for name in config.group_by}
-        data = Schema({**groups, **dict(program.output.items())}.items())
-        fingerprint = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
-        super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=GROUP_KEY, sorted_by=tuple(config.group_by)), fingerprint)
-        self.program = program
-        self.groups = groups
-        self.deterministic = program.deterministic
-        self.wide_sums = False
-
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Nothing of single rows rides along."""
-        self.inputs = tuple(inputs)
-
-    @property
-    def accumulators(self) -> list[Accumulator] | None:
-        """One accumulator a call, None where some call needs the rows, as sums do that met values beyond their limbs."""
-        found = [accumulator(use) for use in self.program.calls]
-        return None if self.wide_sums or any(one is None for one in found) else [one for one in found if one is not None]
-
-    @property
-    def explain_class(self) -> str:  # type: ignore[override]  # decided by the functions
-        """`accumulator` or `affected-key`."""
-        return "affected-key" if self.accumulators is None else "accumulator"
-
-    @property
-    def always_has_rows(self) -> bool:
-        """A global aggregate has its row even over nothing."""
-        return not self.groups
-
-    def reads_source(self) -> frozenset[str]:
-        """What the program reads of single records."""
-        return self.program.reads_system
-
-    def describe(self) -> Sequence[str]:
-        """Group fields, functions, strategy."""
-        calls = ", ".join(dict.fromkeys(use.function.name for use in self.program.calls))
-        how = "exact accumulators, retracted by weight" if self.accumulators is not None else "rows of the touched groups are read again"
-        return (f"group by: {', '.join(self.groups) or '(all rows)'}", f"functions: {calls or 'none'} ({how})")
-
-    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
-        """The group's key, from its fields."""
-        return frame.withColumn("_lookup", self._key())
-
-    def _key(self) -> Column:
-        return key_column([(column(name), key_type(type_)) for name, type_ in self.groups.items()])
-
-    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
-        """One row a group, and a reject for each record whose arguments fail."""
-        before = self._arguments(as_appends(frames[0], "recompute"), values)
-        return _with_rejects(self._finished(grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums), values), before.bad, self)
-
-    def answer(self, around: Surroundings) -> Outcome:
-        """By accumulators where all functions have one, else by the rows of the touched groups."""
-        accumulators = self.accumulators
-        if accumulators is None:
-            return super().answer(around)
-        delta = around.delta(0)
-        frame, signed = (delta.frame, delta.signed) if delta is not None else (as_appends(around.live_input(0), "recompute"), False)
-        before = self._arguments(frame, around.values)
-        change = self._sums(self._weighted(before.good, accumulators), accumulators)
-        if around.first:
-            rows = _with_rejects(self._accumulated(around.keep_state(change), accumulators, around.values), before.bad, self)
-            return Outcome(as_appends(rows, "recompute"), signed=False)
-        state = around.keep_state(self._merged(around, around.settled(change), accumulators))
-        stood = around.live_own().join(state.select("_key"), "_key", "left_semi")
-        rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
-        if before.bad is not None:
-            bad = self.lookup(before.bad, 0, around.values)
-            rows = rows.unionByName(self._rejected(consolidate(bad) if signed else bad))
-        return Outcome(rows, signed=True)
-
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
-        """Compute everything and compare; accumulators start anew."""
-        accumulators = self.accumulators
-        if accumulators is None:
-            return super().rebuild(around, cause)
-        before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators))
-        return compared(around, _with_rejects(self._accumulated(state, accumulators, around.values), before.bad, self), cause)
-
-    def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
-        assert self.program.before is not None  # programs of mode aggregate have it
-        return evaluate(frame, self.program.before, self.inputs[0], self.name, values)
-
-    def _weighted(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        sign = weight(F.col("_op"))
-        parts = [part for one in accumulators for part in one.contributions(sign)]
-        return frame.select(*map(column, self.groups), *parts, sign.alias(ROWS))
-
-    def _sums(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        """States added up by group: `_key`, group fields, state columns in carried form, `__rows`."""
-        names = [*(name for one in accumulators for name in one.columns), ROWS]
-        sums = [F.coalesce(F.sum(column(name)), F.lit(0).cast("bigint")).alias(name) for name in names]
-        added = frame.groupBy(*map(column, self.groups)).agg(*sums) if self.groups else frame.agg(*sums)
-        carried = [part for one in accumulators for part in one.carried()]
-        return added.select(self._key().alias("_key"), *map(column, self.groups), *carried, column(ROWS))
-
-    def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        """The states of the touched groups after the delta."""
-        before = around.own_state()
-        if before is None:
-            return change
-        kept = before.join(change.select("_key"), "_key", "left_semi").select(*map(column, change.columns))
-        return self._sums(kept.unionByName(change), accumulators)
-
-    def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
-        """The output rows of states: groups that have rows."""
-        alive = state.where(column(ROWS) > 0) if self.groups else state
-        results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
-        wrong = first_true(wrongs(accumulators))
-        return self._finished(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong")), values)
-
-    def _finished(self, groups: DataFrame, values: RunValues) -> DataFrame:
-        """Rows of the output from group fields, `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""
-        keyed = groups.select(F.lit(0).cast("tinyint").alias("_op"), self._key().alias("_key"), F.lit("recompute").alias("_cause"), "*")
-        assert self.program.after is not None  # programs of mode aggregate have it
-        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values)
-        good = fine.good.select("_key", F.col("_key").alias("_lookup"), F.lit(None).cast("string").alias("_error"), *map(column, self.output.data))
-        bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
-        rows = good.unionByName(self._rejected(bad.withColumn("_lookup", self._key())).select(*map(column, good.columns)))
-        if fine.bad is None:
-            return rows
-        return rows.unionByName(self._rejected(fine.bad.withColumn("_lookup", self._key())).select(*map(column, good.columns)))
-
-    def _rejected(self, bad: DataFrame) -> DataFrame:
-        """Rejects in the shape of the output: data columns are null."""
-        empty = [F.lit(None).cast(kind).alias(name) for name, kind in self.output.columns().items() if name not in ("_lookup", "_error")]
-        return bad.select("_op", "_key", "_cause", "_lookup", "_error", *empty)
-
-
-def _with_rejects(rows: DataFrame, bad: DataFrame | None, node: Aggregate) -> DataFrame:
-    if bad is None:
-        return rows
-    found = node._rejected(node.lookup(bad, 0, RunValues.none()))
-    return rows.unionByName(found.select(*map(column, rows.columns)))
+from operators.settings import NodeSpec
+from operators.time_window import bind_windowed
 
 
 @node_type("aggregate", AggregateConfig)
@@ -203,5 +26,11 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
             help="declare sort_order on the source, or use strategy: auto",
         )  # fmt: skip
         return None
-    program = None if unknown else binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", group_by=tuple(config.group_by))
-    return Aggregate(spec, row, program) if program is not None else None
+    if config.allowed_lateness is not None and config.time_window is None:
+        binding.problems.report("E243", "allowed_lateness needs a time_window", ("config", "allowed_lateness"))
+        return None
+    bounds = config.time_window is not None
+    program = None if unknown else binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", group_by=tuple(config.group_by), window_bounds=bounds)
+    if program is None:
+        return None
+    return bind_windowed(spec, binding, program) if config.time_window is not None else Aggregate(spec, row, program)

@@ -1,0 +1,177 @@
+"""Aggregates over windows of event time (aggregate-nodes.txt, "Time-windowed aggregates"; SPEC-DECISIONS, Time windows 9 to 15).
+
+A row's key is its window's start, its group and the window's end, so rows come by windows. Whether a record is late hangs on the
+records before it, of any group: an answer computes the windows that the delta touches, and those whose records became late or no
+longer are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from changelog.algebra import as_appends, diff
+from changelog.keys import key_column
+from changelog.ops import is_negative, is_positive
+from changelog.schema import column
+from operators.base import Delta, Outcome, Surroundings, compared
+from operators.binding import Binding
+from operators.durations import microseconds
+from operators.evaluation import RunValues, rejects
+from operators.event_time import WATERMARK, with_watermark
+from operators.group_aggregate import Aggregate
+from operators.group_rows import grouped
+from operators.rows import RowType, key_type
+from operators.settings import NodeSpec
+from operators.time_window_config import FOREVER, TimeWindow
+from operators.window_bounds import END, LAST, START, in_sessions, in_windows
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+_BOUNDS = {"window.start": START, "window.end": END}
+
+
+class WindowedAggregate(Aggregate):
+    """Groups by window of time and fields. The lookup key is that of the output row, of sessions the group."""
+
+    def __init__(self, spec: NodeSpec, row: RowType, program: Program) -> None:
+        super().__init__(spec, row, program)
+        self.window: TimeWindow = spec.config.time_window
+        self.lateness: int | None = _microseconds(spec.config.allowed_lateness)
+        self.output = replace(self.output, sorted_by=())
+        self.fingerprint = {**self.fingerprint, "time_window": self.window.model_dump(mode="json"), "lateness": self.lateness}
+
+    @property
+    def accumulators(self) -> None:
+        """None: rows leave closed windows, so the rows are read."""
+        return None
+
+    @property
+    def always_has_rows(self) -> bool:
+        """Nothing falls into no window."""
+        return False
+
+    @property
+    def by_session(self) -> bool:
+        """Whether windows are made by the records themselves."""
+        return self.window.session is not None
+
+    def describe(self) -> Sequence[str]:
+        """Group fields, functions, window."""
+        shape = next(f"{name} {value}" for name, value in self.window.model_dump(exclude_none=True).items())
+        late = "late records are corrections" if self.lateness is None else f"allowed lateness: {self.lateness // 1000} ms"
+        return (*super().describe(), f"window: {shape}", late)
+
+    # Keys ---------------------------------------------------------------------------------------------------------------
+    def _key(self) -> Column:
+        groups = [(column(name), key_type(type_)) for name, type_ in self.groups.items()]
+        return key_column([(F.col(START), "date_time"), *groups, (F.col(END), "date_time")])
+
+    def _lookup_key(self) -> Column:
+        return super()._key() if self.by_session else self._key()
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """A row for each window of each record, with the window's bounds; for sessions the records themselves."""
+        rows = frame.withColumn(LAST, F.lit(True)) if self.by_session else in_windows(frame, self.window)
+        return rows.withColumn("_lookup", self._lookup_key())
+
+    def _placed(self, frame: DataFrame) -> DataFrame:
+        """Records as `lookup` gives them, with the watermark before each."""
+        rows = as_appends(frame, "recompute")
+        marked = rows.withColumn(WATERMARK, F.lit(None).cast("bigint")) if self.lateness is None else with_watermark(rows, self.inputs[0])
+        return self.lookup(marked, 0, RunValues.none())
+
+    # Answers ------------------------------------------------------------------------------------------------------------
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The rows of all windows of the whole input."""
+        return self._computed(self._placed(frames[0]), values)
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Compute the touched windows anew and compare with what stood."""
+        if around.first:
+            return super().answer(around)
+        live = self._placed(around.live_input(0))
+        touched = around.settled(self._touched(around, live))
+        stood = around.live_own().join(touched, "_lookup", "left_semi")
+        rows = self._computed(live.join(touched, "_lookup", "left_semi"), around.values)
+        return Outcome(diff(stood, rows, "recompute"), signed=True)
+
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+        """Compute everything and compare with what stood."""
+        return compared(around, self.compute([around.live_input(0)], around.values), cause)
+
+    def _touched(self, around: Surroundings, live: DataFrame) -> DataFrame:
+        delta = around.delta(0)
+        assert delta is not None  # an answer has a delta
+        direct = self.lookup(delta.frame, 0, around.values).select("_lookup")
+        if self.lateness is None:
+            return direct.distinct()
+        before = self._closed(self._placed(_undone(around.live_input(0), delta)))
+        changed = self._closed(live).unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
+        return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup")).distinct()
+
+    def _closed(self, placed: DataFrame) -> DataFrame:
+        """Records that meet a closed window; a session may have grown beyond that, so it is judged by the watermark."""
+        end = F.unix_micros("_event_time") + F.lit(self.window.size) if self.by_session else F.unix_micros(END)
+        mark = F.col(WATERMARK) if self.by_session else F.lit(0).cast("bigint").alias(WATERMARK)
+        return placed.where(self._is_closed(end)).select("_lookup", "_key", mark)
+
+    def _is_closed(self, end: Column) -> Column:
+        return F.coalesce(F.col(WATERMARK) >= end + F.lit(self.lateness or 0), F.lit(False))
+
+    # Rows ---------------------------------------------------------------------------------------------------------------
+    def _computed(self, placed: DataFrame, values: RunValues) -> DataFrame:
+        bounded = replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
+        before = self._arguments(placed, bounded)
+        dated = before.good.where(F.col("_event_time").isNotNull())
+        inside = in_sessions(dated, self.window) if self.by_session else dated
+        closed = self._is_closed(F.unix_micros(END))
+        open_ = in_sessions(inside.where(~closed), self.window) if self.by_session else inside.where(~closed)
+        rows = self._finished(grouped(open_, [START, END, *self.groups], self.program.calls, wide=self.wide_sums), bounded)
+        bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), inside.where(closed).transform(self._late)]
+        for rejected in [*bad, *([before.bad] if before.bad is not None else [])]:
+            rows = rows.unionByName(self._rejected(rejected.where(F.col(LAST))).select(*map(column, rows.columns)))
+        return rows
+
+    def _late(self, frame: DataFrame) -> DataFrame:
+        bounds = [F.concat((F.unix_micros(at) * F.lit(1000)).cast("string"), F.lit(after)) for at, after in ((START, ", "), (END, ")"))]
+        detail = F.concat(F.lit("the window ["), *bounds, F.lit(" had closed (nanoseconds since 1970)"))
+        return rejects(frame, "late_record", detail, f"time_window:{self.name}")
+
+    def _undated(self, frame: DataFrame) -> DataFrame:
+        return rejects(frame, "late_record", F.lit("the record has no event time, so no window takes it"), f"time_window:{self.name}")
+
+
+def _microseconds(lateness: str | None) -> int | None:
+    """The grace of closed windows; None where they never close."""
+    return None if lateness == FOREVER else microseconds(lateness) if lateness else 0
+
+
+def _undone(live: DataFrame, delta: Delta) -> DataFrame:
+    """The live input as it was before its delta."""
+    names = [name for name in live.columns if name not in ("_op", "_cause")]
+    came = delta.frame.where(is_positive(F.col("_op"))).select("_key")
+    gone = delta.frame.where(is_negative(F.col("_op"))).select(*map(column, names))
+    return live.join(came, "_key", "left_anti").select(*map(column, names)).unionByName(gone)
+
+
+def bind_windowed(spec: NodeSpec, binding: Binding, program: Program) -> WindowedAggregate | None:
+    """Check a time window and give its operator (E156, E242, E243)."""
+    for name in binding.undated:
+        help_text = f"add 'watermark: {{ column: ... }}' to source '{name}', or remove time_window"
+        binding.problems.report("E156", f"source '{name}' has no watermark, so no window could close", ("config", "time_window"), help=help_text)
+    dated = "_event_time" in binding.input.hidden
+    if not dated and not binding.undated:
+        help_text = "put the time window before the aggregate that takes it away"
+        binding.problems.report("E242", f"no event time reaches '{spec.name}'", ("config", "time_window"), help=help_text)
+    early = program.before is not None and bool(program.before.reads_system & set(_BOUNDS)) and spec.config.time_window.session is not None
+    if early:
+        help_text = "read $window.start and $window.end outside of aggregate calls and filters"
+        binding.problems.report("E243", "a session's bounds are known only when all of its records are", ("config", "cxl"), help=help_text)
+    return WindowedAggregate(spec, binding.input, program) if dated and not binding.undated and not early else None
