@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Literal
 
 from storage.formats.contract import OptionError, OutputError, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SEQ = re.compile(r"\{seq(?::0?(?P<width>[0-9]+))?\}")
 _TOKEN = re.compile(r"\{[^{}]*\}")
@@ -104,7 +104,8 @@ def split(
     """
     first = writer.header()
     later = first if plan.repeat_header else b""
-    part, previous = _Part(size=len(first)), _NOTHING
+    part = _Part(size=len(first))
+    previous: pa.Scalar | None = None
     yield Piece(1, first)
     for batch in batches:
         sizes = writer.rows(batch) if plan.max_bytes is not None else None
@@ -122,9 +123,6 @@ def split(
     yield Piece(part.seq, writer.footer())
 
 
-_NOTHING = pa.scalar("no record yet")
-
-
 def _close(part: _Part, writer: Writer, header: bytes) -> Iterator[Piece]:
     yield Piece(part.seq, writer.footer())
     part.next(len(header))
@@ -137,13 +135,13 @@ def _body(part: _Part, writer: Writer, batch: pa.RecordBatch, *, continues: bool
         yield Piece(part.seq, between + writer.render(batch))
 
 
-def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar) -> tuple[list[bool] | None, pa.Scalar]:
+def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar | None) -> tuple[list[bool] | None, pa.Scalar | None]:
     """For each record whether its key differs from the one before (null is a key); null without a group key."""
     if group is None or not batch.num_rows:
         return None if group is None else [], previous
-    key = pc.dictionary_encode(batch.column(group), null_encoding="encode").indices.to_pylist()
+    key = batch.column(group).dictionary_encode(null_encoding="encode").indices.to_pylist()
     first = batch.column(group)[0]
-    changed = [not (previous.type == first.type and previous.equals(first))]
+    changed = [previous is None or not previous.equals(first)]
     changed.extend(left != right for left, right in pairwise(key))
     return changed, batch.column(group)[-1]
 
