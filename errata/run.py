@@ -243,7 +243,7 @@ class Run:
 
         path = targets.dlq
         nodes = [node.name for node in self.plan if flow.rejected_live(node.name)]
-        if path is None or not nodes or self.plan.model.error_handling.strategy == "fail_fast":
+        if path is None or not nodes:
             if path is not None and head is not None and head.nodes.get("dlq", {}).get("files"):
                 self.exports.gone.append(path)
             return []
