@@ -20,7 +20,7 @@ from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.options import LogFilter
 from errata.plan import Node, Plan
-from errata.tables import SYSTEM_COLUMNS, Tables
+from errata.tables import SYSTEM_COLUMNS, Tables, stored_rows
 from operators.rows import physical_type
 from storage.tables import ChangelogTable
 
@@ -115,8 +115,7 @@ class Reading:
 
         if self.plan is None or node.name not in self.plan.nodes:
             raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
-        constants = {f"{scope}.{name}": one.default for (scope, name), one in self.plan.settings.variables.items()}
-        values = RunValues({**constants, "pipeline.name": self.name}, self._labels())
+        values = RunValues({"pipeline.name": self.name}, self._labels(), {node.name: node.constants for node in self.plan})
         return Tables(self.state.root, self.plan), self.plan[node.name], values
 
     def _labels(self) -> FileLabels:
@@ -129,13 +128,13 @@ class Reading:
 
     def _rows(self, node: Kept, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return _standing(self._table(node).read(self.engine, epochs=epochs))
+            return _standing(stored_rows(self.engine, self._table(node), epochs))
         tables, planned, values = self._derived(node)
         return _standing(tables.rows(self.engine, planned, values, epochs=epochs))
 
     def _live(self, node: Kept, at: int) -> DataFrame:
         if node.persisted:
-            return _standing(live(self._table(node).read(self.engine, at=at)))
+            return _standing(live(stored_rows(self.engine, self._table(node), at=at)))
         tables, planned, values = self._derived(node)
         return _standing(tables.live(self.engine, planned, values, at=at))
 

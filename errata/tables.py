@@ -10,6 +10,7 @@ from changelog.schema import column
 from errata.plan import Node, Plan
 from operators.lineage import key_slice
 from operators.rows import OWN_HIDDEN
+from operators.variables import qualifying
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from operators.evaluation import RunValues
     from storage.engines import Engine
+
+SMALL_ROWS = 10_000
+"""Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""
 
 SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
 
@@ -54,7 +58,7 @@ class Tables:
     def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
         """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
         if self.plan.persisted(node):
-            return self.changelog(node).read(engine, epochs=epochs, at=at)
+            return stored_rows(engine, self.changelog(node), epochs, at)
         derived = self._images(engine, node, values, epochs, at)
         return consolidate_epochs(derived)
 
@@ -62,8 +66,8 @@ class Tables:
         parts: list[DataFrame] = []
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
-            rows = stands(self.rows(engine, above, values, epochs, at), above, port)
-            parts.append(node.operator.images(rows, index, values))  # type: ignore[attr-defined]  # only linear nodes keep no table
+            rows = entered(stands(self.rows(engine, above, values, epochs, at), above, port), node, index)
+            parts.append(node.operator.images(rows, index, values.of(node.name)))  # type: ignore[attr-defined]  # only linear nodes keep no table
         result = parts[0]
         for part in parts[1:]:
             result = result.unionByName(part)
@@ -72,12 +76,12 @@ class Tables:
     def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
         if self.plan.persisted(node):
-            return live(self.changelog(node).read(engine, at=at), has_negatives=has_negatives)
+            return live(stored_rows(engine, self.changelog(node), at=at), has_negatives=has_negatives)
         parts: list[DataFrame] = []
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
-            rows = as_appends(stands(self.live(engine, above, values, at), above, port), "recompute")
-            parts.append(node.operator.images(rows, index, values))  # type: ignore[attr-defined]  # only linear nodes keep no table
+            rows = as_appends(entered(stands(self.live(engine, above, values, at), above, port), node, index), "recompute")
+            parts.append(node.operator.images(rows, index, values.of(node.name)))  # type: ignore[attr-defined]  # only linear nodes keep no table
         result = parts[0]
         for part in parts[1:]:
             result = result.unionByName(part)
@@ -87,7 +91,7 @@ class Tables:
         """The live rejects of a node, also of one that keeps no other rows."""
         from pyspark.sql import functions as F
 
-        return live(self.changelog(node).read(engine).where(F.col("_error").isNotNull()))
+        return live(stored_rows(engine, self.changelog(node)).where(F.col("_error").isNotNull()))
 
     def latest_state(self, engine: Engine, name: str, at: int) -> DataFrame | None:
         """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table."""
@@ -98,7 +102,7 @@ class Tables:
         if not table.exists():
             return None
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        return table.read(engine, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
+        return stored_rows(engine, table, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -119,6 +123,13 @@ class Tables:
         return folder == "changelog" or self.plan[name].operator.explain_class == "accumulator"
 
 
+def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
+    """The op rows of a table as a frame, with `_epoch`: small tables come by way of the driver."""
+    if table.rows() <= SMALL_ROWS:
+        return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
+    return table.read(engine, epochs=epochs, at=at)
+
+
 def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:
     """The rows of a node that a consumer of a port sees: no rejects, none of the columns that are the node's own."""
     from pyspark.sql import functions as F
@@ -126,6 +137,14 @@ def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:
     good = rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
     chosen = node.operator.port_rows(good, port)
     return chosen.select(*(column(name) for name in chosen.columns if name not in OWN_HIDDEN))
+
+
+def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:
+    """The rows as input `index` of a node: source variables carry the name of the input of a merge or combine."""
+    if index >= len(node.entries):
+        return rows
+    names = qualifying(rows.columns, node.entries[index])
+    return rows.withColumnsRenamed(names) if names else rows
 
 
 def consolidate_epochs(rows: DataFrame) -> DataFrame:
