@@ -11,9 +11,11 @@ from cxl.modules import Module
 from cxl.parse import Parsed
 from cxl.resolve import Mode
 from cxl.source import Origin, Position, Span
+from cxl.system import PIPELINE
 from cxl.types import Schema
 
-_VARYING = ("now", "pipeline")
+_VARYING = frozenset({"now", "source.batch", "source.count", "source.ingestion_timestamp", *(f"pipeline.{name}" for name in PIPELINE if name != "name")})
+"""What is another in every run. Declared variables are none of them: the nodes that read one are evaluated again when it changes."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Program:
 
     @cached_property
     def deterministic(self) -> bool:
-        """Whether the same record gives the same output in every run: no `now`, no `$pipeline`."""
+        """Whether the same record gives the same output in every run: no `now`, nothing that a run makes up."""
         builtins = (entry for node in self.nodes() if isinstance(node, typed.Call) for entry in node.overloads)
-        return not any(name.split(".")[0] in _VARYING for name in self.reads_system) and all(one.deterministic for one in builtins)
+        return not self.reads_system & _VARYING and all(one.deterministic for one in builtins)
 
     def normal_text(self) -> str:
         """The program in one spelling, for fingerprints: comments, blanks and layout do not count; used modules do."""

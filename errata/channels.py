@@ -1,12 +1,12 @@
 """Channels: one pipeline under several configurations (user guide, "Channels").
 
 `find_channel` resolves what `--channel` names, `load_channel` reads the file and `apply` lays it over a loaded pipeline:
-variables, parameters of compositions, the target's check. The pipeline's document value is changed in place, before it is planned. What single sources override cannot be said in a
-pipeline file, so it comes back in the `Overlay`.
+variables, parameters of compositions, the target's check. Declarations are changed in place, in the document's value, before it
+is planned. What a pipeline file cannot say comes back in the `Overlay`.
 """
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from cxl.system import PIPELINE, SOURCE
 from errata.channel_files import Channel, VariableEntry, find_channel, load_channel
 from errata.declared import Declared, declared
 from errata.diagnostics import Diagnostic, Label, did_you_mean
+from errata.parameters import Layer
 from errata.yaml import Document, read_yaml
 
 __all__ = ["RESERVED", "Channel", "Overlay", "apply", "find_channel", "load_channel", "parameter_names"]
@@ -43,12 +44,14 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 class Overlay:
     """What a channel did: warnings and errors, and the defaults of `$source` variables for single sources.
 
-    `source_variables` maps (source node, variable) to (type, default).
+    `source_variables` maps (source node, variable) to (type, default). `layers` maps (alias of a composition, parameter) to the
+    values that the channel gives it.
     """
 
     channel: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
     source_variables: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
+    layers: dict[tuple[str, str], tuple[Layer, ...]] = field(default_factory=dict)
 
 
 def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path, environment: str | None = None) -> Overlay:
@@ -59,7 +62,7 @@ def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path,
         return overlay
     overlay.diagnostics += _target(channel, value, pipeline, workspace)
     _Variables(channel, document, overlay, environment).apply()
-    overlay.diagnostics += _parameters(channel, value, pipeline.parent)
+    overlay.diagnostics += _parameters(channel, value, pipeline.parent, overlay)
     return overlay
 
 
@@ -161,26 +164,21 @@ def _is_date(text: str, kind: type[dt.date]) -> bool:
     return True
 
 
-def _parameters(channel: Channel, value: Mapping[str, Any], folder: Path) -> Iterator[Diagnostic]:
-    """Put `config` into the calls: `fixed` beats the call, the call beats `default` (SPEC-DECISIONS, Channels 45). W103."""
+def _parameters(channel: Channel, value: Mapping[str, Any], folder: Path, overlay: Overlay) -> Iterator[Diagnostic]:
+    """Note what `config` gives to parameters of compositions. W103."""
     calls = {str(node.get("alias") or node.get("name")): node for node in _nodes(value) if node.get("type") == "composition"}
-    known = {f"{alias}.{name}": node for alias, node in calls.items() for name in parameter_names(folder / str(node.get("use")))}
+    known = {f"{alias}.{name}" for alias, node in calls.items() for name in parameter_names(folder / str(node.get("use")))}
     knobs = channel.content.config
     for layer, entries in (("default", knobs.default), ("fixed", knobs.fixed)):
         for key, given in entries.items():
+            path = ("config", layer, key)
             if key in known:
-                _set_parameter(known[key], key.partition(".")[2], given, fixed=layer == "fixed")
+                alias, _, name = key.partition(".")
+                place = Label.at(channel.document.span(path), "")
+                overlay.layers[alias, name] = (*overlay.layers.get((alias, name), ()), Layer(f"channel {layer}", given, place))
             else:
                 message = f"'{key}' is no parameter of a composition in this pipeline"
-                yield channel.document.warning(("config", layer, key), "W103", message, key=True, help=did_you_mean(key, known))
-
-
-def _set_parameter(node: MutableMapping[str, Any], name: str, given: Any, *, fixed: bool) -> None:
-    config = node.get("config")
-    if not isinstance(config, dict):
-        config = node["config"] = {}
-    if fixed or name not in config:
-        config[name] = given
+                yield channel.document.warning(path, "W103", message, key=True, help=did_you_mean(key, known))
 
 
 def parameter_names(path: Path) -> tuple[str, ...]:

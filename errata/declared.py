@@ -41,11 +41,14 @@ class Registry:
     def __init__(self, block: MutableMapping[str, Any], found: Iterator[Declared]) -> None:
         """`block` is the pipeline's `vars`, where additions go."""
         self._block = block
-        self._found = {(one.scope, one.name): one for one in found}
+        written = list(found)
+        self._found = {(one.scope, one.name): one for one in written}
+        self._repeated = [one for one in written if self._found[one.scope, one.name] is not one]
 
     def __iter__(self) -> Iterator[Declared]:
-        """Every declaration; of several with one name the last."""
-        return iter(self._found.values())
+        """Every declaration; of several with one name the last is the one that counts and comes first."""
+        yield from self._found.values()
+        yield from self._repeated
 
     def find(self, scope: str, name: str) -> Declared | None:
         """The declaration of a name."""

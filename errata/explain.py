@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cxl.types import type_name
+from errata.diagnostics import did_you_mean
+from errata.failures import Usage
 from errata.plan import Node, Plan
 
 if TYPE_CHECKING:
@@ -31,6 +33,17 @@ def _text(plan: Plan) -> str:
     for index, node in enumerate(plan):
         lines += _node_lines(plan, index, node)
     return "\n".join([*lines, *_settings(plan)]) + "\n"
+
+
+def explain_field(plan: Plan, node: str, parameter: str) -> str:
+    """The value of a composition's parameter and every layer that gave one. Raises Usage for an unknown one."""
+    known = {f"{name}.{one}" for name, given in plan.parameters.items() for one in given}
+    found = plan.parameters.get(node, {}).get(parameter)
+    if found is None:
+        wanted = f"{node}.{parameter}"
+        help_text = did_you_mean(wanted, known) or f"parameters of compositions: {', '.join(sorted(known)) or 'none'}"
+        raise Usage(f"'{wanted}' is no parameter of a composition in this pipeline", help=help_text)
+    return "\n".join(found.explained(node)) + "\n"
 
 
 def _title(text: str) -> Iterator[str]:

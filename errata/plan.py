@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from cxl.types import type_name
+from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
 from operators.base import Operator
 from operators.settings import NodeSpec, PipelineSettings
@@ -18,12 +19,21 @@ FINGERPRINT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of the plan with its operator. `inputs` are pairs of node name and port."""
+    """One node of the plan with its operator. `inputs` are pairs of node name and port.
+
+    `init`: it runs before the records flow. `entries`: the names of a merge's or combine's inputs. `constants`: declared variables
+    by dotted name, as they are where nothing was written; `used` are those that the node's programs read. `feeds`: variables that
+    a state node finished before this one (dotted name to that node).
+    """
 
     spec: NodeSpec
     operator: Operator
     inputs: tuple[tuple[str, str | None], ...]
     init: bool = False
+    entries: tuple[str, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    feeds: Mapping[str, str] = field(default_factory=dict)
+    used: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -39,18 +49,23 @@ class Node:
         """32 hex digits that change exactly when the node's logic or its input columns change."""
         operator = self.operator
         inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
-        content = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
+        content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
+        content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors."""
+    """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors.
+
+    `parameters`: those of each composition, by its name and theirs.
+    """
 
     model: Pipeline
     settings: PipelineSettings
     nodes: Mapping[str, Node]
+    parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -62,6 +77,11 @@ class Plan:
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
         """Who reads each node, in order of declaration."""
         return {node.name: tuple(other for other in self if any(name == node.name for name, _ in other.inputs)) for node in self}
+
+    @cached_property
+    def feeding(self) -> frozenset[str]:
+        """The state nodes whose last values other nodes take."""
+        return frozenset(writer for node in self for writer in node.feeds.values())
 
     def of_kind(self, kind: str) -> tuple[Node, ...]:
         """All nodes of a type."""
@@ -85,7 +105,7 @@ class Plan:
 
     def persisted(self, node: Node) -> bool:
         """Whether the node's changelog is a table; else it is derived from its inputs' when somebody looks (DESIGN section 8)."""
-        if self.model.changelog.persist == "all" or node.operator.explain_class != "linear":
+        if self.model.changelog.persist == "all" or node.operator.explain_class != "linear" or node.feeds:
             return True
         return node.kind in ("source", "output") or not node.operator.deterministic
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errata.diagnostics import Diagnostic
+from errata.environment import process_environment
 from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
 from errata.plan import Plan
 from errata.planner import make_plan
@@ -20,6 +21,7 @@ from storage.locations import State, state_of, temporary_state
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from errata.channels import Overlay
     from errata.reading import Reading
     from storage.ledger import Entry
 
@@ -45,16 +47,20 @@ def load(
     from cxl.modules import Modules
 
     file = Path(path)
-    document = read_yaml(file)
+    variables_of_process = process_environment(environment)
+    document = read_yaml(file, env=variables_of_process)
     findings = Findings(list(document.diagnostics))
     workspace = find_workspace(file)
-    name = _apply_channel(channel, document, file, workspace.folder, environment, findings)
+    overlay = _apply_channel(channel, document, file, workspace.folder, environment, findings)
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
     rules = _rules_folder(rules_path, document.value, folder)
     settings = PipelineSettings(
-        _pipeline_name(document.value), folder, allow_absolute_paths=allow_absolute_paths, channel=name, modules=Modules.under(rules)
-    )
-    plan = make_plan(document, settings, {key: str(value) for key, value in (variables or {}).items()}, findings)
+        _pipeline_name(document.value), folder, allow_absolute_paths=allow_absolute_paths,
+        channel=overlay.channel if overlay else None, modules=Modules.under(rules),
+        source_defaults=_source_defaults(overlay) if overlay else {},
+    )  # fmt: skip
+    given = {key: str(value) for key, value in (variables or {}).items()}
+    plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     place = state_of(plan.settings.name, workspace.folder, named=state, configured=workspace.settings.state.path)
     return Project(plan, place, findings.diagnostics)
 
@@ -92,15 +98,23 @@ def _rules_folder(given: str | Path | None, value: Any, folder: Path) -> Path:
     return folder / (configured if isinstance(configured, str) else "rules")
 
 
-def _apply_channel(channel: Any, document: Any, file: Path, workspace: Path, environment: str | None, findings: Findings) -> str | None:
+def _apply_channel(channel: Any, document: Any, file: Path, workspace: Path, environment: str | None, findings: Findings) -> Overlay | None:
     if channel is None:
         return None
     from errata.channels import apply, find_channel, load_channel
 
-    loaded = load_channel(find_channel(channel, file, workspace))
+    loaded = load_channel(find_channel(channel, file, workspace), env=process_environment(environment))
     overlay = apply(loaded, document, file, workspace, environment)
     findings.diagnostics.extend(overlay.diagnostics)
-    return loaded.name
+    return overlay
+
+
+def _source_defaults(overlay: Overlay) -> dict[tuple[str, str], Any]:
+    """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them."""
+    from cxl.types import parse_type
+    from errata.variables import read_value
+
+    return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in overlay.source_variables.items()}
 
 
 class Project:
@@ -192,6 +206,12 @@ class Project:
         changed = {name: one.reason for name, one in sources.items() if one.reason}
         for stage in make_stages(self.plan, head.plan if head else None, changed):
             yield {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "reason": stage.reason}
+
+    def explain_field(self, node: str, parameter: str) -> str:
+        """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""
+        from errata.explain import explain_field
+
+        return explain_field(self.plan, node, parameter)
 
     def explain(self, format: str = "text") -> str:  # noqa: A002 - the option's word
         """The plan as `text`, `json` or `dot`."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
-from errata.tables import Tables, stands
+from errata.handed import Handed
+from errata.tables import SMALL_ROWS, Tables, entered, stands, stored_rows
 from operators.base import Delta, Outcome
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from errata.stages import Stage
     from operators.evaluation import RunValues
     from storage.engines import Engine
-
-SMALL_ROWS = 10_000
-"""Deltas of no more rows live on the driver and are written by delta-rs."""
-
 
 @dataclass(frozen=True, slots=True)
 class NodeDelta:
@@ -66,6 +63,12 @@ class Flow:
     negatives: dict[str, bool] = field(default_factory=dict)
     live_rows: dict[str, int] = field(default_factory=dict)
     rejects: dict[str, int] = field(default_factory=dict)
+    handed: Handed = field(default_factory=Handed)
+
+    def values_of(self, node: Node) -> RunValues:
+        """The system variables that a node's programs read."""
+        own = self.values.of(node.name)
+        return replace(own, values={**own.values, **self.handed.taken(node)}) if node.feeds else own
 
     def skip(self, node: Node) -> NodeDelta:
         """Note that a node is not touched by this run."""
@@ -79,18 +82,28 @@ class Flow:
         """How many rejects stand."""
         return sum(self.rejects.values())
 
-    def summary(self, node: Node) -> dict[str, int | bool]:
+    def summary(self, node: Node) -> dict[str, Any]:
         """What the ledger keeps of a node: op counts, rows that stand, rejects, whether anything was ever taken back."""
         delta = self.done[node.name]
         rejects = self.rejected_live(node.name)
         kept = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
-        return {**delta.ops, **kept, "signed": self.negatives.get(node.name, False), "wide_sums": getattr(node.operator, "wide_sums", False)}
+        return {**delta.ops, **kept, **self.handed.kept(node.name), "signed": self.negatives.get(node.name, False), "wide_sums": getattr(node.operator, "wide_sums", False)}
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
-        """Run a node that is no source and keep what it did."""
-        fresh = stage.action in ("first", "rebuild")
-        if all(self.done[name].empty for name, _ in node.inputs) and not self._stands_alone(node, stage):
+        """Run a node that is no source, keep what it did and what it hands on."""
+        delta = self._propagated(node, stage)
+        if node.name in self.tables.plan.feeding:
+            self.handed.note(self, node)
+        return delta
+
+    def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
+        refreshed = stage.action == "delta" and self.handed.changed(node)
+        fresh = stage.action in ("first", "rebuild") or refreshed
+        if all(self.done[name].empty for name, _ in node.inputs) and not refreshed and not self._stands_alone(node, stage):
             return self.keep_nothing(node)
+        if refreshed:
+            bound = self._bound(node, fresh)
+            return self.keep(node, node.operator.rebuild(NodeSurroundings(self, node, stage, bound), "recompute"), bound)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
         before = self._versions(node)
         bound = self._bound(node, fresh)
@@ -117,7 +130,7 @@ class Flow:
 
         if not delta.rejected or getattr(node.operator, "wide_sums", True):
             return False
-        rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch))
+        rows = stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch))
         return bool(self.engine.to_arrow(rows.where(F.col("_error").contains(INEXACT)), 1).num_rows)
 
     def _take_back(self, node: Node, delta: NodeDelta, before: Mapping[str, int | None]) -> None:
@@ -171,7 +184,7 @@ class Flow:
 
     def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, str]:
         """The first record that this run rejected at a node and that was not merely late (or in one of `categories`): category and detail."""
-        rows = self.tables.changelog(node).read(self.engine, epochs=(self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
+        rows = stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
         rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
         found = self.engine.to_arrow(rows.orderBy("_key").select("_error"), 1)
         return json.loads(found.column("_error")[0].as_py()) if found.num_rows else {}
@@ -230,8 +243,8 @@ class NodeSurroundings:
 
     @property
     def values(self) -> RunValues:
-        """System variables of the run."""
-        return self.flow.values
+        """System variables as the node's programs read them."""
+        return self.flow.values_of(self.node)
 
     @property
     def first(self) -> bool:
@@ -244,7 +257,7 @@ class NodeSurroundings:
         done = self.flow.done[name]
         if done.frame is None:
             return None
-        return Delta(stands(done.frame, self.flow.tables.plan[name], port), done.signed)
+        return Delta(entered(stands(done.frame, self.flow.tables.plan[name], port), self.node, index), done.signed)
 
     def live_input(self, index: int) -> DataFrame:
         """The live rows of an input port, this run's counted in."""
@@ -252,7 +265,7 @@ class NodeSurroundings:
         flow = self.flow
         above = flow.tables.plan[name]
         rows = flow.tables.live(flow.engine, above, flow.values, has_negatives=flow.negatives.get(name, True))
-        return stands(rows, above, port).drop("_epoch")
+        return entered(stands(rows, above, port), self.node, index).drop("_epoch")
 
     def live_own(self) -> DataFrame:
         """The node's live rows before this run."""

@@ -1,10 +1,10 @@
 """Collects what is wrong with a pipeline while it is planned; gives `operators.problems.Problems` its spans."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cxl import CxlErrors
-from errata.diagnostics import Diagnostic, did_you_mean, from_cxl
+from errata.diagnostics import Diagnostic, Label, did_you_mean, from_cxl
 from errata.yaml import Document
 from operators.problems import ConfigPath
 
@@ -47,9 +47,10 @@ class NodeReporter:
         """A warning at a place of the node's YAML."""
         self.findings.diagnostics.append(self.document.warning((*self.path, *path), code, message, help=help or "", node=self.name))
 
-    def cxl(self, errors: CxlErrors, path: ConfigPath) -> None:
-        """The diagnostics of CXL text; their origin knows the place."""
-        self.findings.diagnostics.extend(from_cxl(one, node=self.name) for one in errors.diagnostics)
+    def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Label] = ()) -> None:
+        """The diagnostics of CXL text; their origin knows the place. `labels`: further places to point at."""
+        found = (from_cxl(one, node=self.name) for one in errors.diagnostics)
+        self.findings.diagnostics.extend(replace(one, labels=(*one.labels, *labels)) if labels else one for one in found)
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """A did-you-mean line for a name, or None."""

@@ -111,14 +111,15 @@ class Run:
     # -- the steps
 
     def _flow(self, sources: Mapping[str, SourceFiles], *, labels_only: bool = False) -> Flow:
+        from errata.handed import Handed
         from errata.propagate import Flow
         from errata.tables import Tables
         from operators.evaluation import RunValues
 
         engine = start_engine(self.options, self.plan)
         self.state.prepare()
-        values = RunValues(self.values(), labels_of(sources))
-        flow = Flow(engine, Tables(self.state.root, self.plan), self.epoch, values)
+        values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
+        flow = Flow(engine, Tables(self.state.root, self.plan), self.epoch, values, handed=Handed.of(self.plan, self.head.nodes if self.head else {}))
         for name, counts in (self.head.nodes if self.head else {}).items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.negatives[name] = bool(counts.get("signed"))
@@ -135,7 +136,7 @@ class Run:
             "pipeline.start_time": started, "source.batch": self.batch_id, "source.ingestion_timestamp": started,
         }  # fmt: skip
         values |= {f"pipeline.{name}_count": 0 for name in ("total", "ok", "dlq", "filtered", "distinct")}
-        return values | {f"{scope}.{name}": variable.default for (scope, name), variable in self.plan.settings.variables.items() if scope != "record"}
+        return values
 
     def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
@@ -153,7 +154,7 @@ class Run:
         return files
 
     def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-        from operators.ingest.keyed import DuplicateKey
+        from operators.ingest.intake import InputChanged
         from storage.formats import FormatError, InputError
 
         node = source.node
@@ -166,7 +167,7 @@ class Run:
             delta, files = ingest(flow, source, self.plan.settings.folder, stood=self.head is not None and node.name in self.head.plan)
             self._guard(node, delta, before)
             return delta, files
-        except (FormatError, DuplicateKey, OSError) as error:
+        except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}") from error
         except Exception as error:
             text = InputError.found_in(str(error))

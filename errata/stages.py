@@ -43,4 +43,7 @@ def _stage(node: Node, before: Any, first: bool, changed: Mapping[str, str], abo
     moving = [name for name, _ in node.inputs if above[name].action != "skip"]
     if moving:
         return Stage(node.name, "delta", f"input changed: {', '.join(dict.fromkeys(moving))}")
+    variables = [name for name, writer in node.feeds.items() if above[writer].action != "skip"]
+    if variables:
+        return Stage(node.name, "delta", f"computed anew: {', '.join(f'${name}' for name in variables)}")
     return Stage(node.name, "skip", "nothing changed upstream")

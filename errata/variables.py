@@ -39,7 +39,7 @@ def declared_variables(document: Document, given: Mapping[str, str], findings: F
             continue
         if (variable.scope, variable.name) in found:
             findings.diagnostics.append(document.error(entry.path, "E201", f"variable '{entry.name}' is declared twice in scope '{entry.scope}'"))
-        found[variable.scope, variable.name] = variable
+        found.setdefault((variable.scope, variable.name), variable)
     for name, text in given.items():
         _override(name, text, found, document, findings)
     return found

@@ -1,25 +1,35 @@
 """What a node is bound with: the row types of its inputs, the pipeline's settings, the reporter, and the CXL compiler."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cxl import CxlErrors, Program, SystemTypes, compile_program
+from cxl.diagnostics import Diagnostic
 from cxl.resolve import Mode
-from cxl.types import Schema, Type
+from cxl.source import Origin
+from cxl.typed import System
+from cxl.types import Schema
 from operators.problems import ConfigPath, Problems
 from operators.rows import META, RowType
 from operators.settings import NodeSpec, PipelineSettings
+from operators.variables import NodeVariables
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name."""
+    """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
+
+    `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read.
+    """
 
     inputs: Sequence[RowType]
     settings: PipelineSettings
     problems: Problems
     sources: Sequence[str] = ()
+    undated: Sequence[str] = ()
+    variables: NodeVariables = field(default_factory=NodeVariables)
+    reads: set[str] = field(default_factory=set)
 
     @property
     def input(self) -> RowType:
@@ -34,7 +44,9 @@ class Binding:
         origin = None if generated or spec.document is None else spec.document.origin((*spec.path, *path))
         given = self.input.data if schema is None else schema
         try:
-            return compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
+            program = compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
+            self.reads.update(program.reads_system)
+            return program if self._may_read(program, path, origin) else None
         except CxlErrors as errors:
             if generated:
                 self.problems.report(errors.diagnostics[0].code, errors.diagnostics[0].message, path)
@@ -42,10 +54,20 @@ class Binding:
                 self.problems.cxl(errors, path)
             return None
 
+    def _may_read(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
+        """Whether the variables that a program reads can be read here; reports those that cannot."""
+        found = [(node, self.variables.misreads[node.name]) for node in program.nodes() if isinstance(node, System) and node.name in self.variables.misreads]
+        for node, wrong in {node.name: (node, wrong) for node, wrong in reversed(found)}.values():
+            if origin is None:
+                self.problems.report(wrong.code, wrong.message, path, help=wrong.help)
+            else:
+                diagnostic = Diagnostic(wrong.code, wrong.message, node.span, help=wrong.help, origin=origin)
+                self.problems.cxl(CxlErrors([diagnostic]), path, labels=wrong.labels)
+        return not found
+
     def system(self) -> SystemTypes:
         """System variables that programs of this node may read besides the built-in ones."""
-        scopes: dict[str, dict[str, Type]] = {"vars": {}, "pipeline": {}, "source": {}, "record": {}}
-        for (scope, name), variable in self.settings.variables.items():
-            scopes[scope][name] = variable.type
+        seen = self.variables
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
-        return SystemTypes(**scopes, meta=meta)
+        scopes = {scope: seen.of(scope) for scope in ("vars", "pipeline", "source", "record")}
+        return SystemTypes(**scopes, qualified=seen.qualified, meta=meta, withheld=seen.withheld)

@@ -26,6 +26,7 @@ from operators.combine_match import ERROR, FAILED, ID, MISSING, Matching, Predic
 from operators.evaluation import RunValues, evaluate, prepare
 from operators.rows import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.settings import NodeSpec
+from operators.variables import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,10 +75,12 @@ class Combine(Keyed):
         self.output = RowType(self.output.data, emitted=tuple(self.output.data), key=key).carrying(hidden, riders)
 
     def _correlated(self) -> dict[str, int]:
-        """The correlation-key columns of the output, each with the number of the input that it comes from; the driver first."""
+        """Columns that ride along from any input, each with its number, the driver's first: correlation keys, and source variables by input."""
         order = [self.driver, *(at for at in range(len(self.inputs)) if at != self.driver)]
         wanted = self.config.propagate_ck
         found: dict[str, int] = {}
+        for at in order:
+            found |= {name: at for name in self.inputs[at].riders if name.startswith(SOURCE) and name not in found}
         for at in order[:1] if wanted == "driver" else order:
             for name in self.inputs[at].riding(CK):
                 if not isinstance(wanted, NamedKeys) or name in wanted.named:

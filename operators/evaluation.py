@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -13,7 +13,8 @@ from changelog.schema import column
 from cxl import spark
 from cxl.spark import FAILED, INDEX, PASS, Applied
 from operators.lineage import FileLabels, file_of, source_name_of
-from operators.rows import META, RECORD, RowType
+from operators.rows import META, RowType
+from operators.variables import riding
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,11 +29,16 @@ ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 class RunValues:
     """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
 
-    `labels` tells which file a key's file label stands for.
+    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     labels: FileLabels = field(default_factory=FileLabels)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of(self, node: str) -> RunValues:
+        """The values that a node sees."""
+        return replace(self, values={**self.values, **self.own[node]}) if node in self.own else self
 
     @classmethod
     def none(cls) -> RunValues:
@@ -75,7 +81,7 @@ def prepare(
     """The frame with what the program reads of a record's provenance, and the context that says where it stands."""
     columns: dict[str, Any] = {name: value for name, value in values.values.items() if name in reads}
     columns |= {f"meta.{name}": column(META + name) for name in row.riding(META)}
-    columns |= {f"record.{name}": column(RECORD + name) for name in row.riding(RECORD)}
+    columns |= {name: column(rider) for name, rider in riding(row).items()}
     if "source.name" in reads:
         columns["source.name"] = source_name_of(row)
     if reads & {"source.file", "source.path"}:

@@ -69,6 +69,13 @@ def _file_prefix(shape: KeyShape, key: Column) -> Column:
     return _file_prefix(shape.parts[0], key) if shape.parts else nothing
 
 
+def file_scope(row: RowType) -> Column:
+    """Bytes that are the same for all records of one file of one source, and for all records that no file is known of."""
+    prefix = _file_prefix(row.key, F.col("_key")) if _has_labels(row.key) else F.lit(None).cast("binary")
+    named = [F.col("_file").cast("binary")] if "_file" in row.hidden else []
+    return F.coalesce(*named, prefix, F.lit(b""))
+
+
 def label_prefix(key: Column) -> Column:
     """The source's number and the label behind it: steps of 7 bytes up to the one that closes with 00."""
     result = F.lit(None).cast("binary")

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from changelog.key_columns import with_prefix
 from changelog.schema import column
+from cxl.spark.columns import literal
 from cxl.types import ANY, Kind, Schema, Type, type_name, unify
 from operators.base import Linear
 from operators.binding import Binding
@@ -21,6 +22,7 @@ from operators.json_text import json_text
 from operators.registry import node_type
 from operators.rows import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
 from operators.settings import NodeSpec, Strict
+from operators.variables import dotted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,9 +80,15 @@ class Merge(Linear):
         key = with_prefix(bytes([index]), F.col("_key")).alias("_key")
         envelope = [key if name == "_key" else column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
         fixed = [_present(name, name in row.hidden, HIDDEN_TYPES[name]) for name in HIDDEN_TYPES if name in self.output.hidden]
-        typed = [*self.output.riders.items(), *self.output.data.items()]
-        given = {**row.riders, **row.data}
-        return frame.select(*envelope, *fixed, *(_converted(name, given.get(name), type_) for name, type_ in typed))
+        riders = [_started(name, type_, values) if name not in row.riders else _converted(name, row.riders[name], type_) for name, type_ in self.output.riders.items()]
+        return frame.select(*envelope, *fixed, *riders, *(_converted(name, row.data.get(name), type_) for name, type_ in self.output.data.items()))
+
+
+def _started(name: str, type_: Type, values: RunValues) -> Column:
+    """A rider that the records of an input lack: a variable has the value that it had before anything was written."""
+    variable = dotted(name)
+    value = values.values.get(variable) if variable is not None else None
+    return literal(value, type_).alias(name)
 
 
 def _present(name: str, there: bool, type_: str) -> Column:

@@ -1,7 +1,7 @@
 """How operators report what is wrong with a pipeline: the planner supplies the reporter and turns paths into spans."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from cxl import CxlErrors
 
@@ -21,8 +21,8 @@ class Problems(Protocol):
     def warn(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None) -> None:  # noqa: A002 - the field's word
         """A warning at a place of this node's YAML; it does not stop the pipeline."""
 
-    def cxl(self, errors: CxlErrors, path: ConfigPath) -> None:
-        """The diagnostics of a CXL text that stands at `path`."""
+    def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:
+        """The diagnostics of a CXL text that stands at `path`. `labels`: further places to point at."""
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
         """A did-you-mean line for a name, or None."""

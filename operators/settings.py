@@ -65,12 +65,14 @@ class Variable:
 class PipelineSettings:
     """Settings of the `pipeline:` block and of the command line that nodes read.
 
-    `folder` holds the pipeline file: relative paths start there. `variables` are keyed by scope and name.
+    `folder` holds the pipeline file: relative paths start there. `variables` are keyed by scope and name; `source_defaults`
+    are those of `$source` variables that a channel sets for one source, by source and name.
     """
 
     name: str
     folder: Path
     variables: Mapping[tuple[str, str], Variable] = field(default_factory=dict)
+    source_defaults: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     date_formats: tuple[str, ...] = ()
     rules_path: Path | None = None
     allow_absolute_paths: bool = False

@@ -1,0 +1,233 @@
+"""A composition node against its file's signature: ports, parameters, opted-in variables (user guide, "Port and resource fields")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from cxl.types import ANY, STRING, Kind, Type, parse_type, unify
+from errata.composition_files import CompositionCall, FieldType, ParameterDeclaration, Signature
+from errata.diagnostics import Diagnostic, Label
+from errata.models import model_problems
+from errata.parameters import Layer, Parameter, strongest
+from errata.raw_nodes import RawNode, good_name
+from errata.reporter import NodeReporter
+from errata.variables import read_value
+from operators.rows import RowType
+from operators.settings import InputRef, Variable
+
+Variables = Mapping[tuple[str, str], Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What the programs of a body may read: the parameters as `$vars`, and the parent's variables that it opted in to, by scope and name."""
+
+    prefix: str
+    parameters: Mapping[str, Parameter]
+    scoped: Mapping[tuple[str, str], Type]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Fields that the rows of `ref` must have, for input `index` of a node. `label` is where the composition says so."""
+
+    call: str
+    ref: InputRef
+    fields: Sequence[FieldType]
+    what: str
+    code: str
+    reporter: NodeReporter
+    place: tuple[str | int, ...]
+    label: Label
+    index: int = 0
+
+    def problems(self, row: RowType) -> Iterator[Diagnostic]:
+        """One diagnostic for each field that is missing or of another type."""
+        for one in self.fields:
+            there = row.data.get(one.name)
+            if there is None:
+                wrong = f"{self.what} '{one.name}'; {'there is' if row.data else 'there are'} {', '.join(row.data) or 'no fields'}"
+            elif unify(there.base, _declared(one.type).base) is None:
+                wrong = f"{self.what} '{one.name}' as {one.type}; it is {there.base}"
+            else:
+                continue
+            document, path = self.reporter.document, (*self.reporter.path, *self.place)
+            place = document.span(path)
+            message = f"composition '{self.call}' {wrong}"
+            yield Diagnostic.at(place, self.code, message, node=self.reporter.name, labels=(self.label,), lines=document.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A composition node that fits its file. `ports`: input port to a reference of the file around it. `prefix`: where its nodes stand."""
+
+    name: str
+    prefix: str
+    alias: str | None
+    signed: Signature
+    body: Body
+    ports: Mapping[str, InputRef]
+    consumers: Mapping[str, str]
+    reporter: NodeReporter
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """Output port to a node of the body."""
+        return self.signed.outputs
+
+    def port_of(self, consumer: str) -> str | None:
+        """The port that the call's `outputs` names for a consumer."""
+        return next((port for port, node in self.consumers.items() if node == consumer), None)
+
+    def place_of(self, port: str) -> tuple[str | int, ...]:
+        """Where the call binds a port."""
+        return ("inputs", port) if self.reporter.document.has((*self.reporter.path, "inputs", port)) else ("input",)
+
+    def contract(self, port: str) -> Contract:
+        """What an input port demands."""
+        declared = self.signed.inputs[port]
+        document = self.signed.document
+        label = Label.at(document.span(self.signed.input_path(port)), "asked for here")
+        return Contract(self.prefix, self.ports[port], declared.schema_, "requires field", "E112", self.reporter, self.place_of(port), label)
+
+    def promise(self, ref: InputRef) -> Contract:
+        """What the composition says that it produces."""
+        label = Label.at(self.signed.document.span((self.signed.header, "produces")), "promised here")
+        return Contract(self.prefix, ref, self.signed.produces, "does not produce field", "E113", self.reporter, ("use",), label)
+
+
+def _declared(text: str) -> Type:
+    try:
+        return STRING if text == "path" else parse_type(text)
+    except ValueError:
+        return ANY
+
+
+def read_call(
+    raw: RawNode, signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None,
+    layers: Mapping[tuple[str, str], tuple[Layer, ...]], prefix: str,
+) -> Call | None:  # fmt: skip
+    """The call of a composition; None when problems were reported."""
+    try:
+        written = CompositionCall.model_validate(raw.value)
+    except ValidationError as error:
+        reporter.findings.diagnostics.extend(model_problems(error, raw.document, raw.path, CompositionCall, node=raw.name))
+        return None
+    before = len(reporter.findings.diagnostics)
+    ports = _ports(written, signed, reporter)
+    given = {layer_name[1]: found for layer_name, found in layers.items() if layer_name[0] == (written.alias or written.name)}
+    parameters = dict(_parameters(written, signed, reporter, given))
+    scoped = dict(_opted_in(signed, reporter, variables, around))
+    _check_consumers(written, signed, reporter)
+    if not good_name(written.name, reporter) or len(reporter.findings.diagnostics) > before:
+        return None
+    place = prefix + (written.alias or written.name)
+    body = Body(place, parameters, scoped)
+    return Call(written.name, place, written.alias, signed, body, ports, written.outputs, reporter)
+
+
+def _ports(written: CompositionCall, signed: Signature, reporter: NodeReporter) -> dict[str, InputRef]:
+    """What each input port is bound to."""
+    known = list(signed.inputs)
+    for port in written.inputs:
+        if port not in known:
+            help_text = reporter.similar(port, known) or f"its ports: {', '.join(known)}"
+            reporter.report("E103", f"composition '{written.name}' has no input port '{port}'", ("inputs", port), help=help_text, on_key=True)
+    bound = dict(written.inputs)
+    if written.input is not None and len(known) == 1:
+        bound.setdefault(known[0], written.input)
+    for port, declared in signed.inputs.items():
+        if port not in bound and declared.required:
+            reporter.report("E104", f"input port '{port}' of composition '{written.name}' is not bound", (), help=f"inputs: {{{port}: <node>}}")
+    return {port: InputRef.parse(text) for port, text in bound.items() if port in known}
+
+
+def _check_consumers(written: CompositionCall, signed: Signature, reporter: NodeReporter) -> None:
+    known = list(signed.outputs)
+    for port in written.outputs:
+        if port not in known:
+            help_text = reporter.similar(port, known) or f"its ports: {', '.join(known)}"
+            reporter.report("E103", f"composition '{written.name}' has no output port '{port}'", ("outputs", port), help=help_text, on_key=True)
+
+
+def _parameters(
+    written: CompositionCall, signed: Signature, reporter: NodeReporter, given: Mapping[str, tuple[Layer, ...]]
+) -> Iterator[tuple[str, Parameter]]:
+    """The parameters with their values; unknown, missing and unfit ones are reported."""
+    known = list(signed.parameters)
+    for name in written.config or {}:
+        if name not in known:
+            help_text = reporter.similar(name, known) or f"its parameters: {', '.join(known) or 'none'}"
+            reporter.report("E103", f"composition '{written.name}' has no parameter '{name}'", ("config", name), help=help_text, on_key=True)
+    for name, declared in signed.parameters.items():
+        layers = [*_own_layers(name, declared, written, signed, reporter), *given.get(name, ())]
+        parameter = _parameter(name, declared, layers, written, signed, reporter)
+        if parameter is not None:
+            yield name, parameter
+
+
+def _own_layers(name: str, declared: ParameterDeclaration, written: CompositionCall, signed: Signature, reporter: NodeReporter) -> Iterator[Layer]:
+    if "default" in declared.model_fields_set:
+        yield Layer("composition default", declared.default, Label.at(signed.document.span((*signed.parameter_path(name), "default")), ""))
+    path = (*reporter.path, "config", name)
+    if name in (written.config or {}) and reporter.document.has(path):
+        yield Layer("call", (written.config or {})[name], Label.at(reporter.document.span(path), ""))
+
+
+def _parameter(
+    name: str, declared: ParameterDeclaration, layers: Sequence[Layer], written: CompositionCall, signed: Signature, reporter: NodeReporter
+) -> Parameter | None:
+    """A parameter; None when it has no value, or one that does not fit."""
+    holds = strongest(layers)
+    if holds is None and declared.required is not False:
+        message = f"parameter '{name}' of composition '{written.name}' has no value"
+        reporter.report("E104", message, ("config",) if written.config else (), help=f"config: {{{name}: ...}}, or a default in {signed.document.file}")
+        return None
+    type_ = _declared(declared.type)
+    value = None if holds is None else holds.value
+    try:
+        return Parameter(name, type_.or_null if value is None else type_.base, _fitting(value, type_, declared), layers)
+    except ValueError as error:
+        where = holds.place if holds is not None else Label.at(reporter.document.span(reporter.path), "")
+        message = f"parameter '{name}' of composition '{written.name}' must be {error}, not {value!r}"
+        declared_at = Label.at(signed.document.span(signed.parameter_path(name)), "declared here")
+        lines = next((one.source for one in (reporter.document, signed.document) if one.file == where.file), None)
+        reporter.findings.diagnostics.append(Diagnostic.at(where, "E105", message, node=reporter.name, labels=(declared_at,), lines=lines))
+        return None
+
+
+def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
+    """The value as the type holds it. Raises ValueError that says what it must be."""
+    try:
+        found = value if type_.kind in (Kind.ANY, Kind.ARRAY, Kind.MAP) else read_value(value, type_.base)
+    except ValueError:
+        raise ValueError(declared.type) from None
+    if declared.enum is not None and found is not None and found not in declared.enum:
+        raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
+    if declared.range is not None and isinstance(found, int | float):
+        low, high = declared.range
+        if (low is not None and found < low) or (high is not None and found > high):
+            raise ValueError(f"in the range {low} to {high}")
+    return found
+
+
+def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None) -> Iterator[tuple[tuple[str, str], Type]]:
+    """The parent's variables that the body sees; E174 where it declares another type."""
+    seen = {key: one.type for key, one in variables.items()} if around is None else dict(around.scoped)
+    for (scope, name), text in signed.scoped.items():
+        theirs = seen.get((scope, name))
+        path = (signed.header, "scoped_vars", scope, name)
+        if theirs is None:
+            message = f"composition '{reporter.name}' reads '${scope}.{name}', which the pipeline around it does not declare"
+        elif _declared(text).kind is not theirs.kind:
+            message = f"composition '{reporter.name}' declares '${scope}.{name}' as {text}; the pipeline declares it as {theirs.base}"
+        else:
+            yield (scope, name), theirs
+            continue
+        label = Label.at(reporter.document.span(reporter.path), "used here")
+        document = signed.document
+        reporter.findings.diagnostics.append(Diagnostic.at(document.span(path), "E174", message, node=reporter.name, labels=(label,), lines=document.source))

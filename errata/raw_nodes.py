@@ -1,0 +1,133 @@
+"""The nodes of a document, read one by one: configuration and wiring as written, every problem of each."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from errata.diagnostics import did_you_mean
+from errata.models import model_problems
+from errata.pipeline_model import NodeHeader
+from errata.reporter import Findings
+from errata.yaml import Document
+from operators import registry
+from operators.settings import InputRef, NodeSpec
+
+
+_NODE_KEYS = frozenset({"type", "name", "description", "_notes", "config"})
+
+
+@dataclass(frozen=True, slots=True)
+class RawNode:
+    """A node of a document before its configuration is read: where it stands and what was written."""
+
+    document: Document
+    path: tuple[str | int, ...]
+    value: Mapping[str, Any]
+    name: str
+
+
+def raw_nodes(document: Document, findings: Findings) -> Iterable[RawNode]:
+    """The nodes of a file in order; what is no map is reported."""
+    value: Any = document.value
+    nodes = value.get("nodes") if isinstance(value, dict) else None
+    if not isinstance(nodes, list):
+        return
+    for index, value in enumerate(nodes):
+        path: tuple[str | int, ...] = ("nodes", index)
+        if isinstance(value, dict):
+            yield RawNode(document, path, value, str(value.get("name", "")))
+        else:
+            findings.diagnostics.append(document.error(path, "YAML-010", "a node is a map with 'type', 'name' and 'config'"))
+
+
+def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
+    """One node with its configuration; None when problems were reported."""
+    reporter = findings.node(raw.document, raw.path, raw.name)
+    kind = raw.value.get("type")
+    found = registry.find(kind) if isinstance(kind, str) else None
+    if kind is not None and found is None:
+        known = registry.names()
+        reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(str(kind), known) or f"known: {', '.join(known)}")
+        return None
+    header = {key: value for key, value in raw.value.items() if found is None or key not in _allowed_wiring(found.wiring)}
+    problems = _validate(NodeHeader, header, raw, ())
+    inputs: tuple[InputRef, ...] | None = ()
+    config: BaseModel | None = None
+    if found is not None:
+        inputs = _read_inputs(found.wiring, raw, findings)
+        written = raw.value.get("config")
+        if written is None and not found.config_optional:
+            reporter.report("E013", f"node '{raw.name}' has no config", (), help="every node but a merge needs a 'config:' block")
+            problems.append(None)
+        else:
+            config_problems = _validate(found.config, {} if written is None else written, raw, ("config",))
+            problems.extend(config_problems)
+            config = None if config_problems else found.config.model_validate({} if written is None else written)
+    findings.diagnostics.extend(problem for problem in problems if problem is not None)
+    if problems or inputs is None or config is None or not good_name(raw.name, reporter):
+        return None
+    return NodeSpec(raw.name, str(kind), config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+
+
+def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:
+    """Nodes that the configuration names as further inputs."""
+    for name in getattr(config, "side_inputs", {}).values():
+        ref = InputRef.parse(name)
+        if ref not in inputs:
+            yield ref
+
+
+def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...]) -> list[Any]:
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        return list(model_problems(error, raw.document, (*raw.path, *path), model, node=raw.name))
+    return []
+
+
+def good_name(name: str, reporter: Any) -> bool:
+    """Whether a node may be called so; reports why not."""
+    if "." in name:
+        reporter.report("E010", f"the name '{name}' has a dot; dots are for ports", ("name",))
+        return False
+    if not name or not (name[0].isalpha() or name[0] == "_") or not all(c.isascii() and (c.isalnum() or c in "_-") for c in name) or len(name) > 128:
+        reporter.report("E010", f"'{name}' is no node name", ("name",), help="letters, digits, _ and -, not beginning with a digit, 128 at most")
+        return False
+    return True
+
+
+def _allowed_wiring(wiring: str) -> tuple[str, ...]:
+    return {"none": (), "inputs": ("inputs",), "input": ("input",), "map": ("input",), "any": ("input", "inputs", "outputs", "use", "alias")}[wiring]
+
+
+def _read_inputs(wiring: str, raw: RawNode, findings: Findings) -> tuple[InputRef, ...] | None:
+    """References to upstream ports in order; None when the wiring is wrong. Keys that do not belong are the header's problem."""
+    reporter = findings.node(raw.document, raw.path, raw.name)
+    if wiring in ("none", "any"):
+        return ()
+    key = "inputs" if wiring == "inputs" else "input"
+    value = raw.value.get(key)
+    if value is None:
+        if not any(did_you_mean(str(other), [key]) for other in raw.value if other not in _NODE_KEYS):  # a misspelt key is reported as such
+            reporter.report("E014", f"node '{raw.name}' has no '{key}'", (), help=f"name the node that it reads: '{key}: ...'")
+        return None
+    if wiring == "map":
+        return _map_inputs(value, reporter)
+    if wiring == "inputs":
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+            reporter.report("E015", "'inputs' is a list of node names", ("inputs",))
+            return None
+        return tuple(InputRef.parse(item) for item in value)
+    if not isinstance(value, str):
+        reporter.report("E015", "'input' is the name of one node, or 'node.port'", ("input",))
+        return None
+    return (InputRef.parse(value),)
+
+
+def _map_inputs(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
+    if not isinstance(value, dict) or len(value) < 2 or not all(isinstance(item, str) for item in value.values()):
+        reporter.report("E015", "'input' of a combine maps two or more qualifiers to node names", ("input",))
+        return None
+    return tuple(InputRef.parse(item, qualifier) for qualifier, item in value.items())
