@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from changelog.images import comparables, fingerprint
+from changelog.images import fingerprint, parts, whole
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, image_columns
 
@@ -62,31 +61,24 @@ def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Se
 
     Equal images of opposite sign cancel, what is left becomes `-C`/`+C` where both signs are left and `-R` or `+A` where one is.
     `ops` is what the caller knows the delta to hold: with appends alone it is returned as it is, without a shuffle. With
-    `compare`, a correction that shows in none of these columns vanishes too. One shuffle, by `_key`.
+    `compare`, a correction that shows in none of these columns vanishes too. Both rows of a correction have the cause of the row
+    brought in; of several causes of one image, the first in order of text stands.
     """
-    if only_appends(ops):
-        return delta.drop(EPOCH)
-    net = _cancel(delta.drop(EPOCH).repartition(F.col(KEY)), None)
-    if compare is not None:
-        net = _cancel(net, compare)
-    return _paired_ops(net)
+    return delta.drop(EPOCH) if only_appends(ops) else repair(_cancelled(delta), compare=compare)
 
 
-def _cancel(delta: DataFrame, compare: Sequence[str] | None) -> DataFrame:
-    """Drop rows whose images are offset by equal images of the other sign, within their key."""
-    names = image_columns(delta) if compare is None else compare
-    same = [F.col(KEY), *comparables(delta, names)]
-    sign = weight(F.col(OP))
-    rank = F.row_number().over(Window.partitionBy(*same, sign).orderBy(CAUSE))
-    ranked = delta.withColumns({"_net": F.sum(sign).over(Window.partitionBy(*same)), "_rank": rank})
-    kept = (F.col("_net") * sign > 0) & (F.col("_rank") <= F.abs("_net"))
-    return ranked.where(kept).drop("_net", "_rank")
-
-
-def _paired_ops(net: DataFrame) -> DataFrame:
-    key, sign = Window.partitionBy(KEY), weight(F.col(OP))
-    both = F.min(sign).over(key) != F.max(sign).over(key)
-    return net.withColumn("_both", both).withColumn(OP, _op(sign > 0, F.col("_both"))).drop("_both")
+def _cancelled(delta: DataFrame) -> DataFrame:
+    """Images grouped within their key, without those whose signs add up to nothing, as `+A` and `-R` rows."""
+    names = image_columns(delta)
+    split = [part.alias(f"_part{at}") for at, part in enumerate(parts(delta, names))]
+    pieces = [f"_part{at}" for at in range(len(split))]
+    signed = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("_weight"), *split)
+    net, sign = F.sum("_weight").alias("_net"), F.col("_weight")
+    causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("_went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("_came"))
+    left = signed.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
+    came = F.col("_net") > 0
+    op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
+    return left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))
 
 
 def _op(positive: Column, both: Column) -> Column:

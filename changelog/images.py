@@ -1,7 +1,8 @@
 """When two images are the same: each column prints the same.
 
 Null equals null, NaN equals NaN whatever its bits, and -0.0 is not 0.0. The engines disagree on all three when doubles are
-compared, grouped or sorted, so a double is compared as two fields: the number, and a mark for NaN and for the sign of zero.
+compared or grouped, so images are compared by their *parts*: a double is its number and a mark for NaN and the sign of zero, a
+struct is whether it is null, and the parts of its fields.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, StructType
+from pyspark.sql.types import DoubleType, StructType
 
 from changelog.schema import column
 
@@ -20,24 +21,41 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 
-def comparables(frame: DataFrame, names: Sequence[str]) -> list[Column]:
-    """Columns that are null-safe equal on both engines exactly where the columns `names` of `frame` print the same."""
+def parts(frame: DataFrame, names: Sequence[str]) -> list[Column]:
+    """The parts of the columns `names`: null-safe equal and grouped together, on both engines, exactly where those print the same."""
     types = {field.name: field.dataType for field in frame.schema.fields}
-    return [part for name in names for part in _parts(column(name), types[name])]
+    return [part for name in names for part in _split(column(name), types[name])]
 
 
-def _parts(value: Column, kind: DataType) -> Iterator[Column]:
+def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list[Column]:
+    """The columns `names` of `frame` put together again from its `parts`, which now have the names `pieces`."""
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    rest = map(column, pieces)
+    return [_together(types[name], rest).alias(name) for name in names]
+
+
+def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
+    """One struct of the parts: compare it with `eqNullSafe`, at a cost linear in the number of columns."""
+    return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
+
+
+def _split(value: Column, kind: DataType) -> Iterator[Column]:
     if isinstance(kind, StructType):
+        yield value.isNull()
         for field in kind.fields:
-            yield from _parts(value.getField(field.name), field.dataType)
-    elif isinstance(kind, DoubleType | FloatType):
+            yield from _split(value.getField(field.name), field.dataType)
+    elif isinstance(kind, DoubleType):
         yield F.when(F.isnan(value), F.lit(None)).otherwise(value)
         yield F.when(F.isnan(value), "NaN").when(value == 0.0, value.cast("string"))
     else:
         yield value
 
 
-def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
-    """One struct of the `comparables`: compare it with `eqNullSafe`, at a cost linear in the number of columns."""
-    parts = comparables(frame, names)
-    return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts)))
+def _together(kind: DataType, rest: Iterator[Column]) -> Column:
+    if isinstance(kind, StructType):
+        missing = next(rest)
+        return F.when(~missing, F.struct(*(_together(field.dataType, rest).alias(field.name) for field in kind.fields)))
+    if isinstance(kind, DoubleType):
+        number, mark = next(rest), next(rest)
+        return F.when(mark == "NaN", float("nan")).when(mark == "-0.0", -0.0).when(mark == "0.0", 0.0).otherwise(number)
+    return next(rest)

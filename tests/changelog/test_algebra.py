@@ -58,7 +58,7 @@ def test_consolidation_of_a_text_table(engine):
     net = algebra.consolidate(text_frame(engine, HISTORY).where("_epoch > 1"))
     expected = """
     op | key | cause      | player | score:bigint
-    -C | 1   | correction | Alice  | 100
+    -C | 1   | ingest     | Alice  | 100
     +C | 1   | ingest     | Dan    | 95
     -C | 2   | correction | Bob    | 80
     +C | 2   | correction | Carol  | 90
@@ -179,6 +179,16 @@ def test_correlation_keys_are_part_of_the_image(engine):
 
     assert algebra.diff(live(float("nan")), live(-float("nan")), "c").count() == 0
     assert algebra.diff(live(0.0), live(-0.0), "c").count() == 2
+
+
+def test_correlation_keys_come_through_consolidation(engine):
+    import pyarrow as pa
+
+    kind = pa.struct([("g", pa.float64()), ("h", pa.string())])
+    images = [{"g": -0.0, "h": "x"}, {"g": None, "h": None}, None, {"g": float("inf"), "h": ""}]
+    columns = {"_op": pa.array([0] * 4, pa.int8()), "_key": [b"0", b"1", b"2", b"3"], "_cause": ["i"] * 4, "_ck": pa.array(images, kind)}
+    net = engine.to_arrow(algebra.consolidate(engine.from_arrow(pa.table(columns)))).to_pylist()
+    assert [repr(row["_ck"]) for row in sorted(net, key=lambda row: row["_key"])] == list(map(repr, images))
 
 
 def test_wide_images(engine):
