@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.failures import StorageFailed
 from errata.plan import Node, Plan
-from operators.ingest.files import FileChanges, FileRecord, compare_files
+from operators.ingest.files import FileChanges, FileRecord
 from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
+    from operators.ingest.intake import Ingested
+    from operators.ingest.reading import FileReader
     from operators.source import Source
     from storage.discovery import FileStat
 
@@ -26,16 +28,19 @@ class SourceFiles:
     number: int
     changes: FileChanges
     touched: bool
+    rebuilt: bool = False
 
     def from_nothing(self) -> SourceFiles:
-        """The same files, all to be read again in the places that they have."""
+        """The same files, all that are there to be read again in the places that they have."""
         now = self.changes.now
-        return replace(self, changes=FileChanges(now, (), now, self.changes.removed))
+        present = tuple(record for record in now if record.present)
+        return replace(self, changes=FileChanges(now, (), present, self.changes.removed), rebuilt=True)
 
     @property
     def reason(self) -> str | None:
         """Why the source has to be read; None where nothing changed."""
-        counts = ((len(self.changes.added), "new"), (len(self.changes.changed), "changed"), (len(self.changes.removed), "gone"))
+        changes = self.changes
+        counts = ((len(changes.added), "new"), (len(changes.changed), "changed"), (len(changes.grown), "grown"), (len(changes.removed), "gone"))
         parts = [f"{count} {word}" for count, word in counts if count]
         return f"files: {', '.join(parts)}" if parts else None
 
@@ -58,13 +63,15 @@ def _numbers(plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> SourceFiles:
+    from operators.ingest.intake import strategy
     from storage.discovery import content_hash
 
+    compare = strategy(cast("Source", node.operator).config.merge.strategy).compare
     found = discovered(node, plan)
     folder = plan.settings.folder
     known = [FileRecord.of(entry) for entry in before.get("files", ())]
     try:
-        changes = compare_files(found, known, lambda name: content_hash(folder / name))
+        changes = compare(found, known, lambda name, length=None: content_hash(folder / name, length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}") from error
     return SourceFiles(node, number, changes, touched=tuple(known) != changes.now)
@@ -97,48 +104,49 @@ def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
 
 
 def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-    """Make a source's delta, keep it, and give the records of its files. Raises StorageFailed for input that cannot be read."""
-    from operators.ingest import keyed, unkeyed
+    """Make a source's delta, keep it, and give the records of its files.
+
+    Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
+    """
+    from operators.ingest.intake import Intake, strategy
     from operators.ingest.reading import FileReader
 
     operator = cast("Source", source.node.operator)
-    files = FileReader(operator.reader(), operator.shape, source.number, folder)
+    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records)
     live = None
     if stood:
         has_negatives = flow.negatives.get(source.node.name, True)
         live = flow.tables.live(flow.engine, source.node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
-    way = keyed if operator.keyed else unkeyed
-    made = way.ingest(files, source.changes, live, flow.engine, operator.config)
-    if made.table is not None:
-        return flow.keep_table(source.node, made.table, made.signed), made.files
+    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt)
+    made = strategy(operator.config.merge.strategy).ingest(intake)
+    delta = _kept(flow, source.node, made)
+    if made.refuse is not None and delta.frame is not None:
+        made.refuse(delta.frame)
+    return delta, _counted(flow, delta, made, files)
+
+
+def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:
     from operators.base import Outcome
 
-    if made.frame is None:
-        return flow.keep_nothing(source.node), made.files
-    delta = flow.keep(source.node, Outcome(made.frame, made.signed), made.bound)
-    return delta, _counted(flow, source, made.files, made.uncounted, files)
+    if made.table is not None:
+        return flow.keep_table(node, made.table, made.signed)
+    return flow.keep_nothing(node) if made.frame is None else flow.keep(node, Outcome(made.frame, made.signed), made.bound)
 
 
-def _counted(
-    flow: Flow, source: SourceFiles, now: tuple[FileRecord, ...], uncounted: tuple[FileRecord, ...], files: Any
-) -> tuple[FileRecord, ...]:
-    """The records with the rows of files that the engine read, from what was just written."""
-    if not uncounted:
-        return now
+def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) -> tuple[FileRecord, ...]:
+    """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
+    if not made.uncounted or delta.frame is None:
+        return made.files
     from pyspark.sql import functions as F
 
+    from changelog.ops import weight
     from operators.lineage import label_prefix
 
-    frame = flow.tables.changelog(source.node).read(flow.engine, epochs=(flow.epoch, flow.epoch)).where(F.col("_op").isin(0, 3))
-    group = F.col("_file") if "_file" in frame.columns else label_prefix(F.col("_key"))
-    counts = frame.groupBy(group.alias("file")).agg(F.count("*").alias("rows"), F.count("_error").alias("bad"))
-    found = {_file_key(row["file"]): row for row in flow.engine.to_arrow(counts).to_pylist()}
-    by_label = {record.label: record for record in now}
-    for record in uncounted:
-        own = found.get(record.path) or found.get(files.prefix(record)) or {"rows": 0, "bad": 0}
-        by_label[record.label] = replace(by_label[record.label], rows=own["rows"], rejected=own["bad"])
-    return tuple(by_label.values())
-
-
-def _file_key(value: Any) -> Any:
-    return value if isinstance(value, str) else bytes(value)
+    group = F.col("_file") if "_file" in delta.frame.columns else label_prefix(F.col("_key"))
+    counts = flow.engine.to_arrow(delta.frame.groupBy(group.alias("file")).agg(F.sum(weight(F.col("_op"))).alias("rows"))).to_pylist()
+    grew = {row["file"]: row["rows"] for row in counts}
+    uncounted = {record.label for record in made.uncounted}
+    return tuple(
+        replace(record, rows=record.rows + (grew.get(record.path) or grew.get(files.prefix(record)) or 0)) if record.label in uncounted else record
+        for record in made.files
+    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from changelog.labels import parse_label
+from changelog.schema import column
 from operators.ingest.files import FileRecord
 from operators.rows import CK, KeyShape
 
@@ -68,7 +69,8 @@ class Rejects:
 
     def _of_node(self, node: Node) -> Iterator[Reject]:
         frame = self.tables.rejects(self.engine, node, self.values)
-        table = self.engine.to_arrow(frame.select("_epoch", "_key", "_error", *(["_port"] if "_port" in frame.columns else [])).orderBy("_key"))
+        own = list(node.operator.output.data) if node.kind == "source" else []
+        table = self.engine.to_arrow(frame.select("_epoch", "_key", "_error", *map(column, own)).orderBy("_key"))
         rows = table.to_pylist()
         leads = [self._lead(node, bytes(row["_key"])) for row in rows]
         records = self._records([lead for lead in leads if lead is not None])
@@ -77,7 +79,7 @@ class Rejects:
             fields = error.get("fields") or {}
             source, key = lead or (None, b"")
             if lead is not None and not fields:
-                fields = records.get(lead, {})
+                fields = {name: shown(row[name]) for name in own} or records.get(lead, {})
             file, number = self._place(source, key, records.get(lead, {}) if lead else {})
             yield Reject(
                 node.name, bytes(row["_key"]), row["_epoch"], error.get("category", ""), error.get("detail", ""),

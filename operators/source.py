@@ -5,6 +5,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from cxl import Program
 from cxl.types import Kind, Schema
 from operators.base import Operator, Outcome, Surroundings
 from operators.binding import Binding
@@ -24,10 +25,14 @@ class Source(Operator):
     kind = "source"
     explain_class = "source"
 
-    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, date_formats: Sequence[str]) -> None:
+    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, date_formats: Sequence[str], deleted: Program | None = None) -> None:
         fingerprint = config.model_dump(mode="json", exclude={"description", "files", *config.matchers()}) | {"date_formats": list(date_formats)}
+        if deleted is not None:
+            fingerprint["merge"]["deleted"] = deleted.normal_text()
         super().__init__(spec.name, (), output, fingerprint)
         self.config = config
+        self.deleted = deleted
+        self.wanted: frozenset[str] = frozenset()
         self.date_formats = tuple(date_formats)
         self.first_records: int | None = None
 
@@ -42,8 +47,14 @@ class Source(Operator):
         mark = self.config.watermark
         event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
         riders = tuple((CK + name, name) for name in self.config.correlation_key)
-        declared = tuple(column.name for column in self.config.schema_)
-        return RowShape(declared, tuple(name for name in self.output.hidden if name != "_error"), self.keyed, event_time, riders)
+        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, event_time, riders, self.config.merge.op)
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Keep the row number of each record where a program from here on reads `$source.row`."""
+        self.wanted = wanted
+        if "source.row" in wanted:
+            self.output = self.output.carrying(["_row"])
+            self.fingerprint = {**self.fingerprint, "source.row": True}
 
     def reader(self) -> Any:
         """The reader of the source's format. Raises storage.formats.OptionError."""
@@ -93,8 +104,13 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
     before = len(_problems_of(config, problems, binding))
     if before:
         return None
-    data = Schema((column.name, column.cxl_type) for column in config.schema_)
-    return Source(spec, config, _row_type(spec.name, config, data), binding.settings.date_formats)
+    data = Schema((column.name, column.cxl_type) for column in config.schema_ if column.name != config.merge.op)
+    deleted = None
+    if config.merge.deleted is not None:
+        deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
+        if deleted is None:
+            return None
+    return Source(spec, config, _row_type(spec.name, config, data), binding.settings.date_formats, deleted)
 
 
 def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:
@@ -130,6 +146,7 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
 
     _check_matchers(config, report, binding)
     _check_columns(config, report, problems)
+    _check_merge(config, report)
     _check_watermark(config, report)
     _check_format(config, report, binding)
     return found
@@ -175,6 +192,20 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
     named += [(key.field, "E215", ("config", "sort_order", index)) for index, key in enumerate(config.sort_order)]
     named += [(config.watermark.column, "E154", ("config", "watermark", "column"))] if config.watermark else []
     return named
+
+
+def _check_merge(config: SourceConfig, report: Any) -> None:
+    """The field of operations holds codes or words and is consumed, so that nothing else can be made of it."""
+    merge = config.merge
+    column = next((column for column in config.schema_ if column.name == merge.op), None)
+    if column is not None and column.cxl_type.kind not in (Kind.STRING, Kind.INT, Kind.ANY):
+        report("E219", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")
+    if merge.op is None:
+        return
+    mark = [config.watermark.column] if config.watermark else []
+    for field, place in ((merge.primary_key, ("merge", "primary_key")), (config.correlation_key, ("correlation_key",)), (mark, ("watermark", "column"))):
+        if merge.op in field:
+            report("E219", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place))
 
 
 def _check_watermark(config: SourceConfig, report: Any) -> None:

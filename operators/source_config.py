@@ -102,6 +102,11 @@ class Merge(Strict):
             raise ValueError("strategy 'changelog' needs op, the field that holds the operation")
         if self.strategy == "append" and self.primary_key:
             raise ValueError("strategy 'append' takes no primary_key")
+        for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
+            if getattr(self, name) is not None and self.strategy != strategy:
+                raise ValueError(f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'")
+        if self.compare is not None and not self.primary_key:
+            raise ValueError("'compare' needs primary_key: without a key whole records are compared")
         return self
 
 

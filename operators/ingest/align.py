@@ -36,7 +36,7 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
         high, end = high - tail, end - tail
         _note(pairs, high, end, tail)
         if low < high and start < end:
-            stack.extend(_between(old, new, low, high, start, end))
+            stack.extend(_between(old, new, (low, high), (start, end)))
     if not pairs:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
@@ -56,8 +56,9 @@ def _common(left: Hashes, right: Hashes) -> int:
     return int(differing[0]) if len(differing) else length
 
 
-def _between(old: Hashes, new: Hashes, low: int, high: int, start: int, end: int) -> list[tuple[int, int, int, int]]:
+def _between(old: Hashes, new: Hashes, before: tuple[int, int], after: tuple[int, int]) -> list[tuple[int, int, int, int]]:
     """The stretches that the anchors leave, the anchors at the head of theirs; nothing where there is no anchor."""
+    (low, high), (start, end) = before, after
     left, right = _anchors(old[low:high], new[start:end])
     if not len(left):
         return []

@@ -1,7 +1,7 @@
-"""What became of a source's files since the last epoch: kept, touched, changed, added, removed, moved."""
+"""What became of a source's files since the last epoch: kept, touched, changed, grown, added, removed, moved."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
 from changelog.labels import labels_between
@@ -14,11 +14,23 @@ class Found(Protocol):
     """A file that discovery found."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its path below the pipeline's folder."""
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """In bytes."""
+
     @property
-    def mtime_ns(self) -> int: ...
+    def mtime_ns(self) -> int:
+        """When it was written, in nanoseconds since 1970."""
+
+
+class ContentHash(Protocol):
+    """The hash of a file's content, or of its first `length` bytes."""
+
+    def __call__(self, name: str, length: int | None = None) -> str:
+        """In hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,8 @@ class FileRecord:
     """One file of a source as an epoch left it, kept in the ledger.
 
     `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
-    whether record n has label n, `undeclared` the columns beyond the schema with their types.
+    whether record n has label n, `undeclared` the columns beyond the schema with their types. Of sources that keep what was
+    once delivered: `present` is false once the file is gone, `replaced` true once its earlier content was overwritten.
     """
 
     path: str
@@ -35,9 +48,10 @@ class FileRecord:
     hash: str
     label: Label
     rows: int = 0
-    rejected: int = 0
     dense: bool = True
     undeclared: tuple[tuple[str, str], ...] = ()
+    present: bool = True
+    replaced: bool = False
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
@@ -45,74 +59,110 @@ class FileRecord:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "FileRecord":
-        """A record out of the ledger."""
-        undeclared = tuple((name, type_) for name, type_ in value["undeclared"])
-        return cls(**{**value, "label": tuple(value["label"]), "undeclared": undeclared})
+        """A record out of the ledger; members of other versions are passed over."""
+        known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
+        undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
+        return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
+
+    def seen(self, file: Found) -> bool:
+        """Whether the file is, by size and time, the one that was read."""
+        return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be read of a file: all of it, or what stands behind its first `rows` records, which took `start` bytes (0: not known)."""
+
+    record: FileRecord
+    start: int = 0
+    rows: int = 0
+    order: int = 0
+    """The file's place in discovery order, from 0."""
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return self.record.size - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
     """The files of a source in discovery order with their labels, and what is to be done.
 
-    `now` has every present file (of added and changed ones `rows` is still to be counted); `added` and `changed` are to be
-    read; `removed` are records of versions whose rows go; a file that moved is removed and added.
+    `now` has every file that the source remembers (of added and changed ones `rows` is still that of before); `added` and
+    `changed` are to be read, of `grown` ones only what is new; `removed` are records of versions whose rows go; a file that
+    moved is removed and added.
     """
 
     now: tuple[FileRecord, ...]
-    added: tuple[FileRecord, ...]
-    changed: tuple[FileRecord, ...]
-    removed: tuple[FileRecord, ...]
+    added: tuple[FileRecord, ...] = ()
+    changed: tuple[FileRecord, ...] = ()
+    removed: tuple[FileRecord, ...] = ()
+    grown: tuple[Part, ...] = ()
 
     @property
     def any(self) -> bool:
         """Whether rows come or go."""
-        return bool(self.added or self.changed or self.removed)
+        return bool(self.added or self.changed or self.removed or self.grown)
 
 
-def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: Callable[[str], str]) -> FileChanges:
+def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
     """Compare what discovery found with the last epoch. A file is unchanged by size and mtime, else by its hash."""
     by_path = {record.path: record for record in known}
     present = [by_path.get(file.name) for file in found]
-    kept_order = longest_in_order([record.label for record in present if record is not None])
-    positions = [at for at, record in enumerate(present) if record is not None]
-    stays = {positions[at] for at in kept_order}
+    stays = in_order(present)
     now: list[FileRecord] = []
     added, changed = [], []
-    for at, (file, label) in enumerate(zip(found, _labels(present, stays), strict=True)):
+    for at, (file, label) in enumerate(zip(found, labels(present, stays, known), strict=True)):
         record = present[at]
         if record is None or at not in stays:
             fresh = FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
-            now.append(fresh)
             added.append(fresh)
-        elif (record.size, record.mtime_ns) == (file.size, file.mtime_ns):
-            now.append(record)
+        elif record.seen(file):
+            fresh = record
         elif (digest := content_hash(file.name)) == record.hash:
-            now.append(replace(record, mtime_ns=file.mtime_ns))
+            fresh = replace(record, mtime_ns=file.mtime_ns)
         else:
             fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest)
-            now.append(fresh)
             changed.append(fresh)
+        now.append(fresh)
     kept_labels = {record.label for record in now} - {record.label for record in added}
     removed = tuple(record for record in known if record.label not in kept_labels)
     return FileChanges(tuple(now), tuple(added), tuple(changed), removed)
 
 
-def _labels(present: Sequence[FileRecord | None], stays: set[int]) -> list[Label]:
-    """A label for each found file: its own where it stays, new ones between those of its neighbours."""
-    labels: list[Label] = []
+def in_order(present: Sequence[FileRecord | None]) -> set[int]:
+    """Positions of files that were known and kept their order among each other: the longest such selection."""
+    positions = [at for at, record in enumerate(present) if record is not None]
+    kept = longest_in_order([record.label for record in present if record is not None])
+    return {positions[at] for at in kept}
+
+
+def labels(present: Sequence[FileRecord | None], stays: set[int], known: Sequence[FileRecord]) -> list[Label]:
+    """A label for each found file: its own where it stays, new ones between those of its neighbours.
+
+    No new label is one of a known file, so that no row of a file that goes shares its key with one that comes.
+    """
+    taken = sorted(record.label for record in known)
+    made: list[Label] = []
     low: Label | None = None
     at = 0
     while at < len(present):
         record = present[at]
         if at in stays and record is not None:
-            labels.append(record.label)
+            made.append(record.label)
             low = record.label
             at += 1
             continue
         end = next((i for i in range(at, len(present)) if i in stays), len(present))
         stop = present[end] if end < len(present) else None
-        fresh = labels_between(low, None if stop is None else stop.label, end - at)
-        labels.extend(fresh)
+        high = None if stop is None else stop.label
+        floor = max((label for label in taken if high is None or label < high), default=low)
+        fresh = labels_between(floor, high, end - at)
+        made.extend(fresh)
         low = fresh[-1]
         at = end
-    return labels
+    return made
+
+
+Compare = Callable[[Sequence[Found], Sequence[FileRecord], ContentHash], FileChanges]

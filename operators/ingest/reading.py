@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from changelog.labels import row_label
-from operators.ingest.files import FileRecord
+from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
 
 if TYPE_CHECKING:
@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 2 << 20
 """Files that have no more bytes together are read on the driver."""
+FEW_KEYS = 100_000
+"""So many keys are sent to every task instead of being shuffled."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads the files of one source. `number` is the source's first key byte; `folder` is where relative paths start."""
+    """Reads the files of one source. `number` is the source's first key byte; `folder` is where relative paths start.
+
+    `limit`: only so many records, the first ones, for a preview.
+    """
 
     reader: Reader
     shape: RowShape
     number: int
     folder: Path
+    limit: int | None = None
 
     def prefix(self, record: FileRecord) -> bytes:
         """The first bytes of the keys of a file's records."""
@@ -43,64 +49,102 @@ class FileReader:
         kind = next(column.type for column in self.reader.plan.declared if column.name == name).removeprefix("nullable(").removesuffix(")")
         return {"datetime": "date_time"}.get(kind, kind)
 
-    def is_small(self, records: Sequence[FileRecord]) -> bool:
+    def is_small(self, parts: Sequence[Part]) -> bool:
         """Whether the files are read on the driver."""
-        return sum(record.size for record in records) <= SMALL_BYTES
+        return self.limit is not None or sum(part.size for part in parts) <= SMALL_BYTES
 
-    def undeclared(self, record: FileRecord) -> tuple[tuple[str, str], ...]:
-        """The columns of a file that the schema does not name. Raises InputError."""
+    def undeclared(self, record: FileRecord) -> FileRecord:
+        """The record with the columns of its file that the schema does not name. Raises InputError."""
         from storage.formats.chunks import undeclared_columns
 
         columns = undeclared_columns(self.reader, self.folder / record.path, record.path)
-        return tuple((column.name, column.type) for column in columns)
+        return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the op rows."""
         return shaped_schema(self.shape, self.reader.schema())
 
-    def small(self, records: Sequence[FileRecord]) -> pa.Table:
-        """The op rows of files, read here, with `_row` as the last column."""
+    def small(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
+        """The op rows of files, read here, and the files' records with the rows that they turned out to have."""
         import pyarrow as pa
 
-        batches = [batch for record in records for batch in self._read(record)]
-        return pa.Table.from_batches(batches, self.schema())
+        batches: list[pa.RecordBatch] = []
+        counted: list[FileRecord] = []
+        left = self.limit
+        for part in parts:
+            rows = part.rows
+            for batch in self._read(part):
+                kept = batch.slice(0, left)
+                batches.append(kept)
+                rows += kept.num_rows
+                left = None if left is None else left - kept.num_rows
+            counted.append(replace(part.record, rows=rows))
+        return pa.Table.from_batches(batches, self.schema()), counted
 
-    def _read(self, record: FileRecord) -> Iterator[pa.RecordBatch]:
+    def _read(self, part: Part) -> Iterator[pa.RecordBatch]:
         from storage.formats.chunks import read_task
 
-        reader = _reader_of(self.reader, record)
-        for task in self._tasks(record):
+        reader = _reader_of(self.reader, part.record)
+        for task in self.tasks(part):
             for batch in read_task(reader, task):
                 yield _finish(batch, task.attached, self.shape, self.schema())
 
-    def _tasks(self, record: FileRecord) -> list[Task]:
-        from storage.formats.chunks import tasks_of
+    def tasks(self, part: Part) -> list[Task]:
+        """The ranges that together read a part; the first ones may hold records that were read already, which are dropped."""
+        from storage.formats.chunks import tail_tasks, tasks_of
 
-        attached = {"prefix": self.prefix(record), "file": record.path}
-        return tasks_of(_reader_of(self.reader, record), self.folder / record.path, record.path, attached)
+        record = part.record
+        reader, path = _reader_of(self.reader, record), self.folder / record.path
+        attached = {"prefix": self.prefix(record), "file": record.path, "order": part.order, "beyond": part.rows}
+        tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
+        return tasks_of(reader, path, record.path, attached) if tail is None else tail
 
-    def large(self, engine: Engine, records: Sequence[FileRecord]) -> DataFrame:
+    def continues(self, part: Part) -> bool:
+        """Whether what is new in a file can be read without what stands before it."""
+        from storage.formats.chunks import tail_tasks
+
+        return bool(part.start) and tail_tasks(self.reader, self.folder / part.record.path, part.record.path, part.start, part.rows + 1) is not None
+
+    def counted(self, part: Part) -> FileRecord:
+        """The file's record with its number of rows: those before its last range are known, the last range is read."""
+        from storage.formats.chunks import read_task
+
+        last = self.tasks(part)[-1]
+        rows = last.part.first_row - 1 + sum(batch.num_rows for batch in read_task(self.reader, last))
+        return replace(part.record, rows=max(rows, part.rows))
+
+    def large(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read in ranges by the engine's tasks; files with the same undeclared columns together."""
-        alike = groupby(sorted(records, key=lambda record: record.undeclared), key=lambda record: record.undeclared)
-        return reduce(lambda left, right: left.unionByName(right), [self._spread(engine, list(group)) for _, group in alike])
+        alike = groupby(sorted(parts, key=_columns), key=_columns)
+        return reduce(lambda left, right: left.unionByName(right), [self._spread_all(engine, list(group)) for _, group in alike])
 
-    def _spread(self, engine: Engine, records: Sequence[FileRecord]) -> DataFrame:
+    def _spread_all(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
+        return self.spread(engine, parts[0].record, [task for part in parts for task in self.tasks(part)])
+
+    def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
+        """The op rows of ranges of files that have the undeclared columns of `record`."""
         import pyarrow as pa
-
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from storage.formats.chunks import chunk_reader, task_table
 
-        attached = pa.schema([("prefix", pa.binary()), ("file", pa.string())])
-        tasks = [task for record in records for task in self._tasks(record)]
+        attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64())])
         shape, schema = self.shape, self.schema()
 
         def finish(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
             return _finish(batch, values, shape, schema)
 
-        read = chunk_reader(_reader_of(self.reader, records[0]), attached, finish)
-        spread = engine.from_arrow(task_table(tasks, attached)).repartition(len(tasks))
+        read = chunk_reader(_reader_of(self.reader, record), attached, finish)
+        spread = engine.from_arrow(task_table(tasks, attached)).repartition(max(1, len(tasks)))
         return spread.mapInArrow(read, from_arrow_schema(schema))
+
+    def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
+        """The op rows of files, read where their size says."""
+        return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts)
+
+
+def _columns(part: Part) -> tuple[tuple[str, str], ...]:
+    return part.record.undeclared
 
 
 def _reader_of(reader: Reader, record: FileRecord) -> Reader:
@@ -110,4 +154,8 @@ def _reader_of(reader: Reader, record: FileRecord) -> Reader:
 
 
 def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema) -> pa.RecordBatch:
-    return shape.batch(batch, bytes(values["prefix"]), values["file"]).cast(schema)
+    if values["beyond"]:
+        import pyarrow.compute as pc
+
+        batch = batch.filter(pc.greater(batch.column("_row"), values["beyond"]))
+    return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"]).cast(schema)

@@ -16,7 +16,8 @@ class RowShape:
 
     `declared`: the data columns in order. `hidden`: the hidden columns of the row type in order. `keyed`: the key comes from
     the values, so the batch keeps its row number and gets no `_key`. `event_time`: column and delay in microseconds.
-    `riders`: correlation-key columns by rider name.
+    `riders`: correlation-key columns by rider name. `mark`: a column of the reader that the merge strategy consumes, kept
+    as `_mark`.
     """
 
     declared: tuple[str, ...]
@@ -24,16 +25,25 @@ class RowShape:
     keyed: bool = False
     event_time: tuple[str, int] | None = None
     riders: tuple[tuple[str, str], ...] = ()
+    mark: str | None = None
 
-    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str) -> pa.RecordBatch:
-        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label), hidden columns, riders, data, `_error`."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What an op row stores besides `_op _key _cause`: hidden columns, riders, data."""
+        return (*self.hidden, *(rider for rider, _ in self.riders), *self.declared)
+
+    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int) -> pa.RecordBatch:
+        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label), hidden columns, riders, data, `_error`.
+
+        Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`.
+        """
         import pyarrow as pa
 
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
             columns["_key"] = row_keys(prefix, batch.column("_row"), batch.column("_error"))
         columns["_cause"] = pa.repeat("ingest", batch.num_rows)
-        for name in (hidden for hidden in self.hidden if hidden != "_row"):
+        for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
             columns[name] = self._hidden(name, batch, file)
         for rider, name in self.riders:
             columns[rider] = batch.column(name)
@@ -41,6 +51,10 @@ class RowShape:
             columns[name] = batch.column(name)
         columns["_error"] = batch.column("_error")
         columns["_row"] = batch.column("_row")
+        if self.keyed:
+            columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
+        if self.mark is not None:
+            columns["_mark"] = batch.column(self.mark)
         return pa.RecordBatch.from_pydict(columns)
 
     def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
@@ -94,7 +108,7 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str]) -> pa.Array:
 
 
 def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
-    """The schema of shaped batches, from that of the reader's; `_row` comes last."""
+    """The schema of shaped batches, from that of the reader's."""
     import pyarrow as pa
 
     fields = [pa.field("_op", pa.int8())]
@@ -102,7 +116,9 @@ def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
         fields.append(pa.field("_key", pa.binary()))
     fields.append(pa.field("_cause", pa.string()))
     hidden = {"_event_time": pa.timestamp("us", "UTC")}
-    fields += [pa.field(name, hidden.get(name, pa.string())) for name in shape.hidden if name != "_row"]
+    fields += [pa.field(name, hidden.get(name, pa.string())) for name in shape.hidden if name not in ("_row", "_error")]
     fields += [pa.field(rider, given.field(name).type) for rider, name in shape.riders]
     fields += [pa.field(name, given.field(name).type) for name in shape.declared]
-    return pa.schema([*fields, pa.field("_error", pa.string()), pa.field("_row", pa.int64())])
+    fields += [pa.field("_error", pa.string()), pa.field("_row", pa.int64())]
+    fields += [pa.field("_order", pa.int64())] if shape.keyed else []
+    return pa.schema(fields if shape.mark is None else [*fields, pa.field("_mark", given.field(shape.mark).type)])

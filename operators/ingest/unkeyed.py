@@ -3,110 +3,117 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from changelog.algebra import as_retractions
-from changelog.labels import labels_between, parse_label, row_label
+from changelog.images import parts
+from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.schema import column
 from operators.ingest.align import align
-from operators.ingest.files import FileChanges, FileRecord, Label
-from operators.ingest.reading import FileReader
+from operators.ingest.files import FileRecord, Label, Part
+from operators.ingest.intake import Ingested, Intake
+from operators.ingest.reading import FEW_KEYS, FileReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-    from operators.source_config import SourceConfig
     from storage.engines import Engine
+    from storage.formats.chunks import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """What a source makes of its files: op rows as a table on the driver or as a frame, and the records of the present files.
+def ingest(intake: Intake) -> Ingested:
+    """The delta of a snapshot: rows of added files come, rows of removed ones go, changed files are aligned."""
+    changes, files = intake.changes, intake.files
+    added = [Part(files.undeclared(record)) for record in changes.added]
+    if intake.stood is None or not (changes.removed or changes.changed):
+        return appended(intake, [*added, *(Part(files.undeclared(record)) for record in changes.changed)])
+    frames = [with_row(intake, files.frame(intake.engine, added))] if added else []
+    frames += [as_retractions(of_file(intake.stood, files, record), intake.cause) for record in changes.removed]
+    now = {record.label: record for record in (*changes.now, *(part.record for part in added))}
+    for record in changes.changed:
+        rows, updated = _changed(intake, files.undeclared(record))
+        frames.extend(rows)
+        now[updated.label] = updated
+    before = sum(record.rows for record in (*changes.removed, *changes.changed))
+    bound = 3 * before + sum(record.size for record in (*changes.added, *changes.changed)) // 2
+    return Ingested(None, _all(frames), True, tuple(now.values()), tuple(part.record for part in added), bound)
 
-    `uncounted` are files whose `rows` only the written delta tells; `bound` is an upper bound of the frame's rows.
-    """
 
-    table: pa.Table | None
-    frame: DataFrame | None
-    signed: bool
-    files: tuple[FileRecord, ...]
-    uncounted: tuple[FileRecord, ...] = ()
-    bound: int | None = None
-
-
-def ingest(files: FileReader, changes: FileChanges, stood: DataFrame | None, engine: Engine, config: SourceConfig) -> Ingested:
-    """The delta of a source: rows of added files come, rows of removed ones go, changed files are aligned.
-
-    `stood` are the source's live rows, rejects among them; None when there are none.
-    """
-    now = {record.label: record for record in changes.now}
-    added = [replace(record, undeclared=files.undeclared(record)) for record in changes.added]
-    signed = stood is not None and bool(changes.removed or changes.changed)
-    if not signed and files.is_small(added):
-        table = files.small(added)
-        counted = _counted(added, table, files)
+def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
+    """The delta that only brings the records of some parts in."""
+    files = intake.files
+    now = {record.label: record for record in intake.changes.now}
+    if files.is_small(read):
+        table, counted = files.small(read)
         now |= {record.label: record for record in counted}
-        return Ingested(table.drop_columns(["_row"]), None, False, tuple(now.values()))
-    frames: list[DataFrame] = []
-    if added:
-        fresh = engine.from_arrow(files.small(added)) if files.is_small(added) else files.large(engine, added)
-        frames.append(fresh.drop("_row"))
-        now |= {record.label: record for record in added}
-    if signed and stood is not None:
-        frames.extend(as_retractions(_of_file(stood, files, record), "correction") for record in changes.removed)
-        for record in changes.changed:
-            rows, updated = _changed(files, record, _of_file(stood, files, record), engine)
-            frames.extend(rows)
-            now[updated.label] = updated
-    bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(record.size for record in (*added, *changes.changed)) // 2
-    return Ingested(None, _all(frames), signed, tuple(now.values()), tuple(added), bound)
+        kept = table if "_row" in files.shape.hidden else table.drop_columns(["_row"])
+        return Ingested(kept, None, False, tuple(now.values()))
+    now |= {part.record.label: part.record for part in read}
+    bound = sum(part.size for part in read) // 2
+    rows = with_row(intake, files.large(intake.engine, read))
+    return Ingested(None, rows, False, tuple(now.values()), tuple(part.record for part in read), bound)
 
 
-def _counted(records: Sequence[FileRecord], table: pa.Table, files: FileReader) -> list[FileRecord]:
-    """The records with the number of rows that their files turned out to have."""
-    import polars as pl
-
-    frame = pl.DataFrame({"key": table.column("_key"), "bad": table.column("_error").is_valid()})
-    counted = []
-    for record in records:
-        own = frame.filter(pl.col("key").bin.starts_with(files.prefix(record)))
-        counted.append(replace(record, rows=own.height, rejected=int(own["bad"].sum())))
-    return counted
+def with_row(intake: Intake, rows: DataFrame) -> DataFrame:
+    """Op rows that were read, with the row number only where it is kept."""
+    return rows if "_row" in intake.files.shape.hidden else rows.drop("_row")
 
 
-def _of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
+def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
     """The rows of one file: those whose key begins with its prefix, as a range so that the table's statistics help."""
     low = files.prefix(record)
     return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
 
 
-def _changed(files: FileReader, record: FileRecord, stood: DataFrame, engine: Engine) -> tuple[list[DataFrame], FileRecord]:
+def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileRecord]:
     """The delta of a changed file and its new record."""
-    record = replace(record, undeclared=files.undeclared(record))
-    small = files.is_small([record])
-    fresh = engine.from_arrow(files.small([record])) if small else files.large(engine, [record])
-    old = engine.to_arrow(stood.select("_key", _hash(stood, files))).sort_by("_key")
-    new = engine.to_arrow(fresh.select("_row", _hash(fresh, files))).sort_by("_row")
-    stayed = align(old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
-    gone, came, dense = _consequences(old, new, stayed, files.prefix(record))
+    files, engine = intake.files, intake.engine
+    assert intake.stood is not None  # else the file's rows are simply appended
+    stood, part = of_file(intake.stood, files, record), Part(record)
+    small = files.is_small([part])
+    tasks = [] if small else files.tasks(part)
+    fresh = engine.from_arrow(files.small([part])[0]) if small else files.spread(engine, record, tasks)
+    old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
+    left, right = align(old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
+    gone, came, dense = _consequences(old, new, (left, right), files.prefix(record))
     frames = []
     if gone.num_rows:
-        frames.append(as_retractions(stood.join(engine.from_arrow(gone), "_key", "left_semi"), "correction"))
+        frames.append(as_retractions(_joined(stood, gone, engine, "left_semi"), intake.cause))
     if came.num_rows:
-        frames.append(_relabelled(fresh, engine.from_arrow(came)))
-    rejected = engine.to_arrow(fresh.where(F.col("_error").isNotNull()).agg(F.count("*").alias("n"))).column("n")[0].as_py()
-    return frames, replace(record, rows=new.num_rows, rejected=rejected, dense=record.dense and dense)
+        wanted = fresh if small else files.spread(engine, record, _holding(tasks, came.column("_row").to_numpy()))
+        frames.append(_relabelled(intake, wanted, came))
+    if "source.row" in intake.source.wanted:
+        frames.extend(_shifted(intake, stood, old, new, (left, right)))
+    return frames, replace(record, rows=new.num_rows, dense=record.dense and dense)
 
 
-def _hash(frame: DataFrame, files: FileReader) -> Any:
-    """A 64-bit hash of a record: its values, its undeclared fields, or what it was rejected for."""
-    names = [*files.shape.declared, *(name for name in ("_widened",) if name in files.shape.hidden), "_error"]
-    parts = [part for name in names for part in (column(name), column(name).isNull())]
-    return F.xxhash64(*parts).alias("_hash")
+def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
+    """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
+    names = ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
+    return _ordered(intake.engine.to_arrow(stood.select(*names, _hash(intake, stood))), "_key")
+
+
+def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:
+    """`_row` and `_hash` of the records of a file, in order."""
+    return _ordered(intake.engine.to_arrow(fresh.select("_row", _hash(intake, fresh))), "_row")
+
+
+def _ordered(table: pa.Table, by: str) -> pa.Table:
+    import polars as pl
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # a table is no array
+    return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()
+
+
+def _hash(intake: Intake, frame: DataFrame) -> Column:
+    """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
+    compared = parts(frame, [name for name in intake.compared() if name != "_row"])
+    return F.xxhash64(*(side for part in compared for side in (part, part.isNull()))).alias("_hash")
 
 
 def _consequences(old: pa.Table, new: pa.Table, stayed: tuple[Any, Any], prefix: bytes) -> tuple[pa.Table, pa.Table, bool]:
@@ -117,45 +124,94 @@ def _consequences(old: pa.Table, new: pa.Table, stayed: tuple[Any, Any], prefix:
     left, right = stayed
     gone = np.setdiff1d(np.arange(old.num_rows), left, assume_unique=True)
     came = np.setdiff1d(np.arange(new.num_rows), right, assume_unique=True)
-    keys = old.column("_key").to_pylist()
-    labels = _new_labels(keys, left, right, came, len(prefix))
-    dense = not len(gone) and labels == [(int(at) + 1,) for at in came]
-    fresh_keys = pa.array([prefix + row_label(label) for label in labels], pa.binary())
-    fresh = pa.table({"_row": new.column("_row").take(pa.array(came)), "_label": fresh_keys})
-    return pa.table({"_key": pa.array([keys[at] for at in gone], pa.binary())}), fresh, dense
+    keys = _new_keys(old.column("_key"), left, right, came, prefix)
+    dense = not len(gone) and keys.equals(_dense_keys(prefix, came))
+    fresh = pa.table({"_row": new.column("_row").take(pa.array(came)), "_label": keys})
+    return pa.table({"_key": old.column("_key").take(pa.array(gone))}), fresh, dense
 
 
-def _new_labels(keys: list[bytes], left: Any, right: Any, came: Any, skip: int) -> list[Label]:
-    """A label for each new record: behind the old record before it, one that goes too, and before the next that stays."""
+def _dense_keys(prefix: bytes, came: Any) -> pa.Array:
+    """The keys that records at these positions have in a file that is read for the first time."""
+    if not len(came):
+        return row_labels(prefix, 1, 0)
+    first = int(came[0])
+    return row_labels(prefix, first + 1, int(came[-1]) - first + 1).take(came - first)
+
+
+def _new_keys(old: pa.ChunkedArray, left: Any, right: Any, came: Any, prefix: bytes) -> pa.Array:
+    """A key for each new record: behind the old record before it, one that goes too, and before the next that stays."""
     import numpy as np
+    import pyarrow as pa
 
-    labels: list[Label] = []
+    made: list[pa.Array] = [row_labels(prefix, 1, 0)]
     places = np.searchsorted(right, came)
     start = 0
     while start < len(came):
         place = int(places[start])
         stop = int(np.searchsorted(places, place, side="right"))
-        end = int(left[place]) if place < len(left) else len(keys)
-        low = _label(keys[end - 1], skip) if end else None
-        high = _label(keys[end], skip) if end < len(keys) else None
-        labels.extend(labels_between(low, high, stop - start))
+        end = int(left[place]) if place < len(left) else len(old)
+        low = _label(old[end - 1].as_py(), len(prefix)) if end else None
+        high = _label(old[end].as_py(), len(prefix)) if end < len(old) else None
+        made.append(_run(prefix, low, high, stop - start))
         start = stop
-    return labels
+    return pa.concat_arrays(made)
+
+
+def _run(prefix: bytes, low: Label | None, high: Label | None, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    if high is None:
+        return row_labels(prefix, (low[0] if low else 0) + 1, count)
+    return pa.array([prefix + row_label(label) for label in labels_between(low, high, count)], pa.binary())
 
 
 def _label(key: bytes, skip: int) -> Label:
     return parse_label(key, skip)[0]
 
 
-def _relabelled(fresh: DataFrame, labels: DataFrame) -> DataFrame:
+def _holding(tasks: Sequence[Task], rows: Any) -> list[Task]:
+    """The ranges in which the records of these numbers stand."""
+    import numpy as np
+
+    starts = np.array([task.part.first_row for task in tasks])
+    return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
+
+
+def _relabelled(intake: Intake, fresh: DataFrame, labels: pa.Table) -> DataFrame:
     """The new records of a file under their labels."""
     key = F.when(F.col("_error").isNull(), F.col("_label")).otherwise(F.concat(F.col("_label"), F.lit(b"!")))
-    joined = fresh.drop("_key").join(labels, "_row").withColumn("_key", key)
-    return joined.select(*(column(name) for name in fresh.columns if name != "_row"))
+    joined = _joined(fresh.drop("_key"), labels, intake.engine, "inner", on="_row")
+    rows = joined.withColumns({"_key": key, "_cause": F.lit(intake.fresh_cause)})
+    return with_row(intake, rows.select(*map(column, fresh.columns)))
+
+
+def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
+    """Corrections of records that stayed but have another row number now, for a pipeline that reads `$source.row`."""
+    import numpy as np
+    import pyarrow as pa
+
+    left, right = stayed
+    before = old.column("_row").take(pa.array(left)).fill_null(0).to_numpy()
+    after = new.column("_row").take(pa.array(right)).to_numpy()
+    moved = np.flatnonzero(before != after)
+    if not len(moved):
+        return []
+    moves = pa.table({"_key": old.column("_key").take(pa.array(left[moved])), "__now": pa.array(after[moved])})
+    rows = _joined(stood, moves, intake.engine, "inner")
+    sides = rows.withColumn("_op", F.explode(F.array(F.lit(2).cast("tinyint"), F.lit(3).cast("tinyint"))))
+    now = F.when(F.col("_op") == 3, F.col("__now")).otherwise(F.col("_row"))
+    told = sides.withColumns({"_row": now, "_cause": F.lit(intake.cause)})
+    return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
+
+
+def _joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
+    """A frame joined with keys that the driver has: sent to every task while they are few."""
+    other = engine.from_arrow(keys)
+    return frame.join(F.broadcast(other) if keys.num_rows <= FEW_KEYS else other, on, how)
 
 
 def _all(frames: Sequence[DataFrame]) -> DataFrame | None:
     result = frames[0] if frames else None
     for frame in frames[1:]:
-        result = result.unionByName(frame) if result is not None else frame
+        result = result.unionByName(frame, allowMissingColumns=True) if result is not None else frame
     return result

@@ -52,7 +52,7 @@ def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] 
 
 
 def tail_tasks(
-    reader: Reader, path: Path, name: str, start: int, first_row: int, attached: Mapping[str, Any] | None = None
+    reader: Reader, path: Path, name: str, start: int, first_row: int, *, attached: Mapping[str, Any] | None = None
 ) -> list[Task] | None:
     """The tasks that read what stands behind byte `start` of a file, where record `first_row` begins; None where it has to be read as a whole.
 

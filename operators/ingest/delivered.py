@@ -1,0 +1,99 @@
+"""What the keyed strategies that keep deliveries have in common: which records are events, in which order they count (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from changelog.algebra import as_retractions, consolidate, diff
+from changelog.schema import column
+from operators.ingest.deliveries import is_late, is_whole_history, whole
+from operators.ingest.events import net_changes, place_key
+from operators.ingest.files import Part
+from operators.ingest.intake import Ingested, Intake
+from operators.ingest.keyed import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> Ingested:
+    """The delta of deliveries: each is an event of its key, in discovery order.
+
+    A delivery that comes late, before others that were read, is put in its place by reading all of them again, as long as
+    all are there; else it counts as the latest. `marks` adds `_stays` (never null) and `_wrong` to the records, and may turn
+    some into rejects. `first_wins`: the first event of a key stands, whatever comes later.
+    """
+    changes = intake.changes
+    late = intake.stood is not None and not first_wins and is_late(changes) and is_whole_history(changes)
+    again = late or intake.rebuilt
+    parts = _declared(intake, whole(changes, [record for record in changes.now if record.present]) if again else _fresh(intake))
+    keyed = read(intake, parts)
+    counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
+    now = {record.label: record for record in (*changes.now, *counted)}
+    events = marks(_with_keys(intake, keyed.frame))
+    rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
+    told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
+    bound = None if again or changes.changed else sum(part.size for part in parts)
+    return Ingested(None, told, intake.stood is not None, tuple(now.values()), (), bound)
+
+
+def _fresh(intake: Intake) -> list[Part]:
+    """What was not read yet: new files, new ends, and overwritten files as new deliveries."""
+    changes = intake.changes
+    overwritten = [replace(record, rows=0, replaced=True) for record in changes.changed]
+    parts = [*whole(changes, [*changes.added, *overwritten]), *changes.grown]
+    return [part if intake.files.continues(part) else replace(part, start=0) for part in parts]
+
+
+def _declared(intake: Intake, parts: Sequence[Part]) -> list[Part]:
+    return [replace(part, record=intake.files.undeclared(part.record)) for part in parts]
+
+
+def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
+    """What new events make of the rows that stood. Rejects of files that were overwritten go."""
+    names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
+    overwritten = [record.path for record in intake.changes.changed]
+    if stood is None or not overwritten:
+        return net_changes(events, stood, names, compared, first_wins=first_wins)
+    stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
+    rows = net_changes(events, stood.where(~stale), names, compared, first_wins=first_wins).withColumn("_cause", F.lit(""))
+    return consolidate(rows.unionByName(as_retractions(stood.where(stale), "")))
+
+
+def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
+    """The difference between what all deliveries give and what stood; rows of deliveries that cannot be read again stay."""
+    names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
+    rows = net_changes(events, None, names, compared, first_wins=first_wins)
+    if stood is None:
+        return rows
+    gone = [record.path for record in intake.changes.now if not record.present]
+    overwritten = [record.path for record in intake.changes.now if record.present and record.replaced]
+    if gone or overwritten:
+        lasts = F.col("_file").isin(gone) | F.col("_file").isin(overwritten) & F.col("_error").isNull()
+        lasting = stood.where(lasts).select("_key").join(rows.select("_key"), "_key", "left_anti")
+        stood = stood.join(lasting, "_key", "left_anti")
+    return diff(stood, rows.drop("_op"), intake.cause, compare=compared)
+
+
+def _with_keys(intake: Intake, rows: DataFrame) -> DataFrame:
+    """Records without a complete primary key are rejected."""
+    names = intake.config.merge.primary_key
+    null = reduce(or_, [column(name).isNull() for name in names])
+    return rejected(rows, F.col("_error").isNull() & null, "null_primary_key", F.lit(f"the primary key ({', '.join(names)}) is null"))
+
+
+def rejected(rows: DataFrame, wrong: Column, category: str, detail: Column) -> DataFrame:
+    """The records of which `wrong` holds as rejects: under their places, with category and detail."""
+    told = rows.withColumn("_error", F.when(wrong, error(category, detail)).otherwise(F.col("_error")))
+    return told.withColumn("_key", F.when(F.col("_error").isNull(), F.col("_key")).otherwise(place_key()))
+
+
+def error(category: str, detail: Column) -> Column:
+    """The text of `_error`."""
+    return F.to_json(F.struct(F.lit(category).alias("category"), detail.alias("detail")))

@@ -1,0 +1,111 @@
+"""What a merge strategy works on, what it makes of it, and where strategies are found by name (CONTRACT, `merge:`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from operators.ingest.files import Compare, FileChanges, FileRecord
+from operators.ingest.reading import FileReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from operators.evaluation import RunValues
+    from operators.source import Source
+    from operators.source_config import SourceConfig
+    from storage.engines import Engine
+
+
+class InputChanged(Exception):
+    """Input that a merge strategy cannot take: a primary key that is not one, history that was rewritten (exit 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The files of a source and what stood before.
+
+    `stood` are the source's live rows, rejects among them; None when there are none. `rebuilt`: the source's own logic
+    changed, so that everything present is read again and the difference has the cause `logic`.
+    """
+
+    source: Source
+    files: FileReader
+    changes: FileChanges
+    stood: DataFrame | None
+    engine: Engine
+    values: RunValues
+    rebuilt: bool = False
+
+    @property
+    def config(self) -> SourceConfig:
+        """The source's configuration."""
+        return self.source.config
+
+    @property
+    def fresh_cause(self) -> str:
+        """The cause of rows that are new."""
+        return "logic" if self.rebuilt else "ingest"
+
+    @property
+    def cause(self) -> str:
+        """The cause of rows that are taken back or corrected."""
+        return "logic" if self.rebuilt else "correction"
+
+    def compared(self) -> list[str]:
+        """The columns whose change makes a correction: the data (or `compare`), what it was rejected for, and the place where somebody reads it."""
+        shape, wanted = self.files.shape, self.source.wanted
+        data = list(shape.declared) if self.config.merge.compare is None else list(self.config.merge.compare)
+        places = [name for name, member in (("_file", "source.file"), ("_file", "source.path"), ("_row", "source.row")) if member in wanted]
+        hidden = [name for name in (*dict.fromkeys(places), "_widened") if name in shape.hidden]
+        if self.rebuilt:
+            return [*data, *(name for name in shape.columns if name not in (*data, "_row")), *(["_row"] if "_row" in hidden else [])]
+        return [*data, "_error", *hidden]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What a source makes of its files: op rows as a table on the driver or as a frame, and the records of the files that it remembers.
+
+    `uncounted` are files whose `rows` are those of before, to which the written delta has to be added; `bound` is an upper
+    bound of the frame's rows; `refuse` raises InputChanged for a written delta that must not be.
+    """
+
+    table: pa.Table | None
+    frame: DataFrame | None
+    signed: bool
+    files: tuple[FileRecord, ...]
+    uncounted: tuple[FileRecord, ...] = ()
+    bound: int | None = None
+    refuse: Callable[[DataFrame], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A merge strategy: how files are compared with the last epoch, and how what is new in them becomes a delta."""
+
+    compare: Compare
+    ingest: Callable[[Intake], Ingested]
+
+
+_STRATEGIES: Final[dict[str, Strategy]] = {}
+
+
+def merge_strategy(name: str, compare: Compare) -> Callable[[Callable[[Intake], Ingested]], Callable[[Intake], Ingested]]:
+    """Register the function of the strategy that `merge:` names so; it lives in the module of that name."""
+
+    def register(ingest: Callable[[Intake], Ingested]) -> Callable[[Intake], Ingested]:
+        _STRATEGIES[name] = Strategy(compare, ingest)
+        return ingest
+
+    return register
+
+
+def strategy(name: str) -> Strategy:
+    """The strategy of a name."""
+    if name not in _STRATEGIES:
+        import_module(f"{__package__}.{name}")
+    return _STRATEGIES[name]
