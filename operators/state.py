@@ -204,6 +204,15 @@ class PassingState(Keyed):
             return F.col("_key")
         return file_scope(self.inputs[0]) if self.writes.scope == "source" else F.lit(b"")
 
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The record itself; where somebody reads what it wrote, the records of its scope before it too."""
+        if self.alone or not reads & set(self.writes.dotted):
+            return super().origins(rows, inputs, values, reads)
+        last = rows.withColumn("_lookup", self._scope()).groupBy(F.col("_lookup").alias("__of")).agg(F.max(F.hex("_key")).alias("__last"))
+        placed = self.lookup(as_new(inputs[0]), 0, values)
+        before = (F.col("_lookup") == F.col("__of")) & (F.hex("_key") <= F.col("__last"))
+        return [placed.join(last, before, "left_semi").select("_key")]
+
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """All records of the scopes with the variables as their passes left them."""
         frame = self.lookup(as_new(frames[0]), 0, values)
@@ -213,7 +222,7 @@ class PassingState(Keyed):
         laid = ready.select(*map(column, kept), *(value.alias(one.column) for one, value in given))
         fold = self._fold(tuple(one for one, _ in given), tuple(kept), values)
         schema = _schema(laid, kept, self.writes.riders)
-        passed = laid.mapInArrow(fold.batches, schema) if self.alone else laid.groupBy("_lookup").applyInArrow(fold.table, schema)
+        passed = laid.mapInArrow(fold.batches, schema) if self.alone else laid.groupBy("_lookup").applyInArrow(lambda table: fold.table(table), schema)
         return passed.select(*(self._finished(name, set(laid.columns)) for name in self._names(frame)))
 
     def _names(self, frame: DataFrame) -> list[str]:
@@ -260,16 +269,15 @@ def _reason(stage: str) -> Column:
 
 def _schema(frame: DataFrame, kept: Sequence[str], riders: Mapping[str, Type]) -> Any:
     """The engine's schema of what the workers give back."""
-    from pyspark.sql.types import StringType, StructType
+    from pyspark.sql.types import BooleanType, DateType, DoubleType, LongType, StringType, StructType, TimestampType
 
-    from cxl.spark.columns import spark_type
-
+    engine_types = {"bigint": LongType(), "double": DoubleType(), "boolean": BooleanType(), "date": DateType(), "timestamp": TimestampType()}
     types = {field.name: field.dataType for field in frame.schema.fields}
     schema = StructType()
     for name in kept:
         schema = schema.add(name, types[name])
     for name, type_ in riders.items():
-        schema = schema.add(name, spark_type(type_))
+        schema = schema.add(name, engine_types.get(physical_type(type_), StringType()))
     return schema.add(WHY, StringType())
 
 
