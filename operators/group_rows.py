@@ -39,9 +39,10 @@ def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUs
     parts = [_total(name) for one in sums.values() for name in one.columns]
     parts += [*native.values(), *(_rows_of(use).alias(f"{use.column}_rows") for use in listed), F.count(F.lit(1)).alias("__rows")]
     added = ready.groupBy(*map(column, groups)).agg(*parts) if groups else ready.agg(*parts)
-    carried = added.select(*map(column, groups), *(part for one in sums.values() for part in one.carried()), *_kept(native, listed))
+    carried = added.select(*map(column, groups), *(part for one in sums.values() for part in one.carried()), *_kept(native, listed), "__rows")
     results = [one.result().alias(name) for name, one in sums.items()]
-    finished = carried.select(*map(column, groups), *results, *_kept(native, listed), first_true(wrongs(sums.values())).alias("__wrong"))
+    wrong = first_true([*wrongs(sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
+    finished = carried.select(*map(column, groups), *results, *_kept(native, listed), wrong.alias("__wrong"))
     return finished if not listed else _with_listed(finished, groups, calls, listed)
 
 
