@@ -104,11 +104,14 @@ def test_findings(channel: str, code: str, says: str, tmp_path: Path) -> None:
     assert (found.code, found.message, found.is_error, found.line) == (code, says, code[0] == "E", 2)
 
 
-def test_a_call_beats_default_and_fixed_beats_the_call(tmp_path: Path) -> None:
-    _, value = _apply(tmp_path, "config: {default: {scaling.factor: 10, scaling.base: 4, again.factor: 6}}")
-    assert [node.get("config") for node in value["nodes"][3:]] == [{"factor": 3, "base": 4}, {"factor": 6}]
-    _, value = _apply(tmp_path, "config: {fixed: {scaling.factor: 10}}")
-    assert value["nodes"][3]["config"] == {"factor": 10}
+def test_layers_of_parameters(tmp_path: Path) -> None:
+    overlay, value = _apply(tmp_path, "config: {default: {scaling.factor: 10, again.factor: 6}, fixed: {scaling.factor: 7}}")
+    given = {key: [(layer.kind, layer.value, layer.place.line) for layer in layers] for key, layers in overlay.layers.items()}
+    assert given == {
+        ("scaling", "factor"): [("channel default", 10, 2), ("channel fixed", 7, 2)],
+        ("again", "factor"): [("channel default", 6, 2)],
+    }
+    assert value["nodes"][3]["config"] == {"factor": 3}  # the call itself stays as it was written
 
 
 @pytest.mark.parametrize(
