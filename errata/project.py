@@ -190,6 +190,10 @@ class Project:
         """Net difference between two epochs by key: op, before, after."""
         return self._reading().diff(node, start, end)
 
+    def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
+        """The source records behind the live rows that meet the conditions, and the corrections of each (`errata.why`)."""
+        return self._reading().why(node, conditions)
+
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
         from errata.verify import verify

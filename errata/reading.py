@@ -6,7 +6,7 @@ Data is read by the in-process engine, so that no command that only looks starts
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -111,12 +111,16 @@ class Reading:
 
     def _derived(self, node: Kept) -> tuple[Tables, Node, RunValues]:
         """What derives the rows of a node that keeps no table: the pipeline as it is planned now."""
-        from operators.evaluation import RunValues
-
         if self.plan is None or node.name not in self.plan.nodes:
             raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
-        values = RunValues({"pipeline.name": self.name}, self._labels(), {node.name: node.constants for node in self.plan})
-        return Tables(self.state.root, self.plan), self.plan[node.name], values
+        return Tables(self.state.root, self.plan), self.plan[node.name], self.values()
+
+    def values(self) -> RunValues:
+        """The values of system variables that are the same in every run, and the files of keys."""
+        from operators.evaluation import RunValues
+
+        own = {node.name: node.constants for node in self.plan} if self.plan else {}
+        return RunValues({"pipeline.name": self.name}, self._labels(), own)
 
     def _labels(self) -> FileLabels:
         from changelog.labels import row_label
@@ -138,18 +142,45 @@ class Reading:
         tables, planned, values = self._derived(node)
         return _standing(tables.live(self.engine, planned, values, at=at))
 
+    def live_rows(self, node: Kept, *, rejects: bool = False) -> DataFrame:
+        """The live rows of a node as they are kept, rejects among them or not."""
+        if rejects and node.persisted:
+            return live(stored_rows(self.engine, self._table(node), at=self.last))
+        return self._live(node, self.last)
+
+    def op_rows(self, node: Kept) -> DataFrame:
+        """All committed op rows of a node as they are kept, no rejects."""
+        return self._rows(node, (1, self.last))
+
+    def keys_frame(self, keys: Collection[bytes]) -> DataFrame:
+        """Keys as a frame of one column `_key`."""
+        import pyarrow as pa
+
+        return self.engine.from_arrow(pa.table({"_key": pa.array(sorted(keys), pa.binary())}))
+
+    def reasons(self) -> dict[int, str]:
+        """Why a correction by hand was made, by epoch."""
+        from storage.ledger import Ledger
+
+        return {entry.epoch: entry.counters["reason"] for entry in Ledger(self.state.ledger).entries() if "reason" in entry.counters}
+
+    def data_of(self, node: Kept, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The data of a row as values for people and programs."""
+        return self._data(node, row, node.data)
+
     def live(self, name: str, at: int | None) -> DataFrame:
         """Live data columns of a node. Raises Usage before its first run."""
-        node = self._committed(name)
+        node = self.committed(name)
         return self._live(node, self._epoch(at)).select(*map(column, node.data))
 
     def changelog(self, name: str, epochs: tuple[int, int] | None) -> DataFrame:
         """Op rows of a node with `_epoch`, `_op`, `_key`, `_cause` and data columns. Raises Usage before its first run."""
-        node = self._committed(name)
+        node = self.committed(name)
         first, last = epochs or (1, self.last)
         return self._rows(node, (first, min(last, self.last))).select(*map(column, ("_epoch", "_op", "_key", "_cause", *node.data)))
 
-    def _committed(self, name: str) -> Kept:
+    def committed(self, name: str) -> Kept:
+        """A node as the last run left it. Raises Usage before its first run."""
         node = self._node(name)
         if node is None:
             raise Usage(f"node '{name}' has not run yet")
@@ -265,6 +296,12 @@ class Reading:
         frames = [self._live(node, epoch).select("_key", *map(column, node.data)) for epoch in epochs]
         for old, new in self._ordered_diff(diff(frames[0], frames[1], ""), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
+
+    def why(self, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
+        """The source records behind live rows, and what became of each."""
+        from errata.why import why
+
+        return why(self, name, conditions)
 
     def _ordered_diff(self, delta: DataFrame, node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
         pairs: dict[bytes, list[dict[str, Any] | None]] = {}

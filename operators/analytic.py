@@ -17,11 +17,12 @@ from operators.base import Keyed
 from operators.binding import Binding
 from operators.distinct import first_of_each
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
+from operators.origins import by_key, of_lookup
 from operators.row_logic import RowLogic, as_new, as_output
 from operators.rows import RowType, key_type
 from operators.settings import NodeSpec
 from operators.transform_config import AnalyticWindow, TransformConfig
-from operators.window_columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, windowed
+from operators.window_columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -79,6 +80,20 @@ class AnalyticTransform(Keyed):
 
     def _typed(self, index: int) -> list[tuple[str, Type]]:
         return [(name, self.inputs[index].data[name]) for name in self.partition[index]]
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """Each record itself, and what its functions see: of its own partition the rows in reach, of another node's the whole partition."""
+        own = by_key(rows, self.output.key, self.inputs[0].key)
+        placed = [as_new(frame).select("*", self._part(at).alias(PART)) for at, frame in enumerate(inputs)]
+        mine = placed[0].join(own, "_key", "left_semi")
+        if len(placed) > 1:
+            return [own, of_lookup(mine, placed[1], PART)]
+        numbered = placed[0].join(mine.select(PART).distinct(), PART, "left_semi").select("_key", PART, self.frames.number.alias("__number"))
+        behind, ahead = reach(self.logic.program.windows)
+        ends = numbered.join(own, "_key", "left_semi").select(F.col(PART).alias("__of"), F.col("__number").alias("__here"))
+        first = F.lit(1) if behind is None else F.col("__here") - F.lit(behind)
+        seen = (F.col(PART) == F.col("__of")) & F.col("__number").between(first, F.col("__here") + F.lit(ahead))
+        return [numbered.join(ends, seen).select("_key").distinct()]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on each record, with the values of its window."""

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from changelog.algebra import as_appends, consolidate, diff
 from operators.evaluation import RunValues
+from operators.origins import by_key
 from operators.rows import OWN_HIDDEN, KeyShape, RowType
 
 
@@ -136,6 +137,13 @@ class Operator(ABC):
     def reads_source(self) -> frozenset[str]:
         """Members of `$source` and other row-borne variables that the node's programs read."""
         return frozenset()
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """For each input the keys (`_key`, distinct) of its live rows that these live rows of the node come from.
+
+        `reads`: the system variables that are read of the rows further down. By default each row comes from one row of the only input.
+        """
+        return [by_key(rows, self.output.key, self.inputs[0].key)]
 
     @abstractmethod
     def answer(self, around: Surroundings) -> Outcome:

@@ -86,6 +86,9 @@ class Matching:
     context: spark.Context
     narrow: bool = False
     rejected: list[DataFrame] = field(default_factory=list)
+    traced: bool = False
+    """Whether the keys of the build rows are kept: in columns `from_column(number)`, under `collect` in `pairs` (`ID`, `FROM`) by number."""
+    pairs: dict[int, DataFrame] = field(default_factory=dict)
 
     def run(self, rows: DataFrame, builds: Mapping[str, DataFrame]) -> DataFrame:
         """Join every build to the driver's rows, which have `_key`, hidden columns and the driver's fields by qualifier.
@@ -115,6 +118,8 @@ class Matching:
             joined = self._checked(left, right, step, tests)
         else:
             joined = self._joined(left, right, step, [value for value, _ in tests])
+        if self.traced:
+            joined = joined.withColumn(from_column(side.number), F.col(FROM))
         return self._missed(joined, step).drop(LEFT, RIGHT, FROM)
 
     def _keyed(self, frame: DataFrame, parts: Sequence[Part], name: str, side: Side, key: str = "_key") -> DataFrame:
@@ -172,6 +177,8 @@ class Matching:
     def _collected(self, left: DataFrame, pairs: DataFrame, step: Step) -> DataFrame:
         """Each left row with its matches as an array of maps under the build's qualifier, in build order."""
         side = self.predicate.sides[step.build]
+        if self.traced:
+            self.pairs[side.number] = pairs.select(ID, FROM)
         members = [column(side.named(name)).alias(f"m{index}") for index, name in enumerate(side.fields)]
         extras = [column(side.named(name)).alias(f"x{index}") for index, name in enumerate(side.extras)]
         rows = F.sort_array(F.collect_list(F.struct(F.col(FROM), *members, *extras)))
@@ -193,6 +200,11 @@ class Matching:
         detail = F.lit(f"on_miss: error: a record of '{self._driver.qualifier}' has no match in '{step.build}'")
         error = F.when(F.col(FROM).isNull(), error_text(MISSING, detail, self.predicate.name))
         return joined.withColumn(ERROR, F.coalesce(ERROR, error))
+
+
+def from_column(number: int) -> str:
+    """The column of the keys of a build's rows, where they are kept."""
+    return f"{FROM}_{number}"
 
 
 def join_key(keys: Sequence[tuple[Column, Type]], guards: Sequence[Column] = ()) -> Column:

@@ -22,8 +22,10 @@ from operators.base import Keyed, Outcome, Surroundings
 from operators.combine_chain import Chain
 from operators.combine_config import CombineConfig, NamedKeys
 from operators.combine_delta import affected
-from operators.combine_match import ERROR, FAILED, ID, MISSING, Matching, Predicate, Side
+from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, from_column
 from operators.evaluation import RunValues, evaluate, prepare
+from operators.lineage import key_slice
+from operators.origins import without_index
 from operators.rows import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.settings import NodeSpec
 from operators.variables import SOURCE
@@ -161,22 +163,41 @@ class Combine(Keyed):
             stood = stood.join(touched, "_lookup", "left_semi")
         return Outcome(diff(stood, self._compute(frames, around.values, touched), "recompute"), signed=True)
 
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The driver's record of each row, and the build records that it was joined with."""
+        keys = rows.select(key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
+        given = [frame.join(keys, "_key", "left_semi") if at == self.driver else frame for at, frame in enumerate(inputs)]
+        matching, joined = self._matched(given, values, narrow=True, traced=True)
+        asked = rows.select((without_index(F.col("_key")) if self.output.key.kind == "index" else F.col("_key")).alias(ID)).distinct()
+        kept = joined.join(asked, ID, "left_semi")
+        found = []
+        for at in range(len(inputs)):
+            pairs = matching.pairs.get(at)
+            met = keys if at == self.driver else kept.select(F.col(from_column(at)).alias("_key")) if pairs is None else _of_pairs(pairs, asked)
+            found.append(met.where(F.col("_key").isNotNull()).distinct())
+        return found
+
     def _static(self, values: RunValues) -> spark.Context:
         return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
 
     def _compute(self, frames: Sequence[DataFrame], values: RunValues, touched: DataFrame | None) -> DataFrame:
         """The rows and rejects of the drivers given; `touched`: of the rejects only those."""
-        predicate = self._predicate()
-        row = self.inputs[self.driver]
-        driver = predicate.sides[self.chain.driver]
-        riding = [column(name) for name in row.hidden_columns() if name not in OWN_HIDDEN]
-        given = frames[self.driver].select("_key", *riding, *driver.qualified())
-        ready, context = prepare(given, self.where.reads_system, row, values)
-        matching = Matching(predicate, context, narrow=touched is not None)
-        rows = matching.run(ready, {name: frames[side.number] for name, side in predicate.sides.items()}).drop("__prefix", "__path")
+        matching, rows = self._matched(frames, values, narrow=touched is not None)
+        driver = matching.predicate.sides[self.chain.driver]
         done = rows.withColumn("_lookup", driver.lookup()).withColumn("_key", F.col(ID))
         good, rejected = (self._collected(done), matching.rejected) if self.body is None else self._shaped(done, matching, values)
         return self._with_rejects(good, rejected if touched is None else [bad.join(touched, "_lookup", "left_semi") for bad in rejected])
+
+    def _matched(self, frames: Sequence[DataFrame], values: RunValues, *, narrow: bool, traced: bool = False) -> tuple[Matching, DataFrame]:
+        """The matches of the drivers given, and what was noted on the way."""
+        predicate = self._predicate()
+        row = self.inputs[self.driver]
+        riding = [column(name) for name in row.hidden_columns() if name not in OWN_HIDDEN]
+        given = frames[self.driver].select("_key", *riding, *predicate.sides[self.chain.driver].qualified())
+        ready, context = prepare(given, self.where.reads_system, row, values)
+        matching = Matching(predicate, context, narrow=narrow, traced=traced)
+        rows = matching.run(ready, {name: frames[side.number] for name, side in predicate.sides.items()})
+        return matching, rows.drop("__prefix", "__path")
 
     def _collected(self, rows: DataFrame) -> DataFrame:
         """The output under `collect`: the driver's columns and the arrays; rejects among them."""
@@ -225,6 +246,10 @@ class Combine(Keyed):
             empty = [F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in ("_lookup", "_error")]
             good = good.unionByName(bad.select(key, "_lookup", "_error", *empty))
         return good
+
+
+def _of_pairs(pairs: DataFrame, asked: DataFrame) -> DataFrame:
+    return pairs.join(asked, ID, "left_semi").select(F.col(FROM).alias("_key"))
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -18,6 +18,7 @@ from cxl import spark
 from operators.base import Keyed
 from operators.binding import Binding
 from operators.evaluation import RunValues, prepare
+from operators.origins import of_lookup
 from operators.row_logic import RowLogic, as_new
 from operators.rows import RowType, key_type
 from operators.settings import NodeSpec
@@ -72,6 +73,12 @@ class DistinctTransform(Keyed):
 
     def _settle(self, applied: Applied) -> Applied:
         return first_of_each(replace(applied, frame=applied.frame.withColumn("_lookup", self._place(applied))), self.logic.program.distinct)
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """All records of the distinct key: without the first of them the next would stand. Of several statements the record alone."""
+        if len(self.logic.program.distinct) > 1:
+            return super().origins(rows, inputs, values, reads)
+        return [of_lookup(rows, self.lookup(as_new(inputs[0]), 0, values))]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on all records, the first of each distinct key kept."""

@@ -17,6 +17,7 @@ from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, compared
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
+from operators.origins import of_lookup
 from operators.rows import GROUP_KEY, RowType, key_type
 from operators.settings import NodeSpec
 
@@ -84,6 +85,11 @@ class Aggregate(Keyed):
 
     def _key(self) -> Column:
         return key_column([(column(name), key_type(type_)) for name, type_ in self.groups.items()])
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The records of the groups, without those that the program filters or that fail."""
+        counted = self._arguments(as_appends(inputs[0], "recompute"), values).good
+        return [of_lookup(rows, counted.withColumn("_lookup", self._lookup_key()))]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""

@@ -19,6 +19,7 @@ from cxl.types import ANY, Kind, Schema, Type, type_name, unify
 from operators.base import Linear
 from operators.binding import Binding
 from operators.json_text import json_text
+from operators.lineage import key_slice
 from operators.registry import node_type
 from operators.rows import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
 from operators.settings import NodeSpec, Strict
@@ -73,6 +74,11 @@ class Merge(Linear):
     def describe(self) -> Sequence[str]:
         """The mode."""
         return (f"mode: {self.mode}",)
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The rows of each input by the byte that the keys begin with."""
+        first = F.substring(F.hex("_key"), 1, 2)
+        return [rows.where(first == F.lit(f"{at:02X}")).select(key_slice(F.col("_key"), 2).alias("_key")) for at in range(len(inputs))]
 
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """Rows of one input under its number, in the common columns."""

@@ -24,6 +24,7 @@ from operators.evaluation import RunValues, rejects
 from operators.event_time import WATERMARK, with_watermark
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
+from operators.origins import of_lookup
 from operators.rows import RowType, key_type
 from operators.settings import NodeSpec
 from operators.time_window_config import FOREVER, TimeWindow
@@ -44,7 +45,8 @@ class WindowedAggregate(Aggregate):
         super().__init__(spec, row, program)
         self.window: TimeWindow = spec.config.time_window
         self.lateness: int | None = _microseconds(spec.config.allowed_lateness)
-        self.output = replace(self.output, sorted_by=())
+        shape = replace(self.output.key, types=("date_time", *(self.output.key.types or ()), "date_time"))
+        self.output = replace(self.output, sorted_by=(), key=shape)
         self.fingerprint = {**self.fingerprint, "time_window": self.window.model_dump(mode="json"), "lateness": self.lateness}
 
     @property
@@ -127,17 +129,36 @@ class WindowedAggregate(Aggregate):
 
     # Rows ---------------------------------------------------------------------------------------------------------------
     def _computed(self, placed: DataFrame, values: RunValues) -> DataFrame:
-        bounded = replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
+        bounded = self._bounded(values)
         before = self._arguments(placed, bounded)
-        dated = before.good.where(F.col("_event_time").isNotNull())
-        inside = in_sessions(dated, self.window) if self.by_session else dated
-        closed = self._is_closed(F.unix_micros(END))
-        open_ = in_sessions(inside.where(~closed), self.window) if self.by_session else inside.where(~closed)
+        open_, closed = self._taken(before.good)
         rows = self._finished(grouped(open_, [START, END, *self.groups], self.program.calls, wide=self.wide_sums), bounded)
-        bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), inside.where(closed).transform(self._late)]
+        bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), closed.transform(self._late)]
         for rejected in [*bad, *([before.bad] if before.bad is not None else [])]:
             rows = rows.unionByName(self._rejected(rejected.where(F.col(LAST))).select(*map(column, rows.columns)))
         return rows
+
+    def _bounded(self, values: RunValues) -> RunValues:
+        """The run's values, and where the bounds of a window stand."""
+        return replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
+
+    def _taken(self, good: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """The records that their windows take, and those that come late."""
+        dated = good.where(F.col("_event_time").isNotNull())
+        inside = in_sessions(dated, self.window) if self.by_session else dated
+        closed = self._is_closed(F.unix_micros(END))
+        open_ = in_sessions(inside.where(~closed), self.window) if self.by_session else inside.where(~closed)
+        return open_, inside.where(closed)
+
+    def members(self, frame: DataFrame, values: RunValues) -> DataFrame:
+        """The records that the windows took, a row for each window."""
+        taken, _ = self._taken(self._arguments(self._placed(frame), self._bounded(values)).good)
+        return taken.withColumn("_lookup", self._key())
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The records that the windows took."""
+        taken, _ = self._taken(self._arguments(self._placed(inputs[0]), self._bounded(values)).good)
+        return [of_lookup(rows.select(F.col("_key").alias("__window")), taken.withColumn("__window", self._key()), "__window")]
 
     def _late(self, frame: DataFrame) -> DataFrame:
         bounds = [F.concat((F.unix_micros(at) * F.lit(1000)).cast("string"), F.lit(after)) for at, after in ((START, ", "), (END, ")"))]

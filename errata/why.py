@@ -1,0 +1,157 @@
+"""`errata why`: the source records behind live rows, and what became of each of them (DESIGN section 9, I9; SPEC-DECISIONS, Commands 27).
+
+From node to node upwards: each operator leads the keys of its rows to the keys of the input rows that they come from. At the
+sources the keys are the records; their changelog has the chain of corrections.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from changelog.labels import parse_label
+from changelog.ops import SYMBOLS, Op
+from changelog.schema import column
+from errata.diagnostics import did_you_mean
+from errata.failures import Usage
+from errata.tables import Tables, stands
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from errata.plan import Node, Plan
+    from errata.reading import Kept, Reading
+    from operators.evaluation import RunValues
+
+Row = Mapping[str, Any]
+
+
+def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
+    """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
+
+    Members: source, file, row (its number in the file as it is now), epoch, op, cause, reason (of a correction by hand), live,
+    data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
+    """
+    node = reading.committed(name)
+    met = reading.live_rows(node).where(_meets(node, conditions)).select("_key")
+    keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
+    if not keys:
+        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}")
+    for source, records in Trail(reading).sources(name, keys).items():
+        yield from _records(reading, source, records)
+
+
+def _meets(node: Kept, conditions: Mapping[str, str]) -> Column:
+    """What must hold of a row: each field has the value, an empty one being null or empty text."""
+    found = F.lit(True)
+    for name, text in conditions.items():
+        if name not in node.data:
+            raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(node.data)) or f"its fields: {', '.join(node.data)}")
+        found = found & _is(column(name), node.columns()[name], text)
+    return found
+
+
+def _is(value: Column, kind: str, text: str) -> Column:
+    if not text:
+        return value.isNull() | (value.cast("string") == "")
+    given = F.lit(text).try_cast(kind)
+    return F.coalesce(F.isnan(value) & F.isnan(given) | (value == given) if kind == "double" else value == given, F.lit(False))
+
+
+class Trail:
+    """The way from a node's rows up to the sources."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.engine = reading.engine
+        self.plan, self.values = _planned(reading)
+        self.tables = Tables(reading.state.root, self.plan)
+
+    def sources(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
+        """The keys of source records, by source in the plan's order, behind rows of a node."""
+        wanted: dict[str, set[bytes]] = {name: keys}
+        reads: dict[str, frozenset[str]] = {}
+        for node in reversed([*self.plan.upstream(name), self.plan[name]]):
+            if node.name not in wanted or node.kind == "source":
+                continue
+            told = reads.get(node.name, frozenset()) | node.operator.reads_source()
+            for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], told), strict=True):
+                wanted.setdefault(above, set()).update(found)
+                reads[above] = reads.get(above, frozenset()) | told
+        return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
+
+    def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
+        rows = self._live(node).join(self.reading.keys_frame(keys), "_key", "left_semi")
+        inputs = [stands(self._live(self.plan[name]), self.plan[name], port) for name, port in node.inputs]
+        for found in node.operator.origins(rows, inputs, self.values, reads):
+            yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
+
+    def _live(self, node: Node) -> DataFrame:
+        rows = self.tables.live(self.engine, node, self.values, at=self.reading.last).drop("_epoch")
+        return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+
+
+def _planned(reading: Reading) -> tuple[Plan, RunValues]:
+    """The plan, if it is the one that last ran: what leads rows back is its logic."""
+    if reading.plan is None:
+        raise Usage("the pipeline file cannot be planned, so nothing says how its rows came about")
+    changed = [name for name, kept in (reading.head.plan if reading.head else {}).items() if not _same(reading.plan, name, kept)]
+    if changed:
+        raise Usage(f"the pipeline is not the one of epoch {reading.last}: {', '.join(changed)} changed", help="run it first")
+    return reading.plan, reading.values()
+
+
+def _same(plan: Plan, name: str, kept: Mapping[str, Any]) -> bool:
+    return name in plan.nodes and plan[name].fingerprint() == kept["fingerprint"]
+
+
+def _records(reading: Reading, source: str, keys: set[bytes]) -> Iterator[Row]:
+    """The versions of source records in order, with the place of each record."""
+    node = reading.committed(source)
+    kept = [name for name in ("_file", "_row") if name in node.hidden]
+    rows = reading.op_rows(node).join(reading.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
+    table = reading.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *kept, *map(column, node.data)))
+    found = sorted(table.to_pylist(), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
+    newest = {bytes(row["_key"]): row for row in found}
+    place = Places(reading, node)
+    reasons = reading.reasons()
+    for row in found:
+        key = bytes(row["_key"])
+        file, number = place.of(key, newest[key])
+        yield {
+            "source": source, "file": file, "row": number, "epoch": row["_epoch"], "op": SYMBOLS[Op(row["_op"])], "cause": row["_cause"],
+            "reason": reasons.get(row["_epoch"], "") if row["_cause"] == "correction" else "", "live": row is newest[key],
+            "data": reading.data_of(node, row),
+        }  # fmt: skip
+
+
+class Places:
+    """Where records of a source stand: file and row number, counted from 1 in the file as it is now."""
+
+    def __init__(self, reading: Reading, node: Kept) -> None:
+        self.reading = reading
+        self.node = node
+        source = reading.head.sources.get(node.name, {}) if reading.head else {}
+        self.files = {tuple(one["label"]): one for one in source.get("files", ())}
+        self._ordered: dict[bytes, list[bytes]] = {}
+
+    def of(self, key: bytes, row: Row) -> tuple[str, int | None]:
+        """File and row number of a record; `row` has its hidden columns."""
+        if "_file" in row:
+            return row["_file"] or "", row["_row"]
+        label, behind = parse_label(key, 1)
+        record = self.files.get(label)
+        if record is None:
+            return "", None
+        return record["path"], parse_label(key, behind)[0][0] if record.get("dense") else self._rank(key[:behind], key)
+
+    def _rank(self, prefix: bytes, key: bytes) -> int:
+        """The place of a key among those of its file; a rejected record's stands where the record does."""
+        if prefix not in self._ordered:
+            live = self.reading.live_rows(self.node, rejects=True).select("_key")
+            within = (F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff"))
+            self._ordered[prefix] = sorted(bytes(one) for one in self.reading.engine.to_arrow(live.where(within)).column("_key").to_pylist())
+        return bisect_left(self._ordered[prefix], key) + 1
