@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from errata.plan import Node
     from operators.output import Output
     from storage.engines import Engine
+    from storage.formats import Session
 
 BATCH_ROWS = 50_000
 
@@ -96,6 +98,25 @@ class OutputRows:
         elif self.frame is not None:
             yield from (_unpacked(blob) for blob in _blobs(self.frame, lambda batch: _packed(shape(batch))))
 
+    @property
+    def empty(self) -> bool:
+        """Whether there are no rows."""
+        if self.table is not None:
+            return not self.table.num_rows
+        return self.frame is None or self.frame.limit(1).count() == 0
+
+    def header_elements(self, section: str) -> Sequence[str] | None:
+        """The complete header elements in a section of the first row's document that has them."""
+        if self.table is not None:
+            names = self.table.column_names
+            texts = iter(self.table.column("_doc").to_pylist()) if "_doc" in names else iter(())
+        elif self.frame is not None and "_doc" in self.frame.columns:
+            texts = iter([row["_doc"] for row in self.frame.where(self.frame["_doc"].isNotNull()).limit(1).collect()])
+        else:
+            return None
+        found = (json.loads(text).get(section, {}).get("_elements") for text in texts if text)
+        return next((elements for elements in found if elements), None)
+
     def rendered(self, engine: Engine, render: Callable[[pa.RecordBatch], bytes]) -> Iterator[bytes]:
         """The rows as text, a piece a batch; large outputs are rendered by the engine's tasks."""
         if self.table is not None:
@@ -146,14 +167,26 @@ def write_output(
     output = cast("Output", node.operator)
     config = output.config
     columns, shape = output_columns(output, undeclared)
-    writer = formats.writer(config.type, config.options, write_plan(config, columns))
+    echoed = None if output.echoed is None else rows.header_elements(output.echoed)
+    writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed))
     try:
+        if writer.sequential:
+            empty = output.echoed is not None and rows.empty
+            return [exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(engine, shape)))]
         if config.split is not None:
             return _write_parts(exports, output, rows, target, engine, writer, shape, warn)
         parts = rows.rendered(engine, lambda batch: writer.render(shape(batch)))
         return [exports.stage(target, _document(writer, parts))]
     except formats.OutputError as error:
         raise StorageFailed(f"output '{node.name}': {error}") from error
+
+
+def _in_order(session: Session, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    """The bytes of a file whose format keeps a state from record to record."""
+    yield session.header()
+    for batch in batches:
+        yield session.render(batch)
+    yield session.footer()
 
 
 def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:

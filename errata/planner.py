@@ -19,6 +19,7 @@ from errata.variables import declared_variables
 from errata.yaml import Document
 from operators import registry
 from operators.binding import Binding
+from operators.documents import together
 from operators.rows import RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
@@ -161,7 +162,8 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources[ref.node]))
         sources[spec.name] = (spec.name,) if spec.kind == "source" else above
         undated = tuple(name for name in above if name in nodes and "_event_time" not in nodes[name].operator.output.hidden)
-        node = _bound(spec, rows, Binding((), settings, reporter, above, undated, scoping.of(spec)), scoping)
+        documents = together(getattr(nodes[name].operator, "documents", {}) for name in above if name in nodes)
+        node = _bound(spec, rows, Binding((), settings, reporter, above, undated, scoping.of(spec), documents=documents), scoping)
         if node is not None:
             nodes[spec.name] = node
     for promise in expansion.promises:

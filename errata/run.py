@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
     from operators.ingest.files import FileRecord
     from operators.output import Output
+    from storage.claim import Claim
     from storage.engines import Engine
     from storage.locations import State
 
@@ -44,6 +45,9 @@ class Run:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     execution_id: str = ""
     exports: Exports = field(default_factory=Exports)
+    former: Entry | None = None
+    """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
+    claim: Claim | None = None
 
     def __post_init__(self) -> None:
         """Give the run its identity."""
@@ -59,9 +63,18 @@ class Run:
         """`--batch-id`, or a UUID of its own."""
         return self.options.batch_id or self.execution_id
 
+    @property
+    def standing(self) -> Entry | None:
+        """The ledger's head: what stands until this run commits."""
+        return self.head or self.former
+
+    def look(self) -> dict[str, SourceFiles]:
+        """The sources' files against those of the last epoch. Raises StorageFailed."""
+        return look_at_sources(self.plan, self.head.sources if self.head else {})
+
     def execute(self) -> RunResult:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
-        sources = look_at_sources(self.plan, self.head.sources if self.head else {})
+        sources = self.look()
         stages = make_stages(self.plan, self.head.plan if self.head else None, {name: one.reason for name, one in sources.items() if one.reason})
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, force=self.options.force)
@@ -89,6 +102,7 @@ class Run:
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
         flow = self._flow(sources)
         try:
+            self._clear(flow)
             files = self._propagate(flow, sources, stages)
             self._judge(flow)
             if self._nothing_came_of_it(flow, stages):
@@ -102,6 +116,11 @@ class Run:
             raise
         self.exports.publish()
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
+
+    def _clear(self, flow: Flow) -> None:
+        """Take away what a refresh replaces; `restore` brings it back."""
+        for path in self.former.tables if self.former else ():
+            flow.tables.by_path(path).clear()
 
     def _nothing_came_of_it(self, flow: Flow, stages: Sequence[Stage]) -> bool:
         """Whether files changed but no row did: then there is no epoch."""
@@ -219,7 +238,7 @@ class Run:
                 written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
             else:
                 written[node.name] = self._export(flow, node, targets, sources, files)
-        written["dlq"] = self._export_rejects(flow, targets, sources, self.head, files)
+        written["dlq"] = self._export_rejects(flow, targets, sources, self.standing, files)
         return written
 
     def _export(
@@ -230,7 +249,7 @@ class Run:
         undeclared = list(dict.fromkeys(pair for name in self.plan.sources_of(node.name) for record in present.get(name, ()) for pair in record.undeclared))
         rows = output_rows(flow, node, output)
         made = write_output(self.exports, node, rows, targets.path(node), flow.engine, undeclared, self._warn)
-        targets.note_gone(node, self.head, [one.target for one in made], self.exports)
+        targets.note_gone(node, self.standing, [one.target for one in made], self.exports)
         return [one.json(self.plan.settings.folder) for one in made]
 
     def _warn(self, text: str) -> None:
@@ -267,16 +286,22 @@ class Run:
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
             sources={name: _source_summary(one, files[name], flow.rejected_live(name)) for name, one in sources.items()},
-            counters={"rejected": flow.total_rejected()},
+            counters={"rejected": flow.total_rejected(), **self.remarks()},
         )  # fmt: skip
-        return Ledger(self.state.ledger).append(entry, self.head)
+        if self.claim is not None and self.claim.lost:
+            raise Busy("another run took this pipeline over", help="run again")
+        return Ledger(self.state.ledger).append(entry, self.standing, afresh=self.former is not None)
+
+    def remarks(self) -> dict[str, Any]:
+        """What the ledger's entry says besides; the base of a compaction is told by all later ones."""
+        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name == "base"}
 
     def restore(self) -> None:
         """Take back what a run that did not commit has written."""
         from errata.tables import Tables
 
         tables = Tables(self.state.root, self.plan)
-        versions = self.head.tables if self.head else {}
+        versions = self.standing.tables if self.standing else {}
         for path in {*versions, *tables.existing()}:
             tables.by_path(path).restore(versions.get(path))
 
@@ -299,7 +324,7 @@ def output_rows(flow: Flow, node: Node, output: Output) -> OutputRows:
     from errata.propagate import SMALL_ROWS
 
     order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
-    names = [*order, *(name for name in ("_widened",) if name in output.output.hidden), *output.projection.data]
+    names = [*order, *(name for name in ("_widened", "_doc") if name in output.output.hidden), *output.projection.data]
     has_negatives = flow.negatives.get(node.name, True)
     frame = flow.tables.live(flow.engine, node, flow.values, has_negatives=has_negatives).select(*map(column, names))
     if flow.live_rows.get(node.name, SMALL_ROWS + 1) > SMALL_ROWS:
@@ -340,17 +365,17 @@ def uuid7(moment: datetime) -> str:
 
 
 @contextmanager
-def claimed(state: State, options: RunOptions) -> Iterator[None]:
+def claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Claim]:
     """Hold the pipeline's claim; one run at a time. Raises Busy."""
     from storage.claim import Held, claim
 
     state.prepare()
     try:
-        held = claim(state, "", wait=options.wait)
+        held = claim(state, execution_id, wait=options.wait)
     except Held as other:
         raise Busy.held_by(str(other.owner)) from other
     with held:
-        yield
+        yield held
 
 
 __all__ = ["Failure", "Path", "Run", "claimed", "durable"]

@@ -10,6 +10,7 @@ from cxl.resolve import Mode
 from cxl.source import Origin
 from cxl.typed import System
 from cxl.types import Schema
+from operators.documents import Documents
 from operators.problems import ConfigPath, Problems
 from operators.rows import META, RowType
 from operators.settings import NodeSpec, PipelineSettings
@@ -21,6 +22,7 @@ class Binding:
     """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
 
     `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read.
+    `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any.
     """
 
     inputs: Sequence[RowType]
@@ -30,6 +32,7 @@ class Binding:
     undated: Sequence[str] = ()
     variables: NodeVariables = field(default_factory=NodeVariables)
     reads: set[str] = field(default_factory=set)
+    documents: Documents = field(default_factory=dict)
 
     @property
     def input(self) -> RowType:
@@ -70,4 +73,4 @@ class Binding:
         seen = self.variables
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
         scopes = {scope: seen.of(scope) for scope in ("vars", "pipeline", "source", "record")}
-        return SystemTypes(**scopes, qualified=seen.qualified, meta=meta, withheld=seen.withheld)
+        return SystemTypes(**scopes, qualified=seen.qualified, meta=meta, withheld=seen.withheld, doc=self.documents or None)

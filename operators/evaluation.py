@@ -12,6 +12,7 @@ from changelog.key_columns import with_index
 from changelog.schema import column
 from cxl import spark
 from cxl.spark import FAILED, INDEX, PASS, Applied
+from operators import documents
 from operators.lineage import FileLabels, file_of, source_name_of
 from operators.rows import META, RowType
 from operators.variables import riding
@@ -82,6 +83,8 @@ def prepare(
     columns: dict[str, Any] = {name: value for name, value in values.values.items() if name in reads}
     columns |= {f"meta.{name}": column(META + name) for name in row.riding(META)}
     columns |= {name: column(rider) for name, rider in riding(row).items()}
+    if "_doc" in row.hidden:
+        columns |= documents.members(reads)
     if "source.name" in reads:
         columns["source.name"] = source_name_of(row)
     if reads & {"source.file", "source.path"}:

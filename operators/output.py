@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,14 +45,17 @@ class Output(Linear):
 
     kind = "output"
 
-    def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any) -> None:
+    def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config
         hidden = [*(["_lookup"] if config.sort_order else []), *(["_widened"] if row.widened and config.include_unmapped else [])]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
+        form = ("type", "options", "include_header", "preserve_nulls", "split")
+        fingerprint |= {"layout": layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form}
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config
         self.projection = projection
+        self.layout = layout
         self.folder = settings.folder
 
     @property
@@ -66,8 +69,19 @@ class Output(Linear):
         return False
 
     def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Nothing rides along beyond an output."""
+        """Nothing rides along beyond an output, but the document where the file's header is made from it."""
         self.inputs = tuple(inputs)
+        if self.echoed is not None and "_doc" in inputs[0].hidden:
+            self.output = self.output.carrying(["_doc"])
+
+    @property
+    def echoed(self) -> str | None:
+        """The section of the document from which an interchange's header is made."""
+        return self.config.options.get("interchange_from_doc") if "interchange" not in self.config.options else None
+
+    def reads_source(self) -> frozenset[str]:
+        """The section that is echoed."""
+        return frozenset() if self.echoed is None else frozenset([f"doc.{self.echoed}._elements"])
 
     def describe(self) -> Sequence[str]:
         """Format, path, columns, order."""
@@ -86,7 +100,7 @@ class Output(Linear):
             if key.null_order == "drop":
                 frame = frame.where(column(key.field).isNotNull())
         envelope = [column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
-        hidden = [F.col("_widened")] if "_widened" in self.output.hidden else []
+        hidden = [column(name) for name in ("_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
         return frame.select(*envelope, *hidden, *order, *written)
@@ -123,30 +137,63 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.FormatError as error:
         binding.problems.report("E219", str(error), ("config", "path"))
         return None
-    row = binding.input
-    for index, key in enumerate(config.sort_order):
-        if key.field not in row.data:
-            good = False
-            help_text = binding.problems.similar(key.field, list(row.data))
-            binding.problems.report("E251", f"sort field '{key.field}' does not reach this output", ("config", "sort_order", index), help=help_text)
-    projection = project(config, row)
-    output = Output(spec, row, projection, binding.settings)
+    good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
+    output = _with_layout(spec, binding)
+    if output is None:
+        return None
     try:
-        formats.writer(config.type, config.options, write_plan(config, tuple(projection.data.items())))
+        formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path))
         return None
     return output if good else None
 
 
-def write_plan(config: OutputConfig, columns: Sequence[tuple[str, Type]]) -> Any:
-    """The writer's plan for these columns."""
+def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:
+    wrong = [(index, key.field) for index, key in enumerate(config.sort_order) if key.field not in binding.input.data]
+    for index, name in wrong:
+        help_text = binding.problems.similar(name, list(binding.input.data))
+        binding.problems.report("E251", f"sort field '{name}' does not reach this output", ("config", "sort_order", index), help=help_text)
+    return not wrong
+
+
+UNCUT = {"edifact": "E323", "x12": "E338"}
+"""Formats whose files are one whole, with the code for a `split` of them."""
+
+
+def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
+    if config.split is None or config.type not in UNCUT:
+        return True
+    binding.problems.report(UNCUT[config.type], f"an {config.type} output is one interchange, which cannot be split", ("config", "split"))
+    return False
+
+
+def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
+    """The operator with its layout loaded; None where that was reported."""
+    from storage import formats
+    from storage.formats.layouts import load_layout
+
+    config: OutputConfig = spec.config
+    key = "schema" if config.schema_ is not None else "format_schema"
+    given = config.schema_ if config.schema_ is not None else config.format_schema
+    if isinstance(given, str) and not check_path(given, ("config", key), binding.problems.report_help, binding.settings):
+        return None
+    try:
+        layout = load_layout(given, binding.settings.folder, key, confined=not binding.settings.allow_absolute_paths)
+    except formats.OptionError as error:
+        binding.problems.report("E218", str(error), ("config", *error.path))
+        return None
+    return Output(spec, binding.input, project(config, binding.input), binding.settings, layout)
+
+
+def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange: Sequence[str] | None = None) -> Any:
+    """The writer's plan for these columns. `interchange`: the header elements that the file shall echo."""
     from cxl.types import type_name
     from storage import formats
 
-    layout = config.schema_ if isinstance(config.schema_, dict) else config.format_schema if isinstance(config.format_schema, dict) else None
+    config = output.config
     typed = tuple(formats.Column(name, type_name(type_)) for name, type_ in columns)
-    return formats.WritePlan(typed, config.include_header, config.preserve_nulls, layout)
+    return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange))
 
 
 def project(config: OutputConfig, row: RowType) -> Projection:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from operators.settings import Strict
 from operators.source_config import SortOrder
@@ -55,12 +55,6 @@ class OutputConfig(Strict):
     write_meta: bool = False
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None
-
-    @model_validator(mode="after")
-    def _metadata_words(self) -> "OutputConfig":
-        if self.split is not None and self.type in ("edifact", "x12"):
-            raise ValueError(f"E323: an {self.type} interchange cannot be split")
-        return self
 
     @property
     def wanted_metadata(self) -> Literal["all"] | list[str]:

@@ -1,12 +1,13 @@
 """Source nodes: what is checked of them and which rows they give (user guide, "Source Nodes")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cxl import Program
-from cxl.types import Kind, Schema
+from cxl.types import STRING, Kind, Schema, Type, parse_type
 from operators.base import Operator, Outcome, Surroundings
 from operators.binding import Binding
 from operators.durations import microseconds
@@ -15,7 +16,7 @@ from operators.paths import check_path
 from operators.problems import Problems
 from operators.registry import node_type
 from operators.rows import CK, KeyShape, RowType
-from operators.settings import NodeSpec
+from operators.settings import NodeSpec, PipelineSettings
 from operators.source_config import Column, SourceConfig
 
 
@@ -25,15 +26,16 @@ class Source(Operator):
     kind = "source"
     explain_class = "source"
 
-    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, date_formats: Sequence[str], deleted: Program | None = None) -> None:
-        fingerprint = config.model_dump(mode="json", exclude={"description", "files", *config.matchers()}) | {"date_formats": list(date_formats)}
+    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, deleted: Program | None = None) -> None:
+        fingerprint = config.model_dump(mode="json", exclude={"description", "files", *config.matchers()})
+        fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if deleted is not None:
             fingerprint["merge"]["deleted"] = deleted.normal_text()
         super().__init__(spec.name, (), output, fingerprint)
         self.config = config
         self.deleted = deleted
         self.wanted: frozenset[str] = frozenset()
-        self.date_formats = tuple(date_formats)
+        self._reader = reader
         self.first_records: int | None = None
 
     @property
@@ -55,10 +57,20 @@ class Source(Operator):
         if "source.row" in wanted:
             self.output = self.output.carrying(["_row"])
             self.fingerprint = {**self.fingerprint, "source.row": True}
+        if self.documents and any(name.startswith("doc.") for name in wanted):
+            self.output = self.output.carrying(["_doc"])
+            self.fingerprint = {**self.fingerprint, "doc": True}
+
+    @property
+    def documents(self) -> Mapping[str, Mapping[str, Type]]:
+        """The sections of the source's documents with the types of their fields, as `$doc` reads them."""
+        declared = {section.name: {field.name: parse_type(field.type) for field in section.fields} for section in self._reader.plan.sections}
+        return declared | {name: dict.fromkeys(fields, STRING) for name, fields in self._reader.levels().items()}
 
     def reader(self) -> Any:
-        """The reader of the source's format. Raises storage.formats.OptionError."""
-        return make_reader(self.config, self.date_formats)
+        """The reader of the source's format."""
+        plan = replace(self._reader.plan, document="_doc" in self.output.hidden)
+        return replace(self._reader, plan=plan)
 
     def describe(self) -> Sequence[str]:
         """Format, files, merge strategy and key."""
@@ -82,16 +94,19 @@ class Source(Operator):
         return self.answer(around)
 
 
-def make_reader(config: SourceConfig, date_formats: Sequence[str]) -> Any:
+def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
     from storage import formats
+    from storage.formats.layouts import load_layout
+    from storage.formats.sections import sections_in
 
     plan = formats.ReadPlan(
         declared=tuple(formats.Column(column.name, column.type) for column in config.schema_),
         on_unmapped=config.on_unmapped.mode,
-        date_formats=tuple(date_formats),
+        date_formats=settings.date_formats,
         array_paths=tuple(formats.ArrayPath(item.path, item.mode, item.separator) for item in config.array_paths),
-        layout=config.format_schema if isinstance(config.format_schema, dict) else None,
+        layout=load_layout(config.format_schema, settings.folder, "format_schema", confined=not settings.allow_absolute_paths),
+        sections=sections_in(config.envelope),
     )
     return formats.reader(config.type, config.options, plan)
 
@@ -101,8 +116,9 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
     """Check a source and give its operator."""
     config: SourceConfig = spec.config
     problems = binding.problems
-    before = len(_problems_of(config, problems, binding))
-    if before:
+    found = _problems_of(config, problems, binding)
+    reader = _reader_of(config, binding)
+    if found or reader is None:
         return None
     data = Schema((column.name, column.cxl_type) for column in config.schema_ if column.name != config.merge.op)
     deleted = None
@@ -110,7 +126,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
         deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
         if deleted is None:
             return None
-    return Source(spec, config, _row_type(spec.name, config, data), binding.settings.date_formats, deleted)
+    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted)
 
 
 def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:
@@ -148,7 +164,6 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
     _check_columns(config, report, problems)
     _check_merge(config, report)
     _check_watermark(config, report)
-    _check_format(config, report, binding)
     return found
 
 
@@ -199,13 +214,13 @@ def _check_merge(config: SourceConfig, report: Any) -> None:
     merge = config.merge
     column = next((column for column in config.schema_ if column.name == merge.op), None)
     if column is not None and column.cxl_type.kind not in (Kind.STRING, Kind.INT, Kind.ANY):
-        report("E219", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")
+        report("E222", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")
     if merge.op is None:
         return
     mark = [config.watermark.column] if config.watermark else []
     for field, place in ((merge.primary_key, ("merge", "primary_key")), (config.correlation_key, ("correlation_key",)), (mark, ("watermark", "column"))):
         if merge.op in field:
-            report("E219", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place))
+            report("E222", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place))
 
 
 def _check_watermark(config: SourceConfig, report: Any) -> None:
@@ -224,14 +239,21 @@ def _check_watermark(config: SourceConfig, report: Any) -> None:
                 report("E216", str(error), ("config", "watermark", name))
 
 
-def _check_format(config: SourceConfig, report: Any, binding: Binding) -> None:
+def _reader_of(config: SourceConfig, binding: Binding) -> Any:
+    """The reader of a source; None where its format or an option of it was reported."""
     from storage import formats
 
+    problems = binding.problems
     if config.type not in formats.names():
         known = ", ".join(formats.names())
-        report("E217", f"unknown format '{config.type}'", ("config", "type"), binding.problems.similar(config.type, formats.names()) or f"known: {known}")
-        return
+        help_text = problems.similar(config.type, formats.names()) or f"known: {known}"
+        problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=help_text)
+        return None
+    path = config.format_schema
+    if isinstance(path, str) and not check_path(path, ("config", "format_schema"), problems.report_help, binding.settings):
+        return None
     try:
-        make_reader(config, binding.settings.date_formats)
+        return make_reader(config, binding.settings)
     except formats.OptionError as error:
-        report("E218", str(error), ("config", *error.path))
+        problems.report("E218", str(error), ("config", *error.path))
+        return None

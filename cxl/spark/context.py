@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from cxl.spark.columns import Lowered, constant, opaque
+from cxl.spark.columns import Lowered, constant, opaque, spark_type
 from cxl.typed import System
 
 
@@ -16,7 +16,7 @@ class Context:
     """What `$...` and `now` are: dotted names (`source.row`, `pipeline.name`, `doc.header.id`, `now`) to values or columns.
 
     A name that is missing is null; `now` is the engine's clock then. Columns hold values as other columns do (dynamic ones
-    as JSON text). `max_expansion` is the limit of emit each for one record.
+    as JSON text); those of `$doc` hold text, which is cast to the type that the program was compiled with. `max_expansion` is the limit of emit each for one record.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -27,4 +27,6 @@ class Context:
         if node.name not in self.values:
             return opaque(F.current_timestamp(), node.type) if node.name == "now" else constant(None, node.type)
         value = self.values[node.name]
-        return opaque(value, node.type) if isinstance(value, Column) else constant(value, node.type)
+        if not isinstance(value, Column):
+            return constant(value, node.type)
+        return opaque(value.cast(spark_type(node.type)) if node.namespace == "doc" else value, node.type)

@@ -60,7 +60,7 @@ class Intake:
         shape, wanted = self.files.shape, self.source.wanted
         data = list(shape.declared) if self.config.merge.compare is None else list(self.config.merge.compare)
         places = [name for name, member in (("_file", "source.file"), ("_file", "source.path"), ("_row", "source.row")) if member in wanted]
-        hidden = [name for name in (*dict.fromkeys(places), "_widened") if name in shape.hidden]
+        hidden = [name for name in (*dict.fromkeys(places), "_widened", "_doc") if name in shape.hidden]
         if self.rebuilt:
             return [*data, *(name for name in shape.columns if name not in (*data, "_row")), *(["_row"] if "_row" in hidden else [])]
         return [*data, "_error", *hidden]

@@ -66,6 +66,8 @@ class RowShape:
             return widened(batch, self.declared)
         if name == "_file":
             return pa.repeat(file, batch.num_rows)
+        if name == "_doc":
+            return batch.column("_doc")
         return pa.nulls(batch.num_rows, pa.string())
 
     def _event_times(self, batch: pa.RecordBatch) -> pa.Array:
@@ -99,7 +101,7 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str]) -> pa.Array:
     import polars as pl
     import pyarrow as pa
 
-    names = [name for name in batch.schema.names if name not in {*declared, "_row", "_error"}]
+    names = [name for name in batch.schema.names if name not in {*declared, "_row", "_error", "_doc"}]
     if not names:
         return pa.nulls(batch.num_rows, pa.string())
     frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], names))

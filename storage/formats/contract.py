@@ -181,11 +181,13 @@ class Reader:
 
     Options: ClassVar[type[Options]] = Options
     splittable: ClassVar[bool] = False
-    nested_document: ClassVar[bool] = False
-    """Whether sections differ between the records of one file, so that only `_doc` tells them all."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
+
+    def levels(self) -> Mapping[str, Sequence[str]]:
+        """Sections that the format supplies besides the declared ones, with their fields; they may differ between the records of a file."""
+        return {}
 
     def with_undeclared(self, columns: Sequence[Column]) -> Self:
         """The same reader, whose batches have these columns behind the declared ones."""

@@ -7,7 +7,7 @@ and `transaction_set` beside the declared ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -43,13 +43,17 @@ class X12Reader(Reader):
     """Reads X12 interchanges."""
 
     Options: ClassVar[type[Options]] = X12ReadOptions
-    nested_document: ClassVar[bool] = True
     options: X12ReadOptions
 
     def __post_init__(self) -> None:
         from storage.formats.edi_rules import check_sections
 
         check_sections(self.plan.sections, "ISA", "an X12 source")
+
+    @override
+    def levels(self) -> Mapping[str, Sequence[str]]:
+        elements = [f"e{index:02d}" for index in range(1, self.options.max_elements + 1)]
+        return {"functional_group": elements, "transaction_set": elements}
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
