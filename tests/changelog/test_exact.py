@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from changelog.exact import FULL, NORMAL, FloatSum, IntSum
 from changelog.exact_full import with_total
+from tests.changelog.histories import on_engines
 
 FLOATS, INTS = FloatSum("_s"), IntSum("_i")
 ordinary = st.builds(math.ldexp, st.floats(-1, 1).map(lambda number: round(number * 2**53) / 2**53), st.integers(-70, 127)).filter(
@@ -69,6 +70,7 @@ def test_state_columns_are_bigints(engine):
     assert [kind for _, kind in states.select(*FLOATS.columns).dtypes] == ["bigint"] * len(FLOATS.columns)
 
 
+@on_engines
 @given(batch=groups(inside))
 def test_a_sum_is_that_of_the_survivors(engine, batch):
     states = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried())
@@ -77,6 +79,7 @@ def test_a_sum_is_that_of_the_survivors(engine, batch):
     assert not any(row["inexact"] for row in made.values())
 
 
+@on_engines
 @given(batch=groups(anything | inside))
 def test_what_does_not_fit_is_said(engine, batch):
     states = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried())
@@ -88,6 +91,7 @@ def test_what_does_not_fit_is_said(engine, batch):
             assert repr(made[at]["total"]) == repr(fsum(values) + 0.0)
 
 
+@on_engines
 @given(batch=groups(anything | inside))
 def test_the_full_layout_holds_every_double(engine, batch):
     spec = FloatSum("_f", FULL)
@@ -95,7 +99,7 @@ def test_the_full_layout_holds_every_double(engine, batch):
     assert {at: repr(row["total"]) for at, row in made.items()} == {at: repr(fsum(values) + 0.0) for at, (values, _) in enumerate(batch)}
 
 
-@settings(max_examples=10)
+@on_engines
 @given(values=st.lists(inside, min_size=2, max_size=20), cut=st.integers(1, 19))
 def test_states_merge_and_a_carried_state_has_one_form(engine, values, cut):
     def state(part):
@@ -130,6 +134,7 @@ def test_names_and_limits():
     assert (FULL.exponents[0], FULL.exponents[-1], FULL.limit) == (992, -1088, math.inf)
 
 
+@on_engines
 @given(batch=st.lists(st.tuples(st.lists(integers, min_size=1, max_size=6), st.lists(integers, max_size=3)), min_size=1, max_size=30))
 def test_integer_sums_are_exact_or_overflow(engine, batch):
     frame = weighted_rows(engine, batch, pa.int64())

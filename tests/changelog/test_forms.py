@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from changelog.envelopes import FORMS, PAIRED
 from changelog.events import debezium, events
 from changelog.forms import changelog_stream, flat
-from tests.changelog.histories import NAMES, frame, histories, table, together
+from tests.changelog.histories import NAMES, frame, histories, on_engines, table, together
 from tests.changelog.model import printed
 from tests.changelog.table import frame as text_frame
 
@@ -96,6 +96,7 @@ def test_the_envelope(engine, form):
     assert list(made[0]) == ["epoch", "offset", "op", "op_code", "key", "cause", *payload]
 
 
+@on_engines
 @given(rows=st.lists(histories(), min_size=1, max_size=10).map(together), form=st.sampled_from(FORMS))
 def test_dictionaries_and_data_frames_give_the_same_events(engine, rows, form):
     def plain(event):

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from changelog.key_columns import row_label_column, with_index, with_prefix
 from changelog.keys import decode_key, encode_key, key_column
 from changelog.labels import row_label, row_labels
+from tests.changelog.histories import on_engines
 
 EDGES = [0.0, -0.0, 5e-324, -5e-324, 2.0**-1022, 2.0**-1022 - 5e-324, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
 powers = st.builds(
@@ -78,6 +79,7 @@ def test_keys_decode(row, tail):
     assert tuple(map(ranked, back)) == tuple(map(ranked, aware))
 
 
+@on_engines
 @given(batch=st.lists(rows, min_size=1, max_size=200))
 def test_engines_make_the_same_bytes(engine, batch):
     arrays = {f"c{at}": pa.array([row[at] for row in batch], ARROW[kind]) for at, kind in enumerate(TYPES)}
