@@ -226,11 +226,26 @@ class Checker:
         root, path = _system_path(node)
         if root is not None:
             return self._system_member(root, path)
+        declared = self._declared_path(node)
+        if declared is not None:
+            return declared
         if isinstance(node.receiver, ast.Name) and self._is_qualifier(node.receiver.name):
             return self.resolver.qualified(node.receiver.name, node.name, self.at(node.span), self.at(node.name_span))
         if calls.is_row_call(node.receiver):
             return calls.window_row(self, node.receiver, node.name, node.name_span)
         return self._map_member(node)
+
+    def _declared_path(self, node: ast.Member) -> typed.Expr | None:
+        """The field whose whole name is the path: `address.city` where the schema declares `address.city`, unless `address` is a variable."""
+        names = _plain_path(node)
+        if names is None or self.scope.find(names[0]) is not None:
+            return None
+        if self._is_qualifier(names[0]):
+            rest = ".".join(names[1:])
+            known = len(names) > 2 and rest in self.target.inputs[names[0]]
+            return self.resolver.qualified(names[0], rest, self.at(node.span), self.at(node.name_span)) if known else None
+        whole = ".".join(names)
+        return self.resolver.field(whole, self.at(node.span)) if self.resolver.declares(whole) else None
 
     def _is_qualifier(self, name: str) -> bool:
         return name in self.target.inputs and self.scope.find(name) is None
@@ -265,6 +280,16 @@ def _system_path(node: ast.Member) -> tuple[ast.SystemRoot | None, list[ast.Memb
         path.append(path[-1].receiver)
     root = path[-1].receiver
     return (root if isinstance(root, ast.SystemRoot) else None), path[::-1]
+
+
+def _plain_path(node: ast.Member) -> list[str] | None:
+    """The names of `a.b.c`; None where the chain starts with something else."""
+    names = [node.name]
+    receiver = node.receiver
+    while isinstance(receiver, ast.Member):
+        names.append(receiver.name)
+        receiver = receiver.receiver
+    return [receiver.name, *reversed(names)] if isinstance(receiver, ast.Name) else None
 
 
 _CHECKS: dict[type, Callable[[Checker, Any], typed.Expr]] = {

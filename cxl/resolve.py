@@ -113,6 +113,10 @@ class Resolver:
             return poison(span)
         return typed.Field(ANY, span, name) if target.open and name != "it" else None
 
+    def declares(self, name: str) -> bool:
+        """Whether an input has a field of this name."""
+        return name in self.target.schema or any(name in schema for schema in self.target.inputs.values())
+
     def unknown(self, name: str, span: Span, scope: Scope) -> typed.Expr:
         """Note a name that means nothing here."""
         if name == "it":

@@ -95,6 +95,22 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
         raise StorageFailed(f"source '{node.name}': {error}") from error
 
 
+def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:
+    """`orders.csv: record 3: ` of a record that a source rejected; nothing for other rejects. The number is left out where records moved."""
+    from changelog.labels import parse_label
+
+    if not files:
+        return ""
+    file, row = reject.get("_file"), reject.get("_row")
+    if file is None:
+        label, behind = parse_label(reject["_key"], 1)
+        record = next((one for one in files if one.label == label), None)
+        if record is None:
+            return ""
+        file, row = record.path, parse_label(reject["_key"], behind)[0][0] if record.dense else None
+    return f"{file}: " if row is None else f"{file}: record {row}: "
+
+
 def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
     """The paths of all present files by the first bytes of the keys of their records."""
     from changelog.labels import row_label

@@ -182,12 +182,13 @@ class Flow:
         ops, rejected, repaired = self._counted(frame)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
 
-    def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, str]:
-        """The first record that this run rejected at a node and that was not merely late (or in one of `categories`): category and detail."""
+    def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """The first record that this run rejected at a node and that was not merely late (or in one of `categories`): category, detail and `_key`; of a keyed source `_file` and `_row` too."""
         rows = stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
         rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
-        found = self.engine.to_arrow(rows.orderBy("_key").select("_error"), 1)
-        return json.loads(found.column("_error")[0].as_py()) if found.num_rows else {}
+        names = [name for name in ("_key", "_error", "_file", "_row") if name in rows.columns]
+        found = self.engine.to_arrow(rows.orderBy("_key").select(*names), 1).to_pylist()
+        return {**found[0], **json.loads(found[0]["_error"])} if found else {}
 
     def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:
         bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
