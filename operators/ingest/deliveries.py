@@ -55,7 +55,8 @@ def is_late(changes: FileChanges) -> bool:
     fresh = {record.path for record in (*changes.added, *changes.changed)}
     moved = fresh | {part.record.path for part in changes.grown}
     places = [order for order, record in enumerate(changes.now) if record.path in moved]
-    return any(record.present and record.rows and record.path not in fresh for record in changes.now[min(places, default=0) + 1 :])
+    first = min(places, default=len(changes.now))
+    return any(record.present and record.rows and record.path not in fresh for record in changes.now[first + 1 :])
 
 
 def is_whole_history(changes: FileChanges) -> bool:

@@ -55,8 +55,7 @@ def ingest(intake: Intake) -> Ingested:
     changes, files = intake.changes, intake.files
     parts = [Part(files.undeclared(record)) for record in (*changes.added, *changes.changed)]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
-    if not parts:
-        assert intake.stood is not None  # else there was nothing to remove
+    if not parts and intake.stood is not None:
         return Ingested(None, as_retractions(_of_files(intake.stood, changes.removed), intake.cause), True, changes.now, (), bound)
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
