@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata.diagnostics import Diagnostic
 from errata.environment import process_environment
-from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
+from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
 from errata.plan import Plan
 from errata.planner import make_plan
 from errata.reporter import Findings
@@ -199,6 +199,18 @@ class Project:
         from errata.verify import verify
 
         return verify(self, recompute, engine)
+
+    def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
+        """A correction by hand as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
+        from errata.rewriting import correct
+
+        return correct(self, correction, options or RunOptions())
+
+    def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
+        """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure."""
+        from errata.rewriting import revert
+
+        return revert(self, epoch, options or RunOptions())
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, reason."""

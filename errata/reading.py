@@ -189,6 +189,9 @@ class Reading:
     def _epoch(self, at: int | None) -> int:
         if at is not None and at > self.last:
             raise Usage(f"there is no epoch {at}; the last one is {self.last}")
+        base = int(self.head.counters.get("base", 0)) if self.head else 0
+        if at and at < base:
+            raise Usage(f"the history before epoch {base} was folded into a base", help=f"epochs from {base} on can be read")
         return self.last if at is None else at
 
     # -- answers
@@ -248,7 +251,7 @@ class Reading:
     def _ordered(self, rows: DataFrame, node: Kept) -> list[dict[str, Any]]:
         """The rows with the members of CONTRACT.md, in changelog order."""
         data = list(node.data)
-        table = self.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *map(column, self._shown(node))))
+        table = self.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *map(column, self.shown(node))))
         found = table.to_pylist()
         found.sort(key=lambda row: (row["_epoch"], bytes(row["_key"]), row["_op"]))
         return [
@@ -259,7 +262,8 @@ class Reading:
             for row in found
         ]  # fmt: skip
 
-    def _shown(self, node: Kept) -> list[str]:
+    def shown(self, node: Kept) -> list[str]:
+        """The columns that the data of a node's rows is made of."""
         hidden = ["_widened"] if node.kind == "output" and "_widened" in node.hidden else []
         return [*hidden, *node.data]
 
@@ -283,7 +287,7 @@ class Reading:
         if node is None or not self._epoch(at):
             return
         order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
-        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, self._shown(node)))
+        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, self.shown(node)))
         for row in self.engine.to_arrow(frame).to_pylist():
             yield self._data(node, row, node.data)
 
@@ -294,7 +298,7 @@ class Reading:
         if node is None:
             return
         frames = [self._live(node, epoch).select("_key", *map(column, node.data)) for epoch in epochs]
-        for old, new in self._ordered_diff(diff(frames[0], frames[1], ""), node):
+        for old, new in self.paired(self.engine.to_arrow(diff(frames[0], frames[1], "")).to_pylist(), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
 
     def why(self, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
@@ -303,9 +307,10 @@ class Reading:
 
         return why(self, name, conditions)
 
-    def _ordered_diff(self, delta: DataFrame, node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    def paired(self, rows: Iterable[Mapping[str, Any]], node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+        """The data before and after of each key of a delta (`_op`, `_key`, data), by key; None where there is none."""
         pairs: dict[bytes, list[dict[str, Any] | None]] = {}
-        for row in self.engine.to_arrow(delta).to_pylist():
+        for row in rows:
             pair = pairs.setdefault(bytes(row["_key"]), [None, None])
             pair[1 if Op(row["_op"]).weight > 0 else 0] = self._data(node, row, node.data)
         return ((old, new) for _, (old, new) in sorted(pairs.items()))

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from errata.export import Exports, OutputRows, is_intact, write_output
 from errata.failures import Busy, Failure, StorageFailed, Stopped
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.stages import Stage, make_stages
@@ -172,7 +172,7 @@ class Run:
             else:
                 delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
             self.options.listener(_event(node, stage, delta, flow, monotonic() - began))
-            self._stop_at_first(flow, node, delta, files.get(node.name, ()))
+            self._stop_at_first(flow, node, delta)
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 
@@ -207,7 +207,7 @@ class Run:
             message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
             raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
-    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord]) -> None:
+    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta) -> None:
         """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does."""
         fatal = node.operator.fatal
         strict = self.plan.model.error_handling.strategy == "fail_fast"
@@ -216,7 +216,7 @@ class Run:
         first = flow.first_reject(node, frozenset() if strict else fatal)
         if first:
             kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-            message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
+            message = f"node '{node.name}': {first.get('detail', '')} ({first.get('category', '')})"
             goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
             raise kind(message, help="" if first.get("category") in fatal else goes_on)
 

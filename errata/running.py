@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from errata.failures import StorageFailed
 from errata.options import RunOptions, RunResult
 
 if TYPE_CHECKING:
     from errata.project import Project
+    from errata.run import Run
+
+Made = TypeVar("Made", bound="Run")
 
 
 def run(project: Project, options: RunOptions) -> RunResult:
@@ -26,26 +31,43 @@ def run(project: Project, options: RunOptions) -> RunResult:
 
 
 def run_once(project: Project, options: RunOptions) -> RunResult:
-    """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure."""
-    from errata.run import Run, claimed
+    """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure.
+
+    A refresh leaves the state as it is until it commits: then it takes the place of all that stood.
+    """
+    from errata.run import Run
+
+    former = project.head() if options.full_refresh else None
+    own = replace(options, force=True) if former else options
+    with exclusive(project, own, Run) as one:
+        if former is not None:
+            one.former, one.head = one.head, None
+        return one.execute()
+
+
+@contextmanager
+def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], **settings: Any) -> Iterator[Made]:
+    """A run that holds the pipeline's claim, on a state that is as the ledger says. Raises Failure."""
+    from datetime import UTC, datetime
+
+    from errata.run import claimed, uuid7
     from storage import durable
     from storage.engines import EngineUnavailable
     from storage.failure import StorageError
 
+    started = datetime.now(UTC)
+    name = uuid7(started)
     try:
-        with durable.numbered_run(), claimed(project.state, options):
-            own = replace(options, force=True) if options.full_refresh and project.head() else options
-            if options.full_refresh:
-                project.state.forget()
-            one = Run(project.plan, project.state, own, project.head())
-            if needs_repair(project, one):
+        with durable.numbered_run(), claimed(project.state, options, name) as claim:
+            one = make(project.plan, project.state, options, project.head(), started=started, execution_id=name, claim=claim, **settings)
+            if needs_repair(project):
                 one.restore()
-            return one.execute()
+            yield one
     except (StorageError, EngineUnavailable) as error:
         raise StorageFailed(str(error)) from error
 
 
-def needs_repair(project: Project, one: object) -> bool:
+def needs_repair(project: Project) -> bool:
     """Whether a run that did not commit left rows behind."""
     from errata.tables import Tables
 

@@ -17,7 +17,7 @@ from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
-from errata.tables import Tables, stands
+from errata.tables import Tables, entered, stands
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,11 +50,12 @@ def _meets(node: Kept, conditions: Mapping[str, str]) -> Column:
     for name, text in conditions.items():
         if name not in node.data:
             raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(node.data)) or f"its fields: {', '.join(node.data)}")
-        found = found & _is(column(name), node.columns()[name], text)
+        found = found & value_is(column(name), node.columns()[name], text)
     return found
 
 
-def _is(value: Column, kind: str, text: str) -> Column:
+def value_is(value: Column, kind: str, text: str) -> Column:
+    """Whether a column of an engine type has the value that a text says; empty text is null or empty."""
     if not text:
         return value.isNull() | (value.cast("string") == "")
     given = F.lit(text).try_cast(kind)
@@ -85,7 +86,7 @@ class Trail:
 
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
         rows = self._live(node).join(self.reading.keys_frame(keys), "_key", "left_semi")
-        inputs = [stands(self._live(self.plan[name]), self.plan[name], port) for name, port in node.inputs]
+        inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port), node, at) for at, (name, port) in enumerate(node.inputs)]
         for found in node.operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
 
