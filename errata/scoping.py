@@ -77,9 +77,10 @@ class Scoping:
         parameters = {("vars", name): one.type for name, one in body.parameters.items()}
         return {**parameters, **body.scoped}
 
-    def _entries(self, spec: NodeSpec) -> Mapping[str, str]:
-        """The inputs of the merges and combines above a node: the name under which each is entered, and the node that it reads."""
-        joins = [one for name, one in self.specs.items() if name in self.above[spec.name] and one.kind in JOINS]
+    def _entries(self, spec: NodeSpec, *, own: bool = False) -> Mapping[str, str]:
+        """The inputs of the merges and combines above a node (`own`: and its own): the name under which each is entered, and the node that it reads."""
+        above = {*self.above[spec.name], *([spec.name] if own else [])}
+        joins = [one for name, one in self.specs.items() if name in above and one.kind in JOINS]
         return {name: ref.node for one in joins for name, ref in zip(entry_names(one), one.inputs, strict=True)}
 
     def _constants(self, spec: NodeSpec, visible: Mapping[Key, Type]) -> Iterator[tuple[str, Any]]:
@@ -90,7 +91,7 @@ class Scoping:
                 yield f"vars.{name}", body.parameters[name].value
             else:
                 yield f"{scope}.{name}", self._default(spec.name, scope, name)
-        for entry, node in self._entries(spec).items():
+        for entry, node in self._entries(spec, own=True).items():
             for scope, name in visible:
                 if scope == "source":
                     yield f"source.{entry}.{name}", self._default(node, scope, name)
