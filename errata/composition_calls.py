@@ -140,8 +140,9 @@ def _ports(written: CompositionCall, signed: Signature, reporter: NodeReporter) 
     bound = dict(written.inputs)
     if written.input is not None and len(known) == 1:
         bound.setdefault(known[0], written.input)
+    misspelt = set(written.inputs) - set(known)
     for port, declared in signed.inputs.items():
-        if port not in bound and declared.required:
+        if port not in bound and declared.required and not misspelt:
             reporter.report("E104", f"input port '{port}' of composition '{written.name}' is not bound", (), help=f"inputs: {{{port}: <node>}}")
     return {port: InputRef.parse(text) for port, text in bound.items() if port in known}
 

@@ -73,9 +73,10 @@ class _Level:
         self.outer: _Level | None = None
         self.prefix = f"{call.prefix}/" if call else ""
         self.names: set[str] = set()
-        self.specs: list[NodeSpec] = []
+        self.parts: list[NodeSpec | _Level] = []
         self.inner: dict[str, _Level] = {}
         self.broken: set[str] = set()
+        self.busy: set[str] = set()
 
     # -- reading
 
@@ -87,7 +88,7 @@ class _Level:
             if raw.value.get("type") == "composition":
                 self._use(raw)
             elif (spec := read_node(raw, self.around.findings)) is not None:
-                self.specs.append(spec)
+                self.parts.append(spec)
 
     def _use(self, raw: RawNode) -> None:
         """Read a composition node and its file."""
@@ -110,6 +111,7 @@ class _Level:
         level.outer = self
         level.read()
         self.inner[raw.name] = level
+        self.parts.append(level)
 
     def _file(self, raw: RawNode) -> Document | None:
         """The composition's document; None when it cannot be used."""
@@ -137,21 +139,25 @@ class _Level:
     # -- placing
 
     def place(self) -> None:
-        """Put the nodes into the plan with their references resolved."""
+        """Put the nodes into the plan in the order in which they are written, with their references resolved."""
         for level in self.inner.values():
             self._check_bindings(level)
-        for spec in self.specs:
-            found = [self.resolve(ref, spec.name, self._key_of(ref, index, spec), spec) for index, ref in enumerate(spec.inputs)]
-            name = self.prefix + spec.name
-            if any(ref is None for ref in found):
-                continue
-            self._bind_to_ports(name, spec)
-            if self.call:
-                self.result.bodies[name] = self.call.body
-            self.result.specs.append(replace(spec, name=name, inputs=tuple(ref for ref in found if ref is not None)))
-        for level in self.inner.values():
-            level.place()
-            level.check_outputs()
+        for part in self.parts:
+            if isinstance(part, _Level):
+                part.place()
+                part.check_outputs()
+            else:
+                self._place(part)
+
+    def _place(self, spec: NodeSpec) -> None:
+        found = [self.resolve(ref, spec.name, self._key_of(ref, index, spec), spec) for index, ref in enumerate(spec.inputs)]
+        if any(ref is None for ref in found):
+            return
+        name = self.prefix + spec.name
+        self._bind_to_ports(name, spec)
+        if self.call:
+            self.result.bodies[name] = self.call.body
+        self.result.specs.append(replace(spec, name=name, inputs=tuple(ref for ref in found if ref is not None)))
 
     def _check_bindings(self, level: _Level) -> None:
         """Report what a composition node reads and is not there, or what it reads of itself."""
@@ -184,14 +190,21 @@ class _Level:
         if ref.node in self.names or self.call is None:
             return InputRef(self.prefix + ref.node, ref.port, ref.qualifier)
         if ref.node in self.call.ports and self.outer is not None:
-            if ref.node in self.broken:
-                return None
-            self.broken.add(ref.node)  # compositions that read each other lead nowhere
-            found = self.outer.resolve(self.call.ports[ref.node], self.call.name, self.call.place_of(ref.node))
-            self.broken.discard(ref.node)
-            return found and replace(found, port=found.port or ref.port, qualifier=ref.qualifier)
+            return self._outside(ref, self.call, self.outer)
         self._unknown(ref, place, spec)
         return None
+
+    def _outside(self, ref: InputRef, call: Call, outer: _Level) -> InputRef | None:
+        """A reference to an input port: what the call binds to it. Calls that only hand on what the other gives lead nowhere."""
+        if ref.node in self.busy and ref.node not in self.broken:
+            call.reporter.report("E003", f"composition '{call.name}' reads what it gives: a cycle", call.place_of(ref.node))
+            self.broken.add(ref.node)
+        if ref.node in self.broken:
+            return None
+        self.busy.add(ref.node)
+        found = outer.resolve(call.ports[ref.node], call.name, call.place_of(ref.node))
+        self.busy.discard(ref.node)
+        return found and replace(found, port=found.port or ref.port, qualifier=ref.qualifier)
 
     def _unknown(self, ref: InputRef, place: tuple[str | int, ...], spec: NodeSpec | None) -> None:
         if spec is None or self.call is None:
