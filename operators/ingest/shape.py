@@ -63,7 +63,7 @@ class RowShape:
         if name == "_event_time":
             return self._event_times(batch)
         if name == "_widened":
-            return widened(batch, self.declared)
+            return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())))
         if name == "_file":
             return pa.repeat(file, batch.num_rows)
         if name == "_doc":

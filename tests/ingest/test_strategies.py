@@ -39,16 +39,22 @@ def rejects(folder: Folder) -> set[tuple[Any, ...]]:
 
 
 def fold(folder: Folder, node: str) -> Counter[tuple[Any, ...]]:
-    """The rows of a changelog summed up; each key's running count is 0 or 1."""
+    """The rows of a changelog summed up; each key's running count is 0 or 1, and a correction changes something.
+
+    A record of the keyed snapshot may only have moved to another file.
+    """
     total: Counter[tuple[Any, ...]] = Counter()
     live: dict[str, Any] = {}
+    taken = None
     for row in folder.log(node):
         image = tuple(row["data"].items())
         if row["op"] in ("-R", "-C"):
-            assert live.pop(row["key"]) == image, "a retraction carries other values than the row that it takes back"
+            taken = live.pop(row["key"])
+            assert taken == image, "a retraction carries other values than the row that it takes back"
             total[image] -= 1
         else:
             assert row["key"] not in live, "a key is live twice"
+            assert row["op"] == "+A" or image != taken or node == "keyed", "a correction of nothing"
             live[row["key"]] = image
             total[image] += 1
     return +total
