@@ -28,6 +28,7 @@ class Uses:
     windows: list[typed.WindowUse] = field(default_factory=list)
     modules: dict[str, Module] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    results: set[int] = field(default_factory=set)
     slots: int = 0
 
 
@@ -103,12 +104,16 @@ class Checker:
     def name(self, node: ast.Name) -> typed.Expr:
         """A bare name."""
         variable = self.scope.find(node.name)
-        if variable is not None:
+        if variable is not None and not self._is_result(variable):
             return variable.read(self.at(node.span))
         if self.module is not None and node.name in self.module.constants:
             return imports.constant(self, self.module, node.name, node.span)
         span = self.at(node.span)
         return self.resolver.field(node.name, span) or self.resolver.unknown(node.name, span, self.scope)
+
+    def _is_result(self, variable: Variable) -> bool:
+        """Whether a variable is the group's while a single record is looked at: `emit qty = sum(qty)`, then `max(qty)`."""
+        return self.inside == "aggregate" and self.target.mode == "aggregate" and variable.slot in self.uses.results
 
     def unary(self, node: ast.Unary) -> typed.Expr:
         """`-x`, `not x`."""

@@ -33,6 +33,7 @@ def _emit(check: Checker, node: ast.Emit, emitted: Emitted) -> typed.Statement:
     check.emitting = None
     variable = check.define(node.name, value.type, value)
     emitted[node.name] = variable
+    check.uses.results.add(variable.slot)
     return typed.Emit(node.span, node.name, variable.slot, value)
 
 
