@@ -107,10 +107,21 @@ def _declared(text: str) -> Type:
         return ANY
 
 
-def read_call(
-    raw: RawNode, signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None,
-    layers: Mapping[tuple[str, str], tuple[Layer, ...]], prefix: str,
-) -> Call | None:  # fmt: skip
+Layers = Mapping[tuple[str, str], tuple[Layer, ...]]
+"""What a channel gives to parameters, by the alias of the composition and the parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call stands: the variables of the pipeline, the body that it is in, the prefix of that body's nodes, the channel's layers."""
+
+    variables: Variables
+    around: Body | None
+    prefix: str
+    layers: Layers
+
+
+def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Place) -> Call | None:
     """The call of a composition; None when problems were reported."""
     try:
         written = CompositionCall.model_validate(raw.value)
@@ -118,87 +129,93 @@ def read_call(
         reporter.findings.diagnostics.extend(model_problems(error, raw.document, raw.path, CompositionCall, node=raw.name))
         return None
     before = len(reporter.findings.diagnostics)
-    ports = _ports(written, signed, reporter)
-    given = {layer_name[1]: found for layer_name, found in layers.items() if layer_name[0] == (written.alias or written.name)}
-    parameters = dict(_parameters(written, signed, reporter, given))
-    scoped = dict(_opted_in(signed, reporter, variables, around))
-    _check_consumers(written, signed, reporter)
+    reading = _Reading(written, signed, reporter)
+    ports = reading.ports()
+    alias = written.alias or written.name
+    given = {parameter: layers for (name, parameter), layers in place.layers.items() if name == alias}
+    parameters = dict(reading.parameters(given))
+    scoped = dict(_opted_in(signed, reporter, place.variables, place.around))
+    reading.check_consumers()
     if not good_name(written.name, reporter) or len(reporter.findings.diagnostics) > before:
         return None
-    place = prefix + (written.alias or written.name)
-    body = Body(place, parameters, scoped)
-    return Call(written.name, place, written.alias, signed, body, ports, written.outputs, reporter)
+    prefix = place.prefix + alias
+    return Call(written.name, prefix, written.alias, signed, Body(prefix, parameters, scoped), ports, written.outputs, reporter)
 
 
-def _ports(written: CompositionCall, signed: Signature, reporter: NodeReporter) -> dict[str, InputRef]:
-    """What each input port is bound to."""
-    known = list(signed.inputs)
-    for port in written.inputs:
-        if port not in known:
-            help_text = reporter.similar(port, known) or f"its ports: {', '.join(known)}"
-            reporter.report("E103", f"composition '{written.name}' has no input port '{port}'", ("inputs", port), help=help_text, on_key=True)
-    bound = dict(written.inputs)
-    if written.input is not None and len(known) == 1:
-        bound.setdefault(known[0], written.input)
-    misspelt = set(written.inputs) - set(known)
-    for port, declared in signed.inputs.items():
-        if port not in bound and declared.required and not misspelt:
-            reporter.report("E104", f"input port '{port}' of composition '{written.name}' is not bound", (), help=f"inputs: {{{port}: <node>}}")
-    return {port: InputRef.parse(text) for port, text in bound.items() if port in known}
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A composition node as it is written, beside the signature of its file."""
 
+    written: CompositionCall
+    signed: Signature
+    reporter: NodeReporter
 
-def _check_consumers(written: CompositionCall, signed: Signature, reporter: NodeReporter) -> None:
-    known = list(signed.outputs)
-    for port in written.outputs:
-        if port not in known:
-            help_text = reporter.similar(port, known) or f"its ports: {', '.join(known)}"
-            reporter.report("E103", f"composition '{written.name}' has no output port '{port}'", ("outputs", port), help=help_text, on_key=True)
+    def ports(self) -> dict[str, InputRef]:
+        """What each input port is bound to; unknown and unbound ones are reported."""
+        written, known = self.written, list(self.signed.inputs)
+        misspelt = [port for port in written.inputs if port not in known]
+        for port in misspelt:
+            self._no_such("input port", port, ("inputs", port), known)
+        bound = dict(written.inputs)
+        if written.input is not None and len(known) == 1:
+            bound.setdefault(known[0], written.input)
+        for port, declared in self.signed.inputs.items():
+            if port not in bound and declared.required and not misspelt:
+                message = f"input port '{port}' of composition '{written.name}' is not bound"
+                self.reporter.report("E104", message, (), help=f"inputs: {{{port}: <node>}}")
+        return {port: InputRef.parse(text) for port, text in bound.items() if port in known}
 
+    def check_consumers(self) -> None:
+        """Report output ports that are not there."""
+        known = list(self.signed.outputs)
+        for port in self.written.outputs:
+            if port not in known:
+                self._no_such("output port", port, ("outputs", port), known)
 
-def _parameters(
-    written: CompositionCall, signed: Signature, reporter: NodeReporter, given: Mapping[str, tuple[Layer, ...]]
-) -> Iterator[tuple[str, Parameter]]:
-    """The parameters with their values; unknown, missing and unfit ones are reported."""
-    known = list(signed.parameters)
-    for name in written.config or {}:
-        if name not in known:
-            help_text = reporter.similar(name, known) or f"its parameters: {', '.join(known) or 'none'}"
-            reporter.report("E103", f"composition '{written.name}' has no parameter '{name}'", ("config", name), help=help_text, on_key=True)
-    for name, declared in signed.parameters.items():
-        layers = [*_own_layers(name, declared, written, signed, reporter), *given.get(name, ())]
-        parameter = _parameter(name, declared, layers, written, signed, reporter)
-        if parameter is not None:
-            yield name, parameter
+    def _no_such(self, what: str, name: str, place: tuple[str, ...], known: Sequence[str]) -> None:
+        help_text = self.reporter.similar(name, known) or f"there is {', '.join(known) or 'none'}"
+        self.reporter.report("E103", f"composition '{self.written.name}' has no {what} '{name}'", place, help=help_text, on_key=True)
 
+    def parameters(self, given: Mapping[str, tuple[Layer, ...]]) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their values; unknown, missing and unfit ones are reported."""
+        known = list(self.signed.parameters)
+        for name in self.written.config or {}:
+            if name not in known:
+                self._no_such("parameter", name, ("config", name), known)
+        for name, declared in self.signed.parameters.items():
+            parameter = self._parameter(name, declared, [*self._own_layers(name, declared), *given.get(name, ())])
+            if parameter is not None:
+                yield name, parameter
 
-def _own_layers(name: str, declared: ParameterDeclaration, written: CompositionCall, signed: Signature, reporter: NodeReporter) -> Iterator[Layer]:
-    if "default" in declared.model_fields_set:
-        yield Layer("composition default", declared.default, Label.at(signed.document.span((*signed.parameter_path(name), "default")), ""))
-    path = (*reporter.path, "config", name)
-    if name in (written.config or {}) and reporter.document.has(path):
-        yield Layer("call", (written.config or {})[name], Label.at(reporter.document.span(path), ""))
+    def _own_layers(self, name: str, declared: ParameterDeclaration) -> Iterator[Layer]:
+        if "default" in declared.model_fields_set:
+            place = self.signed.document.span((*self.signed.parameter_path(name), "default"))
+            yield Layer("composition default", declared.default, Label.at(place, ""))
+        path = (*self.reporter.path, "config", name)
+        if name in (self.written.config or {}):
+            yield Layer("call", (self.written.config or {})[name], Label.at(self.reporter.document.span(path), ""))
 
-
-def _parameter(
-    name: str, declared: ParameterDeclaration, layers: Sequence[Layer], written: CompositionCall, signed: Signature, reporter: NodeReporter
-) -> Parameter | None:
-    """A parameter; None when it has no value, or one that does not fit."""
-    holds = strongest(layers)
-    if holds is None and declared.required is not False:
-        message = f"parameter '{name}' of composition '{written.name}' has no value"
-        reporter.report("E104", message, ("config",) if written.config else (), help=f"config: {{{name}: ...}}, or a default in {signed.document.file}")
-        return None
-    type_ = _declared(declared.type)
-    value = None if holds is None else holds.value
-    try:
-        return Parameter(name, type_.or_null if value is None else type_.base, _fitting(value, type_, declared), layers)
-    except ValueError as error:
-        where = holds.place if holds is not None else Label.at(reporter.document.span(reporter.path), "")
-        message = f"parameter '{name}' of composition '{written.name}' must be {error}, not {value!r}"
-        declared_at = Label.at(signed.document.span(signed.parameter_path(name)), "declared here")
-        lines = next((one.source for one in (reporter.document, signed.document) if one.file == where.file), None)
-        reporter.findings.diagnostics.append(Diagnostic.at(where, "E105", message, node=reporter.name, labels=(declared_at,), lines=lines))
-        return None
+    def _parameter(self, name: str, declared: ParameterDeclaration, layers: Sequence[Layer]) -> Parameter | None:
+        """A parameter; None when it has no value, or one that does not fit."""
+        holds = strongest(layers)
+        what = f"parameter '{name}' of composition '{self.written.name}'"
+        if holds is None and declared.required is not False:
+            place = ("config",) if self.written.config else ()
+            help_text = f"config: {{{name}: ...}}, or a default in {self.signed.document.file}"
+            self.reporter.report("E104", f"{what} has no value", place, help=help_text)
+            return None
+        type_ = _declared(declared.type)
+        if holds is None or holds.value is None:
+            return Parameter(name, type_.or_null, None, layers)
+        try:
+            return Parameter(name, type_.base, _fitting(holds.value, type_, declared), layers)
+        except ValueError as error:
+            declared_at = Label.at(self.signed.document.span(self.signed.parameter_path(name)), "declared here")
+            lines = next((one.source for one in (self.reporter.document, self.signed.document) if one.file == holds.place.file), None)
+            message = f"{what} must be {error}, not {holds.value!r}"
+            found = Diagnostic.at(holds.place, "E105", message, node=self.reporter.name, labels=(declared_at,), lines=lines)
+            self.reporter.findings.diagnostics.append(found)
+            return None
 
 
 def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
@@ -207,7 +224,7 @@ def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
         found = value if type_.kind in (Kind.ANY, Kind.ARRAY, Kind.MAP) else read_value(value, type_.base)
     except ValueError:
         raise ValueError(declared.type) from None
-    if declared.enum is not None and found is not None and found not in declared.enum:
+    if declared.enum is not None and found not in declared.enum:
         raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
     if declared.range is not None and isinstance(found, int | float):
         low, high = declared.range

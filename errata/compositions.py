@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from os.path import normpath
 from pathlib import Path
 
-from errata.composition_calls import Body, Call, Contract, read_call
+from errata.composition_calls import Body, Call, Contract, Layers, Place, read_call
 from errata.composition_files import signature
 from errata.diagnostics import PipelineErrors
-from errata.parameters import Layer
 from errata.raw_nodes import RawNode, raw_nodes, read_node
 from errata.reporter import Findings
 from errata.yaml import Document, read_yaml
@@ -49,7 +48,7 @@ class Surroundings:
     findings: Findings
     variables: Variables
     environment: Mapping[str, str] | None = None
-    layers: Mapping[tuple[str, str], tuple[Layer, ...]] = field(default_factory=dict)
+    layers: Layers = field(default_factory=dict)
 
 
 def expand(document: Document, around: Surroundings) -> Expansion:
@@ -98,8 +97,8 @@ class _Level:
         signed = signature(document, self.around.findings) if document is not None else None
         if document is None or signed is None:
             return
-        layers = {} if self.call else self.around.layers
-        call = read_call(raw, signed, reporter, self.around.variables, body, layers, self.prefix)
+        place = Place(self.around.variables, body, self.prefix, {} if self.call else self.around.layers)
+        call = read_call(raw, signed, reporter, place)
         if call is None:
             return
         if call.prefix in self.result.calls or call.prefix in {self.prefix + name for name in self.names - {raw.name}}:
@@ -210,7 +209,7 @@ class _Level:
         if spec is None or self.call is None:
             return
         reporter = self.around.findings.node(spec.document, spec.path, self.prefix + spec.name)
-        outside = any(ref.node in level.names for level in self._around())
+        outside = any(ref.node in level.names for level in self.levels_around())
         known = [*self.names, *self.call.ports]
         if outside:
             message = f"'{ref.node}' is a node of the pipeline around composition '{self.call.prefix}'; a body reads its ports"
@@ -218,8 +217,9 @@ class _Level:
         else:
             reporter.report("E004", f"there is no node '{ref.node}' in composition '{self.call.prefix}'", place, help=reporter.similar(ref.node, known))
 
-    def _around(self) -> list[_Level]:
-        return [] if self.outer is None else [self.outer, *self.outer._around()]
+    def levels_around(self) -> list[_Level]:
+        """The levels around this one, from the inside out."""
+        return [] if self.outer is None else [self.outer, *self.outer.levels_around()]
 
     def _through(self, level: _Level, ref: InputRef, consumer: str, place: tuple[str | int, ...], spec: NodeSpec | None) -> InputRef | None:
         """A reference to a composition: to the port that it names, that the call's `outputs` says, or the first."""

@@ -30,7 +30,7 @@ class Handed:
     @classmethod
     def of(cls, plan: Plan, nodes: Mapping[str, Mapping[str, Any]]) -> Handed:
         """What the last epoch's ledger entry says (`nodes`)."""
-        found = {name: _read(plan, kept["variables"]) for name, kept in nodes.items() if name in plan.feeding and "variables" in kept}
+        found: dict[str, Values] = {name: _read(plan, kept["variables"]) for name, kept in nodes.items() if name in plan.feeding and "variables" in kept}
         return cls(found, dict(found))
 
     def taken(self, node: Node) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from errata.composition_calls import Layers
 from errata.compositions import Expansion, Surroundings, expand
 from errata.diagnostics import raise_errors
 from errata.models import model_problems
-from errata.parameters import Layer
 from errata.pipeline_model import Pipeline
 from errata.plan import Node, Plan
 from errata.raw_nodes import raw_nodes, read_node
@@ -27,7 +27,7 @@ from operators.variables import dotted, qualifying
 
 def make_plan(
     document: Document, settings: PipelineSettings, variables: Mapping[str, str], findings: Findings, *,
-    environment: Mapping[str, str] | None = None, layers: Mapping[tuple[str, str], tuple[Layer, ...]] | None = None,
+    environment: Mapping[str, str] | None = None, layers: Layers | None = None,
 ) -> Plan:  # fmt: skip
     """The plan of a document. `variables` are overrides from the command line, `layers` what a channel gives to parameters.
 
@@ -212,7 +212,7 @@ def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: Any) -> RowType | 
     if node is None:
         return None
     ports = node.operator.ports()
-    if ref.port is None and not ports or ref.port in ports:
+    if (ref.port is None and not ports) or ref.port in ports:
         return node.operator.port(ref.port)
     if ref.port is None:
         reporter.report("E006", f"'{ref.node}' has ports; name one of {', '.join(f'{ref.node}.{port}' for port in ports)}", ("input",))

@@ -14,7 +14,7 @@ from errata.plan import Plan
 from errata.planner import make_plan
 from errata.reporter import Findings
 from errata.workspace import find_workspace
-from errata.yaml import read_yaml
+from errata.yaml import Document, read_yaml
 from operators.settings import PipelineSettings
 from storage.locations import State, state_of, temporary_state
 
@@ -51,7 +51,8 @@ def load(
     document = read_yaml(file, env=variables_of_process)
     findings = Findings(list(document.diagnostics))
     workspace = find_workspace(file)
-    overlay = _apply_channel(channel, document, file, workspace.folder, environment, findings)
+    overlay = None if channel is None else _channel_overlay(channel, document, file, workspace.folder, environment)
+    findings.diagnostics.extend(overlay.diagnostics if overlay else ())
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
     rules = _rules_folder(rules_path, document.value, folder)
     settings = PipelineSettings(
@@ -98,15 +99,12 @@ def _rules_folder(given: str | Path | None, value: Any, folder: Path) -> Path:
     return folder / (configured if isinstance(configured, str) else "rules")
 
 
-def _apply_channel(channel: Any, document: Any, file: Path, workspace: Path, environment: str | None, findings: Findings) -> Overlay | None:
-    if channel is None:
-        return None
+def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
+    """A channel laid over the pipeline's document."""
     from errata.channels import apply, find_channel, load_channel
 
     loaded = load_channel(find_channel(channel, file, workspace), env=process_environment(environment))
-    overlay = apply(loaded, document, file, workspace, environment)
-    findings.diagnostics.extend(overlay.diagnostics)
-    return overlay
+    return apply(loaded, document, file, workspace, environment)
 
 
 def _source_defaults(overlay: Overlay) -> dict[tuple[str, str], Any]:

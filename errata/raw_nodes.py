@@ -14,7 +14,6 @@ from errata.yaml import Document
 from operators import registry
 from operators.settings import InputRef, NodeSpec
 
-
 _NODE_KEYS = frozenset({"type", "name", "description", "_notes", "config"})
 
 

@@ -67,7 +67,7 @@ class Scoping:
         for (scope, name), type_ in visible.items():
             types[scope][name] = type_
         withheld = frozenset(f"{scope}.{name}" for scope, name in self.settings.variables if scope != "vars" and (scope, name) not in visible)
-        qualified = {name: types["source"] for name in self._entries(spec)} if types["source"] else {}
+        qualified = dict.fromkeys(self._entries(spec), types["source"]) if types["source"] else {}
         return NodeVariables(types, qualified, withheld, dict(self._misreads(spec, visible)), dict(self._constants(spec, visible)))
 
     def _visible(self, spec: NodeSpec) -> Mapping[Key, Type]:

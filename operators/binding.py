@@ -72,5 +72,7 @@ class Binding:
         """System variables that programs of this node may read besides the built-in ones."""
         seen = self.variables
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
-        scopes = {scope: seen.of(scope) for scope in ("vars", "pipeline", "source", "record")}
-        return SystemTypes(**scopes, qualified=seen.qualified, meta=meta, withheld=seen.withheld, doc=self.documents or None)
+        return SystemTypes(
+            vars=seen.of("vars"), pipeline=seen.of("pipeline"), source=seen.of("source"), record=seen.of("record"),
+            qualified=seen.qualified, meta=meta, withheld=seen.withheld, doc=self.documents or None,
+        )  # fmt: skip

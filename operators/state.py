@@ -15,8 +15,7 @@ from pydantic import Field
 from pyspark.sql import functions as F
 
 from changelog.schema import column
-from cxl import spark
-from cxl import typed
+from cxl import spark, typed
 from cxl.spark import FAILED
 from cxl.system import PIPELINE, SOURCE
 from cxl.types import Kind, Schema, Type
@@ -222,7 +221,7 @@ class PassingState(Keyed):
         laid = ready.select(*map(column, kept), *(value.alias(one.column) for one, value in given))
         fold = self._fold(tuple(one for one, _ in given), tuple(kept), values)
         schema = _schema(laid, kept, self.writes.riders)
-        passed = laid.mapInArrow(fold.batches, schema) if self.alone else laid.groupBy("_lookup").applyInArrow(lambda table: fold.table(table), schema)
+        passed = laid.mapInArrow(fold.batches, schema) if self.alone else laid.groupBy("_lookup").applyInArrow(lambda table: fold.table(table), schema)  # noqa: PLW0108 - the engine counts `self` among a method's arguments
         return passed.select(*(self._finished(name, set(laid.columns)) for name in self._names(frame)))
 
     def _names(self, frame: DataFrame) -> list[str]:

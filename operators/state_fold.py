@@ -139,7 +139,7 @@ class _Walk:
     def _aggregated(self, index: int, frame: Frame) -> list[State]:
         """The states of an assignment's aggregates with this record; their values go into the frame."""
         states = []
-        for state, (use, aggregate, args) in zip(self.states[index], self.calls[index], strict=True):
+        for state, (_, aggregate, args) in zip(self.states[index], self.calls[index], strict=True):
             states.append(aggregate.step(state, [arg(frame) for arg in args]))
         for state, (use, aggregate, _) in zip(states, self.calls[index], strict=True):
             frame.record[use.column] = aggregate.value(state)  # type: ignore[index]  # made for this frame
@@ -148,10 +148,9 @@ class _Walk:
 
 def fitted(value: Any, one: Assigned) -> Any:
     """A value as the variable's type holds it. Raises CxlFailure for one of another type."""
-    if value is None:
-        return None
-    if not isinstance(value, _PYTHON[one.type.kind]) or (isinstance(value, bool) and one.type.kind is not Kind.BOOL):
+    kind = one.type.kind
+    wrong = not isinstance(value, _PYTHON[kind]) or (isinstance(value, bool) and kind is not Kind.BOOL) or (isinstance(value, datetime) and kind is Kind.DATE)
+    if value is not None and wrong:
         raise CxlFailure(f"the value of '${one.variable}' is no {one.type.base}")
-    if one.type.kind is Kind.DATE and isinstance(value, datetime):
-        raise CxlFailure(f"the value of '${one.variable}' is no {one.type.base}")
-    return float(value) if one.type.kind is Kind.FLOAT else value
+    converted: Any = value
+    return float(converted) if kind is Kind.FLOAT and value is not None else value
