@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from cxl import spark, typed
-from operators.combine_match import RIGHT, Predicate, Side, join_key
+from operators.combine_match import RIGHT, Predicate, Side, join_keys, key_names
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,8 +34,8 @@ def affected(around: Surroundings, predicate: Predicate, context: spark.Context)
             continue
         if step.parent is None:
             return None
-        keys = [_keys([right for _, right in step.parent_keys()], context, frame) for frame in rows]
-        leads.setdefault(step.parent, []).append((step, _union(keys).where(F.col(RIGHT).isNotNull()).distinct()))
+        keys = _union([frame.select(*_keys([right for _, right in step.parent_keys()], context)) for frame in rows])
+        leads.setdefault(step.parent, []).append((step, keys.where(F.col(f"{RIGHT}0").isNotNull()).distinct()))
     driver = predicate.sides[predicate.chain.driver]
     found = [frame.select(driver.lookup().alias("_lookup")) for frame in _touched_rows(around, driver, leads.get(driver.qualifier, []), context)]
     builds = [side for name, side in predicate.sides.items() if name != driver.qualifier]
@@ -49,16 +49,15 @@ def _touched_rows(around: Surroundings, side: Side, leads: Touched, context: spa
     rows = [] if delta is None else [delta.frame.select("_key", *side.qualified())]
     for step, keys in leads:
         live = around.live_input(side.number).select("_key", *side.qualified())
-        rows.append(live.withColumn(RIGHT, _key([left for left, _ in step.parent_keys()], context)).join(keys, RIGHT, "left_semi").drop(RIGHT))
+        keyed = live.select("*", *_keys([left for left, _ in step.parent_keys()], context))
+        rows.append(keyed.join(keys, keys.columns, "left_semi").drop(*keys.columns))
     return rows
 
 
-def _keys(expressions: Sequence[typed.Expr], context: spark.Context, frame: DataFrame) -> DataFrame:
-    return frame.select(_key(expressions, context).alias(RIGHT))
-
-
-def _key(expressions: Sequence[typed.Expr], context: spark.Context) -> Column:
-    return join_key([(spark.column(expr, context)[0], expr.type) for expr in expressions])
+def _keys(expressions: Sequence[typed.Expr], context: spark.Context) -> list[Column]:
+    """Join keys under the names of the build's side."""
+    values = join_keys([(spark.column(expr, context)[0], expr.type) for expr in expressions])
+    return [value.alias(name) for name, value in zip(key_names(len(values), RIGHT), values, strict=True)]
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from changelog.keys import key_column
 from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type
@@ -22,15 +21,16 @@ from operators.combine_chain import Chain, Part, Step
 from operators.evaluation import error_text
 from operators.failing import WRONG, explained, first_case
 from operators.json_text import maps_text
-from operators.rows import key_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
 
-ID, FROM, LEFT, RIGHT, RANK, ERROR = "__id", "__from", "__left", "__right", "__rank", "__error"
-"""Working columns: key of the output row, key of the build row, join key of either side, place among a driver's matches, why a row is rejected."""
+ID, FROM, RANK, ERROR = "__id", "__from", "__rank", "__error"
+"""Working columns: key of the output row, key of the build row, place among a driver's matches, why a row is rejected."""
+LEFT, RIGHT = "__left", "__right"
+"""Beginnings of the names of the join keys of either side; the first key is null where a row can match nothing."""
 MISS = b"\xff"
 """Stands in the key of an `all` row where an input has no match."""
 MISSING = "combine_missing_match"
@@ -108,9 +108,11 @@ class Matching:
         side = self.predicate.sides[step.build]
         left = self._keyed(rows, step.left, LEFT, self._driver)
         right = self._keyed(build.select(F.col("_key").alias(FROM), *side.qualified()), step.right, RIGHT, side, FROM)
-        right = right.where(F.col(RIGHT).isNotNull())
+        right = right.where(F.col(f"{RIGHT}0").isNotNull())
+        names = key_names(step.keys, RIGHT)
         if self.narrow and step.keys:
-            right = right.join(left.select(F.col(LEFT).alias(RIGHT)).distinct(), RIGHT, "left_semi")
+            wanted = left.select(*(F.col(one).alias(name) for one, name in zip(key_names(step.keys, LEFT), names, strict=True))).distinct()
+            right = right.join(wanted, names, "left_semi")
         if self.predicate.partitioned and step.keys and not step.pairs:
             right = right.hint("shuffle_hash")
         tests = [spark.column(expr, self.context) for expr in step.pairs]
@@ -120,10 +122,10 @@ class Matching:
             joined = self._joined(left, right, step, [value for value, _ in tests])
         if self.traced:
             joined = joined.withColumn(from_column(side.number), F.col(FROM))
-        return self._missed(joined, step).drop(LEFT, RIGHT, FROM)
+        return self._missed(joined, step).drop(*key_names(step.keys, LEFT), *names, FROM)
 
     def _keyed(self, frame: DataFrame, parts: Sequence[Part], name: str, side: Side, key: str = "_key") -> DataFrame:
-        """The frame with its join key, null where the row can match nothing; rows on which a part fails are rejected."""
+        """The frame with its join keys; rows on which a part fails are rejected."""
         tests = [spark.column(part.expr, self.context) for part in parts]
         guards = [F.coalesce(value, F.lit(False)) for part, (value, _) in zip(parts, tests, strict=True) if not part.is_key]
         keys = [(value, part.expr.type) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
@@ -131,7 +133,7 @@ class Matching:
             marked = frame.withColumn(WRONG, _first_failure(parts, tests))
             self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side.lookup(key))
             frame = marked.where(F.col(WRONG).isNull()).drop(WRONG)
-        return frame.withColumn(name, join_key(keys, guards))
+        return frame.withColumns(dict(zip(key_names(len(keys), name), join_keys(keys, guards), strict=True)))
 
     def _reject(self, bad: DataFrame, expressions: Sequence[typed.Expr], lookup: Column) -> None:
         """Reject rows on which the expression failed whose number stands in `WRONG`."""
@@ -145,9 +147,9 @@ class Matching:
             return self._collected(left, left.join(right, _joins(step, conditions), "inner"), step)
         every = not step.keys or bool(conditions)
         if self.predicate.match == "first" and not every:
-            right = _first_of(right, RIGHT)
+            right = _first_of(right, key_names(step.keys, RIGHT))
         joined = left.join(right, _joins(step, conditions), "left")
-        return _first_of(joined, ID) if self.predicate.match == "first" and every else self._named(joined)
+        return _first_of(joined, [ID]) if self.predicate.match == "first" and every else self._named(joined)
 
     def _checked(self, left: DataFrame, right: DataFrame, step: Step, tests: Sequence[tuple[Column, Column | None]]) -> DataFrame:
         """Each left row with its matches, where conditions over pairs can fail: then the driver's record is rejected.
@@ -159,9 +161,9 @@ class Matching:
         pairs = left.join(right, _joins(step, []), "inner").withColumns(marks)
         pairs = pairs.where(F.col(WRONG).isNotNull() | F.col("__holds"))
         if self.predicate.match == "first":
-            pairs = _first_of(pairs, ID)
+            pairs = _first_of(pairs, [ID])
         bad = pairs.where(F.col(WRONG).isNotNull())
-        self._reject(_first_of(bad, "_key", ID), step.pairs, self._driver.lookup())
+        self._reject(_first_of(bad, ["_key"], ID), step.pairs, self._driver.lookup())
         kept = left.join(bad.select("_key").distinct(), "_key", "left_anti")
         good = pairs.where(F.col(WRONG).isNull())
         if self.predicate.match == "collect":
@@ -207,18 +209,24 @@ def from_column(number: int) -> str:
     return f"{FROM}_{number}"
 
 
-def join_key(keys: Sequence[tuple[Column, Type]], guards: Sequence[Column] = ()) -> Column:
-    """The bytes by which two sides are equal as CXL's `==` says: null where a value is null or NaN, or a guard does not hold."""
+def key_names(count: int, side: str) -> list[str]:
+    """The columns of the join keys of one side; there is one also where no equality is."""
+    return [f"{side}{index}" for index in range(max(count, 1))]
+
+
+def join_keys(keys: Sequence[tuple[Column, Type]], guards: Sequence[Column] = ()) -> list[Column]:
+    """Values that engines compare as CXL's `==` does; the first is null where one is null or NaN, or a guard does not hold."""
     present = [value.isNotNull() & ~F.isnan(value) if type_.kind is Kind.FLOAT else value.isNotNull() for value, type_ in keys]
+    values = [value + F.lit(0.0) if type_.kind is Kind.FLOAT else value for value, type_ in keys] or [F.lit(0)]
     conditions = [*guards, *present]
-    bytes_ = key_column([(value, key_type(type_)) for value, type_ in keys]) if keys else F.lit(b"")
-    return F.when(reduce(lambda one, other: one & other, conditions), bytes_) if conditions else bytes_
+    return [F.when(reduce(lambda one, other: one & other, conditions), values[0]), *values[1:]] if conditions else values
 
 
 def _joins(step: Step, conditions: Sequence[Column]) -> Column:
     """The condition of a step's join: keys are equal where there are any, and what else must hold of a pair."""
-    same = F.col(LEFT) == F.col(RIGHT) if step.keys else F.col(LEFT).isNotNull() & F.col(RIGHT).isNotNull()
-    return reduce(lambda one, other: one & other, conditions, same)
+    pairs = [(F.col(one), F.col(other)) for one, other in zip(key_names(step.keys, LEFT), key_names(step.keys, RIGHT), strict=True)]
+    same = [one == other if step.keys else one.isNotNull() & other.isNotNull() for one, other in pairs]
+    return reduce(lambda one, other: one & other, [*same, *conditions])
 
 
 def _first_failure(parts: Sequence[Part], tests: Sequence[tuple[Column, Column | None]]) -> Column:
@@ -230,7 +238,7 @@ def _first_failure(parts: Sequence[Part], tests: Sequence[tuple[Column, Column |
     return first_case(cases, F.lit(None).cast("int"))
 
 
-def _first_of(frame: DataFrame, by: str, order: str = FROM) -> DataFrame:
-    """The first row in build order of each value of a column."""
-    rank = F.row_number().over(Window.partitionBy(by).orderBy(order).rowsBetween(Window.unboundedPreceding, Window.currentRow))
+def _first_of(frame: DataFrame, by: Sequence[str], order: str = FROM) -> DataFrame:
+    """The first row in build order for each value of some columns."""
+    rank = F.row_number().over(Window.partitionBy(*by).orderBy(order).rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return frame.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)
