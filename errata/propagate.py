@@ -293,6 +293,16 @@ class NodeSurroundings:
         return table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
 
     def settled(self, frame: DataFrame) -> DataFrame:
-        """Through the driver where the node's rows are few."""
+        """Through the driver where the node's rows are few, or where small deltas lead to few rows."""
         engine = self.flow.engine
-        return engine.from_arrow(engine.to_arrow(frame)) if self._small else frame
+        if self._small:
+            return engine.from_arrow(engine.to_arrow(frame))
+        if self.first or not self._small_deltas:
+            return frame
+        found = engine.to_arrow(frame, SMALL_ROWS + 1)
+        return engine.from_arrow(found) if found.num_rows <= SMALL_ROWS else frame
+
+    @property
+    def _small_deltas(self) -> bool:
+        bounds = [self.flow.done[name].bound for name, _ in self.node.inputs]
+        return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
