@@ -222,12 +222,20 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
         return declared, _Shape(tuple(name for name, _ in declared), (), ())
     renamed = {source: name for name, source in output.config.mapping.items()}
     known = {*output.projection.data, *output.inputs[0].data}
-    extra = [(name, type_) for name, type_ in undeclared if name not in known and name not in output.config.exclude]
+    extra = [(name, type_) for name, type_ in _agreed(undeclared) if name not in known and name not in output.config.exclude]
     meta = [one for one in declared if one[0].startswith("meta.")]
     data = [one for one in declared if one not in meta]
     shown = [(renamed.get(name, name), parse_type(type_)) for name, type_ in extra]
     names = (*(name for name, _ in data), *(name for name, _ in shown), *(name for name, _ in meta))
     return [*data, *shown, *meta], _Shape(names, tuple(extra), tuple(name for name, _ in shown))
+
+
+def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Each undeclared field once, of type any where files of several formats have it in different types."""
+    types: dict[str, str] = {}
+    for name, type_ in undeclared:
+        types[name] = type_ if types.get(name, type_) == type_ else "any"
+    return list(types.items())
 
 
 @dataclass(frozen=True, slots=True)

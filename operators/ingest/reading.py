@@ -87,7 +87,7 @@ class FileReader:
         reader = _reader_of(self.reader, part.record)
         for task in self.tasks(part):
             for batch in read_task(reader, task):
-                yield _finish(batch, task.attached, self.shape, self.schema())
+                yield _finish(batch, task.attached, self.shape, self.schema(), _dynamic(part.record))
 
     def tasks(self, part: Part) -> list[Task]:
         """The ranges that together read a part; the first ones may hold records that were read already, which are dropped."""
@@ -129,10 +129,10 @@ class FileReader:
         from storage.formats.chunks import chunk_reader, task_table
 
         attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64())])
-        shape, schema = self.shape, self.schema()
+        shape, schema, dynamic = self.shape, self.schema(), _dynamic(record)
 
         def finish(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
-            return _finish(batch, values, shape, schema)
+            return _finish(batch, values, shape, schema, dynamic)
 
         read = chunk_reader(_reader_of(self.reader, record), attached, finish)
         spread = engine.from_arrow(task_table(tasks, attached)).repartition(max(1, len(tasks)))
@@ -153,9 +153,16 @@ def _reader_of(reader: Reader, record: FileRecord) -> Reader:
     return reader.with_undeclared([Column(name, type_) for name, type_ in record.undeclared])
 
 
-def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema) -> pa.RecordBatch:
+def _dynamic(record: FileRecord) -> frozenset[str]:
+    """The undeclared columns of a file that hold JSON text."""
+    from storage.coerce import is_dynamic
+
+    return frozenset(name for name, type_ in record.undeclared if is_dynamic(type_))
+
+
+def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema, dynamic: frozenset[str]) -> pa.RecordBatch:
     if values["beyond"]:
         import pyarrow.compute as pc
 
         batch = batch.filter(pc.greater(batch.column("_row"), values["beyond"]))
-    return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"]).cast(schema)
+    return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

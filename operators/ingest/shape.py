@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
 
@@ -32,10 +33,10 @@ class RowShape:
         """What an op row stores besides `_op _key _cause`: hidden columns, riders, data."""
         return (*self.hidden, *(rider for rider, _ in self.riders), *self.declared)
 
-    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int) -> pa.RecordBatch:
+    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int, dynamic: frozenset[str] = frozenset()) -> pa.RecordBatch:
         """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label), hidden columns, riders, data, `_error`.
 
-        Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`.
+        Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`. `dynamic`: the undeclared columns that hold JSON text.
         """
         import pyarrow as pa
 
@@ -44,7 +45,7 @@ class RowShape:
             columns["_key"] = row_keys(prefix, batch.column("_row"), batch.column("_error"))
         columns["_cause"] = pa.repeat("ingest", batch.num_rows)
         for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
-            columns[name] = self._hidden(name, batch, file)
+            columns[name] = self._widened(batch, dynamic) if name == "_widened" else self._hidden(name, batch, file)
         for rider, name in self.riders:
             columns[rider] = batch.column(name)
         for name in self.declared:
@@ -62,13 +63,14 @@ class RowShape:
 
         if name == "_event_time":
             return self._event_times(batch)
-        if name == "_widened":
-            return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())))
         if name == "_file":
             return pa.repeat(file, batch.num_rows)
         if name == "_doc":
             return batch.column("_doc")
         return pa.nulls(batch.num_rows, pa.string())
+
+    def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
+        return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())), dynamic)
 
     def _event_times(self, batch: pa.RecordBatch) -> pa.Array:
         import pyarrow as pa
@@ -96,8 +98,11 @@ def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
     return pa.array([key + b"!" if bad else key for key, bad in zip(keys.to_pylist(), errors.is_valid().to_pylist(), strict=True)], pa.binary())
 
 
-def widened(batch: pa.RecordBatch, declared: Sequence[str]) -> pa.Array:
-    """The undeclared fields of each record as a JSON object in file order, null where there are none."""
+def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[str] = frozenset()) -> pa.Array:
+    """The undeclared fields of each record that are not null as a JSON object in file order, null where there are none.
+
+    `dynamic`: those that hold JSON text.
+    """
     import polars as pl
     import pyarrow as pa
 
@@ -106,7 +111,22 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str]) -> pa.Array:
         return pa.nulls(batch.num_rows, pa.string())
     frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], names))
     assert isinstance(frame, pl.DataFrame)  # a batch is no array
-    return frame.select(pl.struct(names).struct.json_encode()).to_series().to_arrow().cast(pa.string())
+    members = pl.concat_str([_member(name, dynamic=name in dynamic) for name in names], separator=",", ignore_nulls=True)
+    some = pl.any_horizontal(pl.col(name).is_not_null() for name in names)
+    text = frame.select(pl.when(some).then(pl.concat_str(pl.lit("{"), members, pl.lit("}")))).to_series()
+    return text.to_arrow().cast(pa.string())
+
+
+def _member(name: str, *, dynamic: bool) -> pl.Expr:
+    """`"name":value` of each record, null where the field is."""
+    import orjson
+    import polars as pl
+
+    value = pl.col(name)
+    if dynamic:
+        return pl.concat_str(pl.lit(orjson.dumps(name).decode() + ":"), value)
+    encoded = pl.struct(value).struct.json_encode()
+    return pl.when(value.is_not_null()).then(encoded.str.slice(1).str.head(-1))
 
 
 def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
