@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,7 @@ class Flow:
             bound = self._bound(node, fresh)
             return self.keep(node, node.operator.rebuild(NodeSurroundings(self, node, stage, bound), "recompute"), bound)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
-        before = self._versions(node)
+        before = self.versions_of(node)
         bound = self._bound(node, fresh)
         around = NodeSurroundings(self, node, stage, bound)
         delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), bound)
@@ -121,7 +121,8 @@ class Flow:
             return False
         return node.operator.always_has_rows or stage.action == "rebuild" or any(self.live_rows.get(name) for name, _ in node.inputs)
 
-    def _versions(self, node: Node) -> dict[str, int | None]:
+    def versions_of(self, node: Node) -> dict[str, int | None]:
+        """The versions of a node's tables by path."""
         return {path: self.tables.by_path(path).version() for path in (f"changelog/{node.name}", f"state/{node.name}")}
 
     def _needs_wide_sums(self, node: Node, delta: NodeDelta) -> bool:
@@ -165,6 +166,36 @@ class Flow:
         self.tables.changelog(node).append(table, self.epoch)
         ops, rejected, repaired = count_ops(table)
         return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired))
+
+    def replace(
+        self, node: Node, rows: DataFrame, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, signed: bool
+    ) -> NodeDelta:
+        """Keep op rows in the place of those that this run kept of a node; the rows may read its table.
+
+        `versions` are those of its tables before the run, `forget` takes what was counted back.
+        """
+        rows = rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()]))
+        changelog = self.tables.changelog(node)
+        if bound is not None and bound <= SMALL_ROWS:
+            table = self.engine.to_arrow(rows)
+            changelog.restore(versions[f"changelog/{node.name}"])
+            forget()
+            return self.keep_table(node, table, signed)
+        replaced = changelog.replace(rows, self.epoch)
+        forget()
+        frame = changelog.read(self.engine, epochs=(self.epoch, self.epoch)).drop("_epoch")
+        return self._note(NodeDelta(node.name, frame, signed, replaced.rows, *self._counted(frame)))
+
+    def epoch_rows(self, node: Node) -> DataFrame:
+        """The op rows that this run kept of a node."""
+        return stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).drop("_epoch")
+
+    def live_input(self, node: Node, index: int) -> DataFrame:
+        """The live rows of an input of a node, this run's counted in."""
+        name, port = node.inputs[index]
+        above = self.tables.plan[name]
+        rows = self.tables.live(self.engine, above, self.values, has_negatives=self.negatives.get(name, True))
+        return entered(stands(rows, above, port), node, index).drop("_epoch")
 
     def keep_nothing(self, node: Node) -> NodeDelta:
         """Note that a node has nothing new; its table exists from now on."""
@@ -262,11 +293,7 @@ class NodeSurroundings:
 
     def live_input(self, index: int) -> DataFrame:
         """The live rows of an input port, this run's counted in."""
-        name, port = self.node.inputs[index]
-        flow = self.flow
-        above = flow.tables.plan[name]
-        rows = flow.tables.live(flow.engine, above, flow.values, has_negatives=flow.negatives.get(name, True))
-        return entered(stands(rows, above, port), self.node, index).drop("_epoch")
+        return self.flow.live_input(self.node, index)
 
     def live_own(self) -> DataFrame:
         """The node's live rows before this run."""

@@ -9,25 +9,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from changelog.labels import parse_label
-from changelog.schema import column
-from operators.ingest.files import FileRecord
-from operators.rows import CK, KeyShape
+from errata.record_places import Lead, Place, Places, bare, lead_of
+from operators.rows import CK
 
 if TYPE_CHECKING:
+    from errata.correlation_triggers import Trigger
     from errata.plan import Node, Plan
     from errata.tables import Tables
     from operators.evaluation import RunValues
-    from operators.source import Source
     from storage.engines import Engine
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One rejected record. `source` and `record` are None where no single source record is behind it."""
+    """One rejected record. `source` and `row` are None where no single source record is behind it.
+
+    `row` counts in the file, `number` across the files of the source; `record` is the key of the source record. `by`: what rolled it
+    back, where something did.
+    """
 
     node: str
     key: bytes
@@ -41,120 +43,101 @@ class Reject:
     file: str = ""
     row: int | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """What is needed to lead keys back to files: a source's number and its present files."""
-
-    number: int
-    files: tuple[FileRecord, ...]
+    number: int | None = None
+    record: bytes = b""
+    by: str = ""
 
 
 class Rejects:
     """Finds the live rejects of a plan's nodes and leads them back to their source records."""
 
-    def __init__(self, plan: Plan, tables: Tables, engine: Engine, values: RunValues, sources: Mapping[str, SourceState]) -> None:
+    def __init__(self, plan: Plan, tables: Tables, engine: Engine, values: RunValues, places: Places) -> None:
         self.plan = plan
         self.tables = tables
         self.engine = engine
         self.values = values
-        self.sources = sources
+        self.places = places
 
     def live(self, nodes: Iterable[str]) -> list[Reject]:
         """All live rejects of the nodes named, by source, file and row; those without a source record last."""
         found = [reject for name in nodes for reject in self._of_node(self.plan[name])]
         order = {name: at for at, name in enumerate(self.plan.nodes)}
-        return sorted(found, key=lambda one: (one.source is None, order.get(one.source or "", 0), one.file, one.row or 0, order[one.node], one.key))
+        return sorted(found, key=lambda one: (one.source is None, order.get(one.source or "", 0), one.number or 0, order.get(one.node, 0), one.key))
+
+    def triggers(self, rows: Iterable[Trigger]) -> list[Reject]:
+        """Entries of rows of aggregates that failed and whose records were rolled back."""
+        return [_entry(self.plan[one.node], one.key, one.epoch, one.error, {}) for one in rows if one.node in self.plan.nodes]
 
     def _of_node(self, node: Node) -> Iterator[Reject]:
         frame = self.tables.rejects(self.engine, node, self.values)
-        own = list(node.operator.output.data) if node.kind == "source" else []
-        table = self.engine.to_arrow(frame.select("_epoch", "_key", "_error", *map(column, own)).orderBy("_key"))
-        rows = table.to_pylist()
-        leads = [self._lead(node, bytes(row["_key"])) for row in rows]
-        records = self._records([lead for lead in leads if lead is not None])
+        if node.kind == "source":
+            return self._of_source(node, self.engine.to_arrow(frame).to_pylist())
+        return self._of_operator(node, self.engine.to_arrow(frame.select("_epoch", "_key", "_error")).to_pylist())
+
+    def _of_source(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
+        """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""
+        placed = {bare(row["_key"]): (row["_file"], row["_row"]) for row in rows if row.get("_file")}
+        places = self.places.of(node.name, [bare(row["_key"]) for row in rows], placed)
+        for row in rows:
+            error = json.loads(row["_error"])
+            key = bare(row["_key"])
+            values = {name: shown(row[name]) for name in node.operator.output.data}
+            fields = {name: text for name, text in (error.get("fields") or values).items() if text is not None}
+            yield _entry(node, row["_key"], row["_epoch"], error, fields, node.name, places.get(key), key)
+
+    def _of_operator(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
+        leads = [lead_of_reject(node, row["_key"], json.loads(row["_error"])) for row in rows]
+        records = self._records([lead for lead in leads if lead is not None and not lead.grouped])
         for row, lead in zip(rows, leads, strict=True):
             error = json.loads(row["_error"])
-            fields = error.get("fields") or {}
-            source, key = lead or (None, b"")
-            if lead is not None and not fields:
-                fields = {name: shown(row[name]) for name in own} or records.get(lead, {})
-            file, number = self._place(source, key, records.get(lead, {}) if lead else {})
-            yield Reject(
-                node.name, bytes(row["_key"]), row["_epoch"], error.get("category", ""), error.get("detail", ""),
-                error.get("stage") or f"{node.kind}:{node.name}", error.get("route", ""), error.get("trigger", ""), source, file, number,
-                {name: value for name, value in fields.items() if name not in ("_file", "_row")},
-            )  # fmt: skip
+            if lead is None or lead.grouped:
+                yield _entry(node, row["_key"], row["_epoch"], error, {})
+            else:
+                fields, place = records.get(lead, ({}, None))
+                yield _entry(node, row["_key"], row["_epoch"], error, fields, lead.node, place, lead.key)
 
-    def _lead(self, node: Node, key: bytes) -> tuple[str, bytes] | None:
-        """The source and the key of the source record behind a reject's key."""
-        bare = key.removesuffix(b"!")
-        if node.kind == "source":
-            return node.name, bare
-        return source_key(node.operator.reject_shape, bare)
-
-    def _records(self, leads: Sequence[tuple[str, bytes]]) -> dict[tuple[str, bytes], dict[str, str]]:
-        """The source records of keys: field to text, `_file` and `_row` of keyed ones among them."""
+    def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:
+        """The source records of leads: field to text, and the place."""
         import pyarrow as pa
         from pyspark.sql import functions as F
 
-        found: dict[tuple[str, bytes], dict[str, str]] = {}
-        for source in dict.fromkeys(name for name, _ in leads):
-            keys = sorted({key for name, key in leads if name == source})
+        found: dict[Lead, tuple[dict[str, str], Place | None]] = {}
+        for source in dict.fromkeys(lead.node for lead in leads):
+            keys = sorted({lead.key for lead in leads if lead.node == source})
             wanted = self.engine.from_arrow(pa.table({"_key": pa.array(keys, pa.binary())}))
-            rows = self.tables.live(self.engine, self.plan[source], self.values).where(F.col("_error").isNull())
-            for row in self.engine.to_arrow(rows.join(wanted, "_key", "left_semi")).to_pylist():
-                key = bytes(row.pop("_key"))
-                found[source, key] = {name: shown(value) for name, value in row.items() if not name.startswith("_") or name in ("_file", "_row")}
+            live = self.tables.live(self.engine, self.plan[source], self.values).where(F.col("_error").isNull())
+            rows = self.engine.to_arrow(live.join(F.broadcast(wanted), "_key", "left_semi")).to_pylist()
+            placed = {row["_key"]: (row["_file"], row["_row"]) for row in rows if row.get("_file")}
+            places = self.places.of(source, keys, placed)
+            for row in rows:
+                fields = {name: shown(row[name]) for name in self.plan[source].operator.output.data}
+                found[Lead(source, row["_key"])] = (fields, places.get(row["_key"]))
         return found
 
-    def _place(self, source: str | None, key: bytes, record: Mapping[str, str]) -> tuple[str, int | None]:
-        """The file and the row number of a source record."""
-        if source is None:
-            return "", None
-        if record.get("_file"):
-            return record["_file"], int(record["_row"])
-        operator = cast("Source", self.plan[source].operator)
-        if operator.keyed:
-            path, _, label = key.removeprefix(b"\xff").rpartition(b"\x00" + key[-7:])
-            return path.decode(errors="replace"), parse_label(key, len(key) - 7)[0][0] if label == b"" and len(key) > 7 else None
-        return self._unkeyed_place(source, key)
 
-    def _unkeyed_place(self, source: str, key: bytes) -> tuple[str, int | None]:
-        label, behind = parse_label(key, 1)
-        record = next((one for one in self.sources[source].files if one.label == label), None)
-        if record is None:
-            return "", None
-        numbers, _ = parse_label(key, behind)
-        return record.path, numbers[0] if record.dense else self._rank(source, key[:behind], key)
-
-    def _rank(self, source: str, prefix: bytes, key: bytes) -> int:
-        """The number of live records of the file up to a key."""
-        from pyspark.sql import functions as F
-
-        rows = self.tables.live(self.engine, self.plan[source], self.values).where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") <= F.lit(key + b"!")))
-        return int(self.engine.to_arrow(rows.agg(F.count("*").alias("n"))).column("n")[0].as_py())
+def lead_of_reject(node: Node, key: bytes, error: Mapping[str, Any]) -> Lead | None:
+    """What a node's reject leads back to. An aggregate rejects records, and groups that cannot be finalized."""
+    plain = bare(key)
+    if node.kind == "source":
+        return Lead(node.name, plain)
+    if is_group_reject(error):
+        return lead_of(node.operator.output.key, plain)
+    return lead_of(node.operator.reject_shape, plain)
 
 
-def source_key(shape: KeyShape, key: bytes) -> tuple[str, bytes] | None:
-    """The source and the source record's key inside a key of this shape; None where no single record is behind it."""
-    if shape.kind == "source":
-        return shape.source, _own(shape, key)
-    if shape.kind == "merge":
-        return source_key(shape.parts[key[0]], key[1:]) if key and key[0] < len(shape.parts) else None
-    return source_key(shape.parts[0], key) if shape.parts else None
+def is_group_reject(error: Mapping[str, Any]) -> bool:
+    """Whether a whole group was rejected, not one of its records."""
+    return error.get("category") == "aggregate_finalize"
 
 
-def _own(shape: KeyShape, key: bytes) -> bytes:
-    """The source record's key at the head of a key, without what other operators put behind it."""
-    from changelog.keys import decode_key, encode_key
-
-    if shape.types is not None:
-        return encode_key(decode_key(key, shape.types), shape.types)
-    _, behind = parse_label(key, 1)
-    _, end = parse_label(key, behind)
-    return key[:end]
+def _entry(
+    node: Node, key: bytes, epoch: int, error: Mapping[str, Any], fields: Mapping[str, str], source: str | None = None, place: Place | None = None, record: bytes = b""
+) -> Reject:
+    return Reject(
+        str(error.get("node") or node.name), key, epoch, error.get("category", ""), error.get("detail", ""),
+        error.get("stage") or f"{node.kind}:{node.name}", error.get("route", ""),
+        error.get("trigger", ""), source, place.file if place else "", place.row if place else None, fields, place.number if place else None, record, error.get("by", ""),
+    )  # fmt: skip
 
 
 def shown(value: Any) -> str:

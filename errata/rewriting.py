@@ -91,7 +91,7 @@ class Rewrite(Run):
 
     def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         assert self.change is not None  # `rewrite` gave it
-        if stage.action == "skip":
+        if stage.action == "skip" or source.node.name not in self.change.sources([source.node.name]):
             return flow.skip(source.node), source.changes.now
         delta = flow.keep(source.node, Outcome(self.change.rows(flow, source.node), signed=True), None)
         return delta, self.change.files(source.node.name, source.changes.now)

@@ -30,6 +30,13 @@ def make_stages(plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str
     return list(stages.values())
 
 
+def with_retries(plan: Plan, head: Mapping[str, Any] | None, stages: Sequence[Stage], changed: Mapping[str, str], held: Mapping[str, int]) -> Sequence[Stage]:
+    """The stages with suppressed records tried again, where there is anything to do at all. `held`: how many of each source."""
+    if not held or all(stage.action == "skip" for stage in stages):
+        return stages
+    return make_stages(plan, head, {name: f"{count} suppressed records are tried again" for name, count in held.items()} | dict(changed))
+
+
 def _stage(node: Node, before: Any, first: bool, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
     if first:
         return Stage(node.name, "first", "first run")

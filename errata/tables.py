@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, live
 from changelog.schema import column
+from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
 from operators.lineage import key_slice
-from operators.rows import OWN_HIDDEN
+from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
 from storage.tables import ChangelogTable
 
@@ -33,6 +34,7 @@ class Tables:
         self.plan = plan
         self._changelogs: dict[str, ChangelogTable] = {}
         self._states: dict[str, ChangelogTable] = {}
+        self._triggers: ChangelogTable | None = None
 
     def changelog(self, node: Node) -> ChangelogTable:
         """The op rows of a node, rejects among them."""
@@ -47,9 +49,18 @@ class Tables:
             self._states[name] = ChangelogTable(f"{self.root}/state/{name}")
         return self._states[name]
 
+    @property
+    def triggers(self) -> ChangelogTable:
+        """The failed rows of aggregates whose records are rolled back."""
+        if self._triggers is None:
+            self._triggers = ChangelogTable(f"{self.root}/{TRIGGERS}", COLUMNS)
+        return self._triggers
+
     def by_path(self, path: str) -> ChangelogTable:
         """The table at a path that the ledger names (`changelog/orders`)."""
         folder, _, name = path.partition("/")
+        if path == TRIGGERS:
+            return self.triggers
         if folder == "state":
             return self.state(name)
         node = self.plan.nodes.get(name)
@@ -112,7 +123,8 @@ class Tables:
                 version = table.version() if self._has_been(path) else None
                 if version is not None:
                     found[path] = version
-        return found
+        triggers = self.triggers.version() if any(node.operator.output.riding(CK) for node in self.plan.of_kind("source")) else None
+        return found if triggers is None else found | {TRIGGERS: triggers}
 
     def existing(self) -> set[str]:
         """The paths of all tables of the plan that exist."""

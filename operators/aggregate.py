@@ -5,7 +5,7 @@ Plain ones are `operators.group_aggregate`, those over windows of time `operator
 
 from operators.aggregate_config import AggregateConfig
 from operators.binding import Binding
-from operators.group_aggregate import Aggregate
+from operators.group_aggregate import Aggregate, correlation_fields
 from operators.registry import node_type
 from operators.settings import NodeSpec
 from operators.time_window import bind_windowed
@@ -20,6 +20,14 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     for name in unknown:
         place = ("config", "group_by", config.group_by.index(name))
         binding.problems.report("E240", f"group_by field '{name}' is not in the input", place, help=binding.problems.similar(name, list(row.data)))
+    omitted = [name for name in correlation_fields(row) if name not in config.group_by]
+    if config.strategy == "streaming" and omitted:
+        keys = ", ".join(f"'{name}'" for name in omitted)
+        binding.problems.report(
+            "E15Y", f"aggregate '{spec.name}' leaves out the correlation key {keys}, so its rows may be retracted; strategy 'streaming' cannot", ("config", "strategy"),
+            help="use strategy: hash or auto, or group by the whole key",
+        )  # fmt: skip
+        return None
     if config.strategy == "streaming" and row.sorted_by[: len(config.group_by)] != tuple(config.group_by):
         binding.problems.report(
             "E241", "strategy 'streaming' needs an input that is sorted by the group fields", ("config", "strategy"),

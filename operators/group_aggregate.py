@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -11,14 +12,14 @@ from changelog.algebra import as_appends, consolidate, diff
 from changelog.keys import key_column
 from changelog.ops import weight
 from changelog.schema import column
-from cxl.types import Schema
+from cxl.types import STRING, Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, compared
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
-from operators.rows import GROUP_KEY, RowType, key_type
+from operators.rows import CK, KeyShape, RowType, key_type
 from operators.settings import NodeSpec
 
 if TYPE_CHECKING:
@@ -40,15 +41,34 @@ class Aggregate(Keyed):
         groups = {name: row.data[name] for name in config.group_by}
         data = Schema({**groups, **dict(program.output.items())}.items())
         fingerprint = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
-        super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=GROUP_KEY, sorted_by=tuple(config.group_by)), fingerprint)
+        shape = KeyShape("group", spec.name, tuple(map(key_type, groups.values())))
+        super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
         self.program = program
         self.groups = groups
         self.deterministic = program.deterministic
         self.wide_sums = False
 
     def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Nothing of single rows rides along."""
+        """Nothing of single rows rides along but the correlation keys that the groups cover; a relaxed aggregate adds its own."""
         self.inputs = tuple(inputs)
+        riders = {CK + name: self.groups[name] for name in correlation_fields(inputs[0]) if name in self.groups}
+        own = {self.synthetic: STRING.or_null} if self.relaxed else {}
+        self.output = replace(self.output, riders=riders | own)
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether the groups leave out a correlation key that is visible upstream, so that one of its groups may span several rows here."""
+        return any(name not in self.groups for name in correlation_fields(self.inputs[0]))
+
+    @property
+    def synthetic(self) -> str:
+        """The column that leads a relaxed aggregate's row back to its group: the group's key in hexadecimal digits."""
+        return f"{CK}aggregate.{self.name}"
+
+    @property
+    def reversible(self) -> bool:
+        """Whether each call takes a single contribution back, by the documents' table."""
+        return all(use.function.name in ("sum", "count", "collect", "any") for use in self.program.calls)
 
     @property
     def accumulators(self) -> list[Accumulator] | None:
@@ -90,6 +110,10 @@ class Aggregate(Keyed):
         """The records of the groups, without those that the program filters or that fail."""
         counted = self._arguments(as_appends(inputs[0], "recompute"), values).good
         return [of_lookup(rows, counted.withColumn("_lookup", self._lookup_key()))]
+
+    def members(self, frame: DataFrame, values: RunValues) -> DataFrame:
+        """The live input rows that count, with the key of the output row that each counts in as `_lookup`; a row for each of them."""
+        return self.lookup(self._arguments(as_appends(frame, "recompute"), values).good, 0, values)
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""
@@ -161,15 +185,21 @@ class Aggregate(Keyed):
     def _finished(self, groups: DataFrame, values: RunValues) -> DataFrame:
         """Rows of the output from group fields, `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""
         envelope = [F.lit(0).cast("tinyint").alias("_op"), self._key().alias("_key"), F.lit("recompute").alias("_cause")]
-        keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), "*")
+        keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), "*")
         assert self.program.after is not None  # programs of mode aggregate have it
         fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values)
-        good = fine.good.select("_key", "_lookup", F.lit(None).cast("string").alias("_error"), *map(column, self.output.data))
+        good = fine.good.select("_key", "_lookup", F.lit(None).cast("string").alias("_error"), *map(column, (*self.output.riders, *self.output.data)))
         bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
         rows = good.unionByName(self._rejected(bad).select(*map(column, good.columns)))
         if fine.bad is None:
             return rows
         return rows.unionByName(self._rejected(fine.bad).select(*map(column, good.columns)))
+
+    def _riding(self) -> list[Column]:
+        """The correlation keys of the output."""
+        return [
+            F.lower(F.hex(self._key())).alias(name) if name == self.synthetic else column(name.removeprefix(CK)).alias(name) for name in self.output.riders
+        ]
 
     def _rejected(self, bad: DataFrame) -> DataFrame:
         """Rejects in the shape of the output: data columns are null."""
@@ -181,3 +211,8 @@ class Aggregate(Keyed):
             return rows
         found = self._rejected(self.lookup(bad, 0, RunValues.none()))
         return rows.unionByName(found.select(*map(column, rows.columns)))
+
+
+def correlation_fields(row: RowType) -> list[str]:
+    """The correlation keys of sources that are visible in rows; those that aggregates made are none of them."""
+    return [name for name in row.riding(CK) if not name.startswith("aggregate.")]

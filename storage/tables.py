@@ -25,7 +25,7 @@ from storage.physical import Placement, TableSchema, declared, logical, logical_
 from storage.scan import Within, add_actions, scanned
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from storage.engines import Engine
 
@@ -112,6 +112,17 @@ class ChangelogTable:
             table.update_incremental()
             return Appended(_row_count(table) - before, table.version())
 
+    def replace(self, frame: DataFrame, epoch: int) -> Appended:
+        """Put op rows in the place of those that an epoch, the last one, has; the frame may read the table. One durable step."""
+        with storing(self.uri):
+            table, placements = self._prepared(frame)
+            others = _row_count(table) - sum(self.counts(epoch).values())
+            stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
+            writer = stamped.write.format("delta").mode("overwrite").option("replaceWhere", f"{EPOCH} = {epoch:d}").option("userMetadata", f"epoch {epoch}")
+            durable.step(f"replace:{self.label}", lambda: writer.save(engine_uri(self.uri)))
+            table.update_incremental()
+            return Appended(_row_count(table) - others, table.version())
+
     def create(self) -> None:
         """Make the empty table, or the columns that it lacks, without adding rows. Needs a schema."""
         with storing(self.uri):
@@ -151,13 +162,16 @@ class ChangelogTable:
             self._write_by_engine(data, epoch, table, placements)
 
     def _write_by_engine(self, frame: DataFrame, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
+        columns = stored_columns(table.schema().fields, placements, self._system_columns(epoch))
+        frame.select(*columns).write.format("delta").mode("append").option("userMetadata", f"epoch {epoch}").save(engine_uri(self.uri))
+
+    def _system_columns(self, epoch: int) -> dict[str, Column]:
         from pyspark.sql import functions as F
 
         system = {EPOCH: F.lit(epoch).cast("bigint")}
         if self.buckets is not None and self._bucket_by is not None:
             system[BUCKET] = bucket_column(F.col(self._bucket_by), self.buckets)
-        columns = stored_columns(table.schema().fields, placements, system)
-        frame.select(*columns).write.format("delta").mode("append").option("userMetadata", f"epoch {epoch}").save(engine_uri(self.uri))
+        return system
 
     def _stamped(self, rows: pa.Table, epoch: int) -> pa.Table:
         system = {EPOCH: pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)}

@@ -1,0 +1,180 @@
+"""Correlation rollback: which records of the sources take part in a run (DESIGN section 5, step 4; docs/architecture.md, "Rollback").
+
+A run is settled in rounds. A round walks the nodes by rank: a node whose rows depend on several records of its inputs is a barrier, and
+what fails ahead of it is settled before it is run. What fails leads back to source records; these and the other records of their groups
+are suppressed, everything but the sources is taken back, and the next round begins. The suppressed set only grows, so the rounds end.
+Every run begins with all records taking part: so what is rolled back is what a full run over the same input would roll back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from errata.correlation_blame import Blames
+from errata.correlation_groups import Groups
+from errata.correlation_leads import Failure, Leads
+from errata.correlation_plan import key_fields, ranks
+from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressing
+from errata.correlation_settled import Settled
+from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
+from errata.failures import Stopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node, Plan
+    from errata.propagate import Flow
+    from errata.record_places import Places
+    from errata.stages import Stage
+
+@dataclass(slots=True)
+class Rounds:
+    """Settles one run. `visit` runs one node by its stage; `places` is asked for once the sources are visited. `held`: how many records of
+    each source were suppressed before.
+    """
+
+    flow: Flow
+    plan: Plan
+    stages: Sequence[Stage]
+    visit: Callable[[Stage], None]
+    places: Callable[[], Places]
+    held: Mapping[str, int] = field(default_factory=dict)
+    settled: Settled = field(default_factory=Settled)
+    triggers: list[Trigger] = field(default_factory=list)
+    _base: _Base = field(init=False)
+
+    def run(self) -> Settled:
+        """Visit every node until nothing new fails."""
+        self._base = _Base.of(self.flow)
+        versions = {node.name: self.flow.versions_of(node) for node in self.plan}
+        for stage in self._of_kind("source"):
+            self.visit(stage)
+        for name in self.held:
+            self._readmit(self.plan[name], versions[name])
+        sources = _Base.of(self.flow)
+        blames = Blames(self.plan, Groups(self.flow, self.plan), self.places(), self.settled)
+        self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer), versions)
+        if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
+            raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
+        while not self._round(blames, versions):
+            self._rewind(sources, versions)
+        self._keep_triggers()
+        return self.settled
+
+    def _readmit(self, node: Node, versions: Mapping[str, int | None]) -> None:
+        """Let the records take part that are still suppressed because no file was read."""
+        flow = self.flow
+        held = self._live(node).where(is_suppressed()).drop("_epoch")
+        count = flow.engine.to_arrow(held.select("_key")).num_rows
+        if count:
+            done = flow.done[node.name]
+            rows = readmitting(None if done.frame is None else flow.epoch_rows(node), held)
+            bound = None if done.bound is None else done.bound + 2 * count
+            flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
+
+    def _live(self, node: Node) -> DataFrame:
+        flow = self.flow
+        return flow.tables.live(flow.engine, node, flow.values, has_negatives=flow.negatives.get(node.name, True))
+
+    def _of_kind(self, *kinds: str) -> Iterator[Stage]:
+        return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
+
+    def _round(self, blames: Blames, versions: Mapping[str, Any]) -> bool:
+        """Run all nodes but the sources, rank by rank. False where something new failed: then it has been suppressed."""
+        self.settled.rounds += 1
+        order = ranks(self.plan)
+        by_rank: dict[int, list[Stage]] = {}
+        for stage in self.stages:
+            if self.plan[stage.node].kind != "source":
+                by_rank.setdefault(order[stage.node], []).append(stage)
+        for rank in sorted(by_rank):
+            for stage in by_rank[rank]:
+                self.visit(stage)
+            failures = [one for stage in by_rank[rank] for one in self._failures(self.plan[stage.node])]
+            if failures and self._suppress(failures, blames, versions):
+                return False
+        return True
+
+    def _failures(self, node: Node) -> Iterator[Failure]:
+        """What stands rejected at a node and may roll back records."""
+        if self.flow.rejected_live(node.name):
+            yield from Leads(self.flow, self.plan).failures(node)
+
+    def _source_rejects(self) -> dict[str, list[Failure]]:
+        leads = Leads(self.flow, self.plan)
+        nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and self.flow.rejected_live(node.name)]
+        return {node.name: list(leads.failures(node)) for node in nodes}
+
+    def _suppress(self, failures: Sequence[Failure], blames: Blames, versions: Mapping[str, Any]) -> bool:
+        records, rows = Leads(self.flow, self.plan).resolved(failures)
+        marks = blames.of_failures(records, rows)
+        if not any(marks.values()):
+            return False
+        self.triggers += [Trigger(one.node, one.key, blames.trigger_error(one)) for one in rows]
+        self._apply(marks, versions)
+        return True
+
+    def _apply(self, marks: Mapping[str, Mapping[bytes, Suppression]], versions: Mapping[str, Any]) -> None:
+        """Write the sources' op rows of this run anew, with these records suppressed too."""
+        for source, found in marks.items():
+            if found:
+                self._rewrite(self.plan[source], found, versions[source])
+                self.settled.suppressed[source] = self.settled.suppressed.get(source, 0) + len(found)
+                self.settled.collateral += sum(one.collateral for one in found.values())
+
+    def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], versions: Mapping[str, int | None]) -> None:
+        from pyspark.sql import functions as F
+
+        flow = self.flow
+        done = flow.done[node.name]
+        rows = None if done.frame is None else flow.epoch_rows(node)
+        told = marks_frame(marks, flow.engine)
+        fresh = rows is not None and not done.signed and not self._base.live_rows.get(node.name)
+        if fresh and rows is not None:
+            out = marked_appends(rows, told)
+        else:
+            out = suppressing(rows, self._live(node).where(F.col("_error").isNull()).drop("_epoch"), told)
+        bound = None if done.bound is None else done.bound + 2 * len(marks)
+        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name), signed=not fresh or done.signed)
+
+    def _rewind(self, sources: _Base, versions: Mapping[str, Mapping[str, int | None]]) -> None:
+        """Take back what a round did at all nodes but the sources."""
+        for name in [name for name in self.flow.done if self.plan[name].kind != "source"]:
+            for path, version in versions[name].items():
+                self.flow.tables.by_path(path).restore(version)
+            sources.reset(self.flow, name)
+            del self.flow.done[name]
+        self.flow.handed = deepcopy(sources.handed)
+
+    def _keep_triggers(self) -> None:
+        """Keep the failed rows whose records are rolled back; a row that still stands rejected at its node is there already."""
+        leads = Leads(self.flow, self.plan)
+        nodes = dict.fromkeys(one.node for one in self.triggers)
+        standing = {(name, one.key) for name in nodes if self.flow.rejected_live(name) for one in leads.failures(self.plan[name])}
+        now = {one.identity: one for one in reversed(self.triggers) if (one.node, one.key) not in standing}
+        replace_triggers(self.flow.tables.triggers, list(now.values()), self.flow.epoch)
+        self.flow.rejects[TRIGGERS] = len(now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The counters of a flow at one moment."""
+
+    live_rows: dict[str, int]
+    rejects: dict[str, int]
+    negatives: dict[str, bool]
+    handed: Any
+
+    @classmethod
+    def of(cls, flow: Flow) -> _Base:
+        return cls(dict(flow.live_rows), dict(flow.rejects), dict(flow.negatives), deepcopy(flow.handed))
+
+    def reset(self, flow: Flow, name: str) -> None:
+        """Bring the counters of a node back."""
+        flow.live_rows[name] = self.live_rows.get(name, 0)
+        flow.rejects[name] = self.rejects.get(name, 0)
+        flow.negatives[name] = self.negatives.get(name, False)
+

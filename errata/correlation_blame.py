@@ -1,0 +1,154 @@
+"""From failures to suppressed records: a trigger keeps the category of its failure, every other record of its group is `correlated`.
+
+(correlation-keys.txt, "DLQ semantics", "Per-source rollback narrowing", "Group buffering".)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from changelog.keys import decode_key
+from errata.correlation_plan import key_fields
+from errata.correlation_rows import Suppression
+from errata.correlation_settled import COMBINE, Settled
+
+if TYPE_CHECKING:
+    from errata.correlation_groups import Groups
+    from errata.correlation_leads import Failure
+    from errata.plan import Node, Plan
+    from errata.record_places import Place, Places
+
+CORRELATED = "correlated"
+OVERFLOW = "group_size_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What rolls records back: who did it (`by`, the same in every run), the cause of the rows, what the DLQ says of it."""
+
+    by: str
+    cause: str
+    told: Mapping[str, str]
+
+    def own(self) -> Suppression:
+        """The suppression of the record that failed."""
+        return Suppression(self._text(self.told), self.cause)
+
+    def collateral(self) -> Suppression:
+        """The suppression of a record that did not fail."""
+        detail = f"rolled back with its group: {self.told['detail']}"
+        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True)
+
+    def _text(self, told: Mapping[str, str]) -> str:
+        return json.dumps({"by": self.by, **told}, ensure_ascii=False)
+
+
+class Blames:
+    """Decides which records a run suppresses."""
+
+    def __init__(self, plan: Plan, groups: Groups, places: Places, settled: Settled) -> None:
+        self.plan = plan
+        self.groups = groups
+        self.places = places
+        self.settled = settled
+
+    # -- what is wrong with the sources' records alone
+
+    def of_sources(self, rejected: Mapping[str, Sequence[Failure]], cap: int) -> dict[str, dict[bytes, Suppression]]:
+        """The group mates of records that a source rejected, and the groups with more records than the cap."""
+        marks = {source: self._mates_of_rejects(source, failures) for source, failures in rejected.items()}
+        for fields, names, groups in self.groups.overflowing(cap):
+            for source, found in self._overflowed(names, groups, fields, cap).items():
+                marks[source] = {**found, **marks.get(source, {})}
+        return marks
+
+    def _mates_of_rejects(self, source: str, failures: Sequence[Failure]) -> dict[bytes, Suppression]:
+        fields = self._fields(self.plan[source], self.plan[source])
+        by_key = {one.lead.key: one for one in failures}
+        groups = self.groups.of_rejects(source, {key: one.error for key, one in by_key.items()}, fields)
+        first = {group: by_key[key] for key, group in sorted(groups.items(), reverse=True)}
+        blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
+        mates = self.groups.mates(source, first, fields) if first else {}
+        return {key: blames[first[group].lead.key].collateral() for key, group in mates.items()}
+
+    def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
+        members = {source: self.groups.mates(source, groups, fields) for source in names}
+        blames: dict[bytes, Blame] = {}
+        marks: dict[str, dict[bytes, Suppression]] = {}
+        for source, found in members.items():
+            places = self.places.of(source, found)
+            marks[source] = {}
+            for key, group in sorted(found.items()):
+                trigger = group not in blames
+                if trigger:
+                    told = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
+                    blames[group] = Blame(f"{source}:{key.hex()}", _cause(source, places.get(key), key), told)
+                marks[source][key] = blames[group].own() if trigger else blames[group].collateral()
+                if key in places:
+                    self.settled.lower(source, places[key].number)
+        return marks
+
+    # -- what failed at a node
+
+    def of_failures(self, records: Mapping[str, Mapping[bytes, Failure]], rows: Sequence[Failure]) -> dict[str, dict[bytes, Suppression]]:
+        """The records that failures roll back, with their group mates in the same source. `rows`: those that are rows of aggregates."""
+        behind = {(one.node, one.key): self._row_blame(one) for one in rows}
+        return {source: self._of_source(self.plan[source], found, behind) for source, found in records.items()}
+
+    def _of_source(self, node: Node, found: Mapping[bytes, Failure], behind: Mapping[tuple[str, bytes], Blame]) -> dict[bytes, Suppression]:
+        source = node.name
+        own = {key: one for key, one in found.items() if not one.lead.grouped}
+        blames = self._record_blames(source, own) | {key: behind[one.node, one.key] for key, one in found.items() if one.lead.grouped}
+        marks: dict[bytes, Suppression] = {}
+        mates: dict[bytes, Suppression] = {}
+        for fields in dict.fromkeys(self._fields(node, self.plan[one.node]) for one in found.values()):
+            keys = [key for key, one in found.items() if self._fields(node, self.plan[one.node]) == fields]
+            groups = self.groups.of_records(source, keys, fields)
+            marks |= {key: blames[key].own() if key in own else blames[key].collateral() for key in groups}
+            first = {group: key for key, group in sorted(groups.items(), reverse=True) if group is not None}
+            if first:
+                mates |= {key: blames[first[group]].collateral() for key, group in self.groups.mates(source, first, fields).items()}
+        return {**mates, **marks}
+
+    def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
+        places = self.places.of(source, failures)
+        for key, one in failures.items():
+            if one.error.get("category") == COMBINE and key in places:
+                self.settled.lower(source, places[key].number)
+        return {key: Blame(f"{source}:{key.hex()}", _cause(source, places.get(key), key), self._told(one)) for key, one in failures.items()}
+
+    def _row_blame(self, failure: Failure) -> Blame:
+        return Blame(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
+
+    def _group_text(self, failure: Failure) -> str:
+        types = self.plan[failure.lead.node].operator.output.key.types or ()
+        return ",".join("" if value is None else str(value) for value in decode_key(failure.lead.key, types))
+
+    def trigger_error(self, failure: Failure) -> dict[str, Any]:
+        """What the DLQ says of a failed row of an aggregate."""
+        return {"by": self._row_blame(failure).by, **self._told(failure)}
+
+    def _told(self, failure: Failure) -> dict[str, str]:
+        error, node = failure.error, self.plan[failure.node]
+        stage = error.get("stage") or f"{node.kind}:{node.name}"
+        told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": error.get("route"), "trigger": error.get("trigger")}
+        return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
+
+    def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:
+        """The key fields that make a group for a failure at a node: under the policy `primary` the first one alone."""
+        fields = key_fields(source)
+        return fields[:1] if self._policy(failed) == "primary" else fields
+
+    def _policy(self, node: Node) -> str:
+        """The fan-out policy that holds at a node: that of a combine above it, else that of an output below it, else the pipeline's."""
+        above = [one for one in (*self.plan.upstream(node.name), node) if one.kind == "combine"]
+        below = [one for one in self.plan.of_kind("output") if one.name == node.name or node in self.plan.upstream(one.name)]
+        own = [policy for one in (*reversed(above), *below) if (policy := getattr(one.spec.config, "correlation_fanout_policy", None))]
+        return own[0] if own else self.plan.model.error_handling.correlation_fanout_policy
+
+
+def _cause(source: str, place: Place | None, key: bytes) -> str:
+    return f"rollback:{source}:{place.number if place else key.hex()}"

@@ -1,0 +1,103 @@
+"""Correlation groups: which records of a source share a key, and which groups have more records than the cap (correlation-keys.txt, "Group buffering")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from changelog.keys import decode_key, key_column
+from changelog.schema import column
+from errata.correlation_rows import is_suppressed
+from errata.record_places import bare
+from operators.rows import CK, RowType, key_type, physical_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from errata.plan import Plan
+    from errata.propagate import Flow
+
+GROUP = "_group"
+
+
+def group_column(row: RowType, fields: Sequence[str]) -> Column:
+    """The bytes of a record's group by these fields; null where one of them is null: such a record is a group of its own."""
+    riders = [(column(CK + name), key_type(row.riders[CK + name])) for name in fields]
+    complete = reduce(lambda one, other: one & other, [value.isNotNull() for value, _ in riders])
+    return F.when(complete, key_column(riders))
+
+
+def decoded_group(row: RowType, fields: Sequence[str], group: bytes) -> dict[str, object]:
+    """The key values of a group by field."""
+    return dict(zip(fields, decode_key(group, [key_type(row.riders[CK + name]) for name in fields]), strict=True))
+
+
+@dataclass(slots=True)
+class Groups:
+    """Looks up the records of a plan's sources by group while a run is under way."""
+
+    flow: Flow
+    plan: Plan
+
+    def _truth(self, source: str) -> DataFrame:
+        """`_key` and `_error` of all records of a source and the columns of its correlation key."""
+        flow, node = self.flow, self.plan[source]
+        live = flow.tables.live(flow.engine, node, flow.values, has_negatives=flow.negatives.get(source, True))
+        return live.select("_key", "_error", *(column(name) for name in node.operator.output.riders if name.startswith(CK)))
+
+    def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
+        """The groups of those among the keys that are admitted records; None for a record that is a group of its own."""
+        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self._keys(keys, "_key")), "_key", "left_semi")
+        return self._answer(source, found, fields)
+
+    def of_rejects(self, source: str, errors: Mapping[bytes, Mapping[str, object]], fields: Sequence[str]) -> dict[bytes, bytes]:
+        """The groups of records that the source itself rejected; a key field that could not be read has none."""
+        marked = [key + b"!" for key in errors]
+        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(self._keys(marked, "_key")), "_key", "left_semi")
+        return {bare(key): group for key, group in self._answer(source, found, fields).items() if group is not None}
+
+    def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
+        """The admitted records of groups: key to group."""
+        row = self.plan[source].operator.output
+        admitted = self._truth(source).where(F.col("_error").isNull()).select("_key", group_column(row, fields).alias(GROUP))
+        found = admitted.join(F.broadcast(self._keys(groups, GROUP)), GROUP, "left_semi")
+        table = self.flow.engine.to_arrow(found.select("_key", GROUP))
+        return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
+
+    def _answer(self, source: str, frame: DataFrame, fields: Sequence[str]) -> dict[bytes, bytes | None]:
+        row = self.plan[source].operator.output
+        group = group_column(row, fields) if fields else F.lit(None).cast("binary")
+        table = self.flow.engine.to_arrow(frame.select("_key", group.alias(GROUP)))
+        return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
+
+    def _keys(self, keys: Iterable[bytes], name: str) -> DataFrame:
+        import pyarrow as pa
+
+        return self.flow.engine.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
+
+    # -- groups that are too large
+
+    def overflowing(self, cap: int) -> Iterator[tuple[tuple[str, ...], list[str], list[bytes]]]:
+        """Groups with more records than the cap: the fields of their key, the sources with such a key, whose records count together, and the groups."""
+        for fields, names in self._families():
+            if sum(self.flow.live_rows.get(name, 0) for name in names) <= cap:
+                continue
+            rows = [self._truth(name).select(group_column(self.plan[name].operator.output, fields).alias(GROUP)) for name in names]
+            every = reduce(lambda one, other: one.unionByName(other), rows).where(F.col(GROUP).isNotNull())
+            large = every.groupBy(GROUP).agg(F.count("*").alias("_n")).where(F.col("_n") > cap)
+            found = sorted(self.flow.engine.to_arrow(large.select(GROUP)).column(GROUP).to_pylist())
+            if found:
+                yield fields, names, found
+
+    def _families(self) -> list[tuple[tuple[str, ...], list[str]]]:
+        """Sources by the fields and types of their keys."""
+        families: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        for node in self.plan.of_kind("source"):
+            riders = node.operator.output.riding(CK)
+            if riders:
+                families.setdefault(tuple((name, physical_type(type_)) for name, type_ in riders.items()), []).append(node.name)
+        return [(tuple(name for name, _ in family), names) for family, names in families.items()]

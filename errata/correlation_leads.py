@@ -1,0 +1,102 @@
+"""From rejects back to what they roll back: the source record behind a key, or all records behind the row of an aggregate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql import functions as F
+
+from errata.correlation_plan import key_fields
+from errata.correlation_rows import MARK
+from errata.record_places import Lead, lead_of
+from errata.rejects import lead_of_reject
+
+if TYPE_CHECKING:
+    from errata.plan import Node, Plan
+    from errata.propagate import Flow
+    from operators.group_aggregate import Aggregate
+
+LATE = "late_record"
+"""A record that merely came late is rejected by itself: it did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A reject of a node: its key there, its error, and what it leads back to."""
+
+    node: str
+    key: bytes
+    error: Mapping[str, Any]
+    lead: Lead
+
+
+@dataclass(slots=True)
+class Leads:
+    """Follows rejects upstream while a run is under way."""
+
+    flow: Flow
+    plan: Plan
+
+    def failures(self, node: Node) -> Iterator[Failure]:
+        """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
+        flow = self.flow
+        frame = flow.tables.rejects(flow.engine, node, flow.values).where(~F.col("_error").startswith(MARK))
+        table = flow.engine.to_arrow(frame.select("_key", "_error")).sort_by("_key")
+        for key, text in zip(table.column("_key").to_pylist(), table.column("_error").to_pylist(), strict=True):
+            error = json.loads(text)
+            lead = lead_of_reject(node, key, error)
+            if lead is not None and error.get("category") != LATE:
+                yield Failure(node.name, key, error, lead)
+
+    def resolved(self, failures: Sequence[Failure]) -> tuple[dict[str, dict[bytes, Failure]], list[Failure]]:
+        """The source records that failures roll back, each with its first failure, by source; and the failures that are rows of aggregates.
+
+        What leads to records of a source without a key stays a reject of its own, unless it does so through an aggregate that reads
+        correlated records.
+        """
+        records: dict[str, dict[bytes, Failure]] = {}
+        grouped: list[Failure] = []
+        for one in failures:
+            if one.lead.grouped:
+                grouped += [one] if self._is_correlated(one.lead.node) else []
+            elif key_fields(self.plan[one.lead.node]):
+                records.setdefault(one.lead.node, {}).setdefault(one.lead.key, one)
+        behind = {(one.lead.node, one.lead.key): one for one in reversed(grouped)}
+        for lead, failure in self._contributors(behind):
+            records.setdefault(lead.node, {}).setdefault(lead.key, failure)
+        return records, grouped
+
+    def _is_correlated(self, aggregate: str) -> bool:
+        return any(key_fields(self.plan[name]) for name in self.plan.sources_of(aggregate))
+
+    def _contributors(self, behind: Mapping[tuple[str, bytes], Failure]) -> Iterator[tuple[Lead, Failure]]:
+        """The source records behind rows of aggregates, through any number of aggregates."""
+        work, seen = dict(behind), set(behind)
+        while work:
+            name = next(iter(work))[0]
+            groups = {key: work.pop((node, key)) for node, key in list(work) if node == name}
+            for lead, failure in self._members(self.plan[name], groups):
+                if not lead.grouped:
+                    yield lead, failure
+                elif (lead.node, lead.key) not in seen:
+                    seen.add((lead.node, lead.key))
+                    work[lead.node, lead.key] = failure
+
+    def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
+        """What the input rows of an aggregate's groups lead back to."""
+        import pyarrow as pa
+
+        flow = self.flow
+        wanted = flow.engine.from_arrow(pa.table({"_lookup": pa.array(sorted(groups), pa.binary())}))
+        members = cast("Aggregate", node.operator).members(flow.live_input(node, 0), flow.values_of(node))
+        found = members.select("_key", "_lookup").join(F.broadcast(wanted), "_lookup", "left_semi")
+        table = flow.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])
+        shape = node.operator.inputs[0].key
+        for key, group in zip(table.column("_key").to_pylist(), table.column("_lookup").to_pylist(), strict=True):
+            lead = lead_of(shape, key)
+            if lead is not None:
+                yield lead, groups[group]
+

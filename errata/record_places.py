@@ -1,0 +1,139 @@
+"""Where source records stand in their files: from keys to file, row in the file, and row counted on across the files of a source."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, cast
+
+from changelog.labels import parse_label, row_label
+from operators.ingest.files import FileRecord
+from operators.rows import KeyShape
+
+if TYPE_CHECKING:
+    from errata.plan import Plan
+    from errata.tables import Tables
+    from operators.evaluation import RunValues
+    from operators.source import Source
+    from storage.engines import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What is needed to lead keys back to files: a source's number and its present files."""
+
+    number: int
+    files: tuple[FileRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1."""
+
+    file: str
+    row: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a key leads back to: a record of a source, or (`grouped`) a row of an aggregate; `key` is its key there."""
+
+    node: str
+    key: bytes
+    grouped: bool = False
+
+
+def lead_of(shape: KeyShape, key: bytes) -> Lead | None:
+    """The record or the aggregate's row inside a key of this shape; None where neither is behind it."""
+    if shape.kind == "merge":
+        return lead_of(shape.parts[key[0]], key[1:]) if key and key[0] < len(shape.parts) else None
+    if shape.parts:
+        return lead_of(shape.parts[0], key)
+    if not shape.source:
+        return None
+    return Lead(shape.source, own_key(shape, key), shape.kind == "group")
+
+
+def own_key(shape: KeyShape, key: bytes) -> bytes:
+    """The key of the record (or of the group) at the head of a key, without what other operators put behind it."""
+    from changelog.keys import decode_key, encode_key
+
+    if shape.types is not None:
+        return encode_key(decode_key(key, shape.types), shape.types)
+    _, behind = parse_label(key, 1)
+    _, end = parse_label(key, behind)
+    return key[:end]
+
+
+def bare(key: bytes) -> bytes:
+    """The key of a record without the mark of its rejection."""
+    return key.removesuffix(b"!")
+
+
+@dataclass(slots=True)
+class Places:
+    """Finds the places of records. Keys of a file whose row numbers moved are read once."""
+
+    plan: Plan
+    tables: Tables
+    engine: Engine
+    values: RunValues
+    sources: Mapping[str, SourceState]
+    _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
+
+    def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int]] | None = None) -> dict[bytes, Place]:
+        """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
+        keyed = cast("Source", self.plan[source].operator).keyed
+        wanted = set(keys)
+        known = self._keyed_rows(source, wanted - set(rows or ())) | dict(rows or {}) if keyed else {}
+        found = {key: self._keyed_place(source, key, known) if keyed else self._unkeyed_place(source, key) for key in wanted}
+        return {key: place for key, place in found.items() if place is not None}
+
+    def _offset(self, source: str, path: str) -> int:
+        files = self.sources[source].files
+        before = accumulate((one.rows for one in files), initial=0)
+        return next((offset for offset, one in zip(before, files, strict=False) if one.path == path), 0)
+
+    def _placed(self, source: str, file: str, row: int) -> Place:
+        return Place(file, row, self._offset(source, file) + row)
+
+    def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int]]:
+        import pyarrow as pa
+        from pyspark.sql import functions as F
+
+        plain = [key for key in keys if not key.startswith(b"\xff")]
+        if not plain:
+            return {}
+        both = [*plain, *(key + b"!" for key in plain)]
+        wanted = self.engine.from_arrow(pa.table({"_key": pa.array(both, pa.binary())}))
+        live = self.tables.live(self.engine, self.plan[source], self.values).join(F.broadcast(wanted), "_key", "left_semi")
+        return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
+
+    def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int]]) -> Place | None:
+        if key in known and known[key][0] is not None:
+            return self._placed(source, *known[key])
+        if not key.startswith(b"\xff") or len(key) <= 8 or key[-8:-7] + key[-1:] != b"\x00\x00":
+            return None
+        return self._placed(source, key[1:-8].decode(errors="replace"), parse_label(key, len(key) - 7)[0][0])
+
+    def _unkeyed_place(self, source: str, key: bytes) -> Place | None:
+        label, behind = parse_label(key, 1)
+        record = next((one for one in self.sources[source].files if one.label == label), None)
+        if record is None:
+            return None
+        row = parse_label(key, behind)[0][0] if record.dense else bisect_right(self._keys_of(source, record), key)
+        return self._placed(source, record.path, row)
+
+    def _keys_of(self, source: str, record: FileRecord) -> list[bytes]:
+        """The keys of all records of a file in order."""
+        from pyspark.sql import functions as F
+
+        prefix = bytes([self.sources[source].number]) + row_label(record.label)
+        if (source, prefix) not in self._ranks:
+            live = self.tables.live(self.engine, self.plan[source], self.values).select("_key")
+            own = live.where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff")))
+            self._ranks[source, prefix] = sorted(bare(key) for key in self.engine.to_arrow(own).column("_key").to_pylist())
+        return self._ranks[source, prefix]
