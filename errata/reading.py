@@ -5,23 +5,20 @@ Data is read by the in-process engine, so that no command that only looks starts
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from changelog.algebra import diff, live
-from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
-from cxl.types import Schema
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.options import LogFilter
 from errata.plan import Node, Plan
-from errata.tables import SYSTEM_COLUMNS, Tables, stored_rows
-from operators.rows import physical_type
+from errata.op_rows import Kept, in_order, paired
+from errata.tables import Tables, stored_rows
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
@@ -35,26 +32,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 OP_SYMBOLS = ("+A", "-R", "-C", "+C")
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A node as the last epoch's ledger entry describes it: enough to read its table, whatever became of the pipeline file."""
-
-    name: str
-    kind: str
-    data: Schema
-    hidden: Mapping[str, str]
-    persisted: bool
-
-    @classmethod
-    def of(cls, name: str, entry: Mapping[str, Any]) -> Kept:
-        """Read a ledger entry's summary of a node."""
-        return cls(name, entry["type"], Schema.of(entry["columns"]), entry["hidden"], entry["persisted"])
-
-    def columns(self) -> dict[str, str]:
-        """The table's columns besides `_epoch`."""
-        return SYSTEM_COLUMNS | dict(self.hidden) | {name: physical_type(type_) for name, type_ in self.data.items()}
 
 
 class Reading:
@@ -164,10 +141,6 @@ class Reading:
 
         return {entry.epoch: entry.counters["reason"] for entry in Ledger(self.state.ledger).entries() if "reason" in entry.counters}
 
-    def data_of(self, node: Kept, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The data of a row as values for people and programs."""
-        return self._data(node, row, node.data)
-
     def live(self, name: str, at: int | None) -> DataFrame:
         """Live data columns of a node. Raises Usage before its first run."""
         node = self.committed(name)
@@ -232,47 +205,26 @@ class Reading:
             }  # fmt: skip
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
-        """Changelog rows in changelog order with dense offsets."""
+        """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out."""
         from errata.streams import formed
 
         node = self._node(name)
         if node is None:
             return
-        rows = self._ordered(self._rows(node, (1, self.last)), node)
-        numbered = (row | {"offset": offset} for offset, row in enumerate(rows))
-        chosen = (row for row in numbered if _wanted(row, filters))
-        kept = self._where(node, chosen, filters.where)
-        shaped = formed(kept, filters.form, self.name, name)
-        for count, row in enumerate(shaped):
-            if filters.limit is not None and count >= filters.limit:
-                return
-            yield row
+        first = filters.epoch or filters.since or 1
+        rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
+        kept = self._where(node, (row for row in rows if _wanted(row, filters)), filters.where)
+        yield from islice(formed(kept, filters.form, self.name, name, self.moments() if filters.form == "debezium" else {}), filters.limit)
 
-    def _ordered(self, rows: DataFrame, node: Kept) -> list[dict[str, Any]]:
-        """The rows with the members of CONTRACT.md, in changelog order."""
-        data = list(node.data)
-        table = self.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *map(column, self.shown(node))))
-        found = table.to_pylist()
-        found.sort(key=lambda row: (row["_epoch"], bytes(row["_key"]), row["_op"]))
-        return [
-            {
-                "epoch": row["_epoch"], "offset": 0, "op": SYMBOLS[Op(row["_op"])], "op_code": row["_op"], "node": node.name,
-                "cause": row["_cause"], "key": bytes(row["_key"]).hex(), "data": self._data(node, row, data),
-            }
-            for row in found
-        ]  # fmt: skip
+    def _rows_before(self, node: Kept, epoch: int) -> int:
+        """How many op rows a node has of earlier epochs."""
+        return int(self._rows(node, (1, epoch - 1)).count()) if epoch > 1 else 0
 
-    def shown(self, node: Kept) -> list[str]:
-        """The columns that the data of a node's rows is made of."""
-        hidden = ["_widened"] if node.kind == "output" and "_widened" in node.hidden else []
-        return [*hidden, *node.data]
+    def moments(self) -> dict[int, datetime]:
+        """When each epoch was committed."""
+        from storage.ledger import Ledger
 
-    def _data(self, node: Kept, row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-        """The data of a row as values for people and programs; an output's undeclared fields stand behind its columns."""
-        types = node.data
-        values = {name: shown_value(row[name], dynamic=types[name].is_dynamic) for name in names}
-        extra = json.loads(row["_widened"]) if row.get("_widened") else {}
-        return values | {name: value for name, value in extra.items() if name not in values}
+        return {entry.epoch: entry.finished for entry in Ledger(self.state.ledger).entries()}
 
     def _where(self, node: Kept, rows: Iterable[dict[str, Any]], text: str | None) -> Iterable[dict[str, Any]]:
         if text is None:
@@ -287,9 +239,9 @@ class Reading:
         if node is None or not self._epoch(at):
             return
         order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
-        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, self.shown(node)))
+        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, node.shown))
         for row in self.engine.to_arrow(frame).to_pylist():
-            yield self._data(node, row, node.data)
+            yield node.values(row)
 
     def diff(self, name: str, start: int, end: int) -> Iterator[Row]:
         """Net difference between two epochs by key."""
@@ -298,7 +250,7 @@ class Reading:
         if node is None:
             return
         frames = [self._live(node, epoch).select("_key", *map(column, node.data)) for epoch in epochs]
-        for old, new in self.paired(self.engine.to_arrow(diff(frames[0], frames[1], "")).to_pylist(), node):
+        for old, new in paired(self.engine.to_arrow(diff(frames[0], frames[1], "")).to_pylist(), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
 
     def why(self, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
@@ -306,14 +258,6 @@ class Reading:
         from errata.why import why
 
         return why(self, name, conditions)
-
-    def paired(self, rows: Iterable[Mapping[str, Any]], node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
-        """The data before and after of each key of a delta (`_op`, `_key`, data), by key; None where there is none."""
-        pairs: dict[bytes, list[dict[str, Any] | None]] = {}
-        for row in rows:
-            pair = pairs.setdefault(bytes(row["_key"]), [None, None])
-            pair[1 if Op(row["_op"]).weight > 0 else 0] = self._data(node, row, node.data)
-        return ((old, new) for _, (old, new) in sorted(pairs.items()))
 
 
 def _standing(rows: DataFrame) -> DataFrame:
@@ -331,16 +275,3 @@ def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:
         filters.cause is None or str(row["cause"]).startswith(filters.cause),
     )
     return all(checks)
-
-
-def shown_value(value: Any, *, dynamic: bool = False) -> Any:
-    """A stored value as JSON shows it: dynamic values as what their text says, date-times without zone."""
-    if dynamic and isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None).isoformat()
-    return value
-

@@ -105,9 +105,8 @@ class Rewrite(Run):
 
 def effects(run: Run, flow: Flow) -> Iterator[Row]:
     """The net changes of a run that has not committed: node, op, before, after."""
-    from errata.reading import Kept, Reading
+    from errata.op_rows import Kept, paired
 
-    reading = Reading(run.plan.settings.name, run.state, run.plan)
     summary = run.plan.summary()
     for node in run.plan:
         delta = flow.done.get(node.name)
@@ -115,8 +114,8 @@ def effects(run: Run, flow: Flow) -> Iterator[Row]:
             continue
         kept = Kept.of(node.name, summary[node.name])
         good = delta.frame.where(F.col("_error").isNull()) if "_error" in delta.frame.columns else delta.frame
-        rows = flow.engine.to_arrow(good.select("_op", "_key", *map(column, reading.shown(kept)))).to_pylist()
-        for before, after in reading.paired(rows, kept):
+        rows = flow.engine.to_arrow(good.select("_op", "_key", *map(column, kept.shown))).to_pylist()
+        for before, after in paired(rows, kept):
             yield {"node": node.name, "op": "+A" if before is None else "-R" if after is None else "+C", "before": before, "after": after}
 
 

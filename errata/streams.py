@@ -1,6 +1,7 @@
 """The forms in which a changelog is shown and exported (CONTRACT, "`errata log --format jsonl`"; odf-changelog-streams.txt)."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -9,9 +10,11 @@ Row = Mapping[str, Any]
 _FLINK = {"+A": "+I", "-R": "-D", "-C": "-U", "+C": "+U"}
 
 
-def formed(rows: Iterable[dict[str, Any]], form: str, pipeline: str, node: str) -> Iterator[Row]:
-    """Op rows of one node, in changelog order, in another form. Raises KeyError for an unknown one."""
-    return {"two": _two, "flink": _flink, "retract": _retract, "upsert": _upsert, "single": _single, "debezium": _debezium}[form](rows, pipeline, node)
+def formed(rows: Iterable[dict[str, Any]], form: str, pipeline: str, node: str, moments: Mapping[int, datetime] | None = None) -> Iterator[Row]:
+    """Op rows of one node, in changelog order, in another form. `moments`: when epochs were committed. Raises KeyError for an unknown one."""
+    if form == "debezium":
+        return _debezium(rows, pipeline, node, moments or {})
+    return {"two": _two, "flink": _flink, "retract": _retract, "upsert": _upsert, "single": _single}[form](rows, pipeline, node)
 
 
 def _two(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
@@ -55,9 +58,22 @@ def _single(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterato
         yield {name: value for name, value in row.items() if name != "data"} | {"before": before, "after": after}
 
 
-def _debezium(rows: Iterable[dict[str, Any]], pipeline: str, node: str) -> Iterator[Row]:
-    """Debezium's envelope."""
+def _debezium(rows: Iterable[dict[str, Any]], pipeline: str, node: str, moments: Mapping[int, datetime]) -> Iterator[Row]:
+    """Debezium's envelope; `ts_ms` is when the epoch was committed."""
     letters = {"+A": "c", "+C": "u", "-R": "d"}
     for row, before, after in _changes(rows):
         source = {"pipeline": pipeline, "node": node, "epoch": row["epoch"], "offset": row["offset"]}
-        yield {"before": before, "after": after, "op": letters[row["op"]], "ts_ms": row.get("ts_ms"), "source": source}
+        yield {"before": before, "after": after, "op": letters[row["op"]], "ts_ms": _milliseconds(moments.get(row["epoch"])), "source": source}
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def flat(row: Row) -> Row:
+    """A row of any form for csv: the data columns themselves, `old_<column>` for what an event took back; a system column whose name a data column has gets an underscore."""
+    paired = "after" in row
+    new, old = (row["after"] or {}, row["before"] or {}) if paired else (row["data"] or {}, {})
+    names = list(dict.fromkeys([*new, *old]))
+    system = {f"_{name}" if name in names else name: value for name, value in row.items() if name not in ("data", "before", "after")}
+    return {**system, **{name: new.get(name) for name in names}, **({f"old_{name}": old.get(name) for name in names} if paired else {})}

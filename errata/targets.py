@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from operators.output import Output
     from operators.output_config import OutputConfig
     from storage.ledger import Entry
+    from storage.path_tokens import TokenValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,18 @@ class Targets:
     folder: Path
     outputs: Mapping[str, Path]
     configs: Mapping[str, OutputConfig]
+    tokens: Mapping[str, TokenValues]
     dlq: Path | None
 
     @classmethod
     def of(cls, plan: Plan, run: Run) -> Targets:
         """The targets of a run, tokens replaced, free names chosen."""
         folder = plan.settings.folder
-        outputs = {node.name: _target(node, plan, run) for node in plan.of_kind("output")}
+        tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
+        outputs = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        return cls(folder, outputs, configs, folder / path if path else None)
+        return cls(folder, outputs, configs, tokens, folder / path if path else None)
 
     def path(self, node: Node) -> Path:
         """Where an output is written."""
@@ -43,6 +46,33 @@ class Targets:
     def paths(self) -> dict[str, Path]:
         """All outputs by node."""
         return dict(self.outputs)
+
+    def by_source_file(self, node: Node) -> bool:
+        """Whether an output is one file for each source file."""
+        from storage.path_tokens import PathTemplate
+
+        template = PathTemplate.parse(self.configs[node.name].path)
+        return template.uses("source_file") or template.uses("source_path")
+
+    def path_for(self, node: Node, stem: str) -> Path:
+        """Where the rows of a source file of this stem are written."""
+        return self._rendered(self.configs[node.name].path, replace(self.tokens[node.name], source_file=stem))
+
+    def rendered(self, node: Node, path: str, epoch: int) -> Path:
+        """Another path of an output, with an epoch's tokens replaced."""
+        return self._rendered(path, replace(self.tokens[node.name], epoch=epoch))
+
+    def _rendered(self, path: str, values: TokenValues) -> Path:
+        from storage.path_tokens import PathTemplate
+
+        return self.folder / PathTemplate.parse(path).render(values)
+
+    def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, *, force: bool) -> None:
+        """`refuse_foreign` for paths that are known only once the rows are."""
+        own = {self.folder / entry["path"] for entry in _files(head)}
+        found = next((path for path in paths if path.exists() and path not in own), None)
+        if found is not None and not force and self.configs[node.name].if_exists == "error":
+            raise StorageFailed(f"output '{node.name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
 
     def refuse_foreign(self, head: Entry | None, *, force: bool) -> None:
         """Raise StorageFailed where a file is in the way that this pipeline did not write and may not replace."""
@@ -74,10 +104,10 @@ class Targets:
         return all(is_intact(entry, self.folder) for entry in entries)
 
     def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
-        """Parts of a split output that are not written any more are removed."""
-        if head is None or self.configs[node.name].split is None:
+        """Parts of a split output, and files of source files, that are not written any more are removed."""
+        if head is None or (self.configs[node.name].split is None and not self.by_source_file(node)):
             return
-        before = [self.folder / entry["path"] for entry in head.nodes.get(node.name, {}).get("files", [])]
+        before = [self.folder / entry["path"] for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")]
         exports.gone.extend(path for path in before if path not in written)
 
 
@@ -95,12 +125,17 @@ def _present(path: Path, config: OutputConfig) -> list[Path]:
     return [first] if first.exists() else []
 
 
-def _target(node: Node, plan: Plan, run: Run) -> Path:
-    from storage.path_tokens import PathTemplate, TokenValues
+def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
+    from storage.path_tokens import TokenValues
+
+    sources = {name: Path(_configured_path(plan, name)).stem for name in plan.sources_of(node.name)}
+    return TokenValues(sources, run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
+
+
+def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
+    from storage.path_tokens import PathTemplate
 
     config = cast("Output", node.operator).config
-    sources = {name: Path(_configured_path(plan, name)).stem for name in plan.sources_of(node.name)}
-    values = TokenValues(sources, run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
     path = plan.settings.folder / PathTemplate.parse(config.path).render(values)
     return _free(path, config.unique_suffix_width) if config.if_exists == "unique_suffix" else path
 

@@ -12,7 +12,8 @@ from changelog.images import fingerprint
 from changelog.ops import is_negative, weight
 from changelog.schema import column, image_columns
 from errata.options import EngineOptions, RunOptions
-from errata.reading import Kept, Reading
+from errata.op_rows import Kept
+from errata.reading import Reading
 from storage.ledger import Entry, Ledger
 
 if TYPE_CHECKING:

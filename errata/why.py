@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from errata.plan import Node, Plan
-    from errata.reading import Kept, Reading
+    from errata.op_rows import Kept
+    from errata.reading import Reading
     from operators.evaluation import RunValues
 
 Row = Mapping[str, Any]
@@ -125,7 +126,7 @@ def _records(reading: Reading, source: str, keys: set[bytes]) -> Iterator[Row]:
         yield {
             "source": source, "file": file, "row": number, "epoch": row["_epoch"], "op": SYMBOLS[Op(row["_op"])], "cause": row["_cause"],
             "reason": reasons.get(row["_epoch"], "") if row["_cause"] == "correction" else "", "live": row is newest[key],
-            "data": reading.data_of(node, row),
+            "data": node.values(row),
         }  # fmt: skip
 
 

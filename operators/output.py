@@ -47,7 +47,7 @@ class Output(Linear):
 
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config
-        hidden = [*(["_lookup"] if config.sort_order else []), *(["_widened"] if row.widened and config.include_unmapped else [])]
+        hidden = [*(["_file"] if by_source_file(config) and "_file" in row.hidden else []), *(["_lookup"] if config.sort_order else []), *(["_widened"] if row.widened and config.include_unmapped else [])]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
         form = ("type", "options", "include_header", "preserve_nulls", "split")
@@ -100,7 +100,7 @@ class Output(Linear):
             if key.null_order == "drop":
                 frame = frame.where(column(key.field).isNotNull())
         envelope = [column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
-        hidden = [column(name) for name in ("_widened", "_doc") if name in self.output.hidden]
+        hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
         return frame.select(*envelope, *hidden, *order, *written)
@@ -108,6 +108,18 @@ class Output(Linear):
     def _order(self) -> Column:
         row = self.inputs[0]
         return F.concat(*(_sort_bytes(key, row.data[key.field]) for key in self.config.sort_order))
+
+
+def by_source_file(config: OutputConfig) -> bool:
+    """Whether the path asks for one file for each source file."""
+    from storage.formats import FormatError
+    from storage.path_tokens import PathTemplate
+
+    try:
+        template = PathTemplate.parse(config.path)
+    except FormatError:
+        return False
+    return template.uses("source_file") or template.uses("source_path")
 
 
 def _sort_bytes(key: SortKey, type_: Type) -> Column:
@@ -137,6 +149,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.FormatError as error:
         binding.problems.report("E219", str(error), ("config", "path"))
         return None
+    good = _placed(config, binding) and good
     good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
     output = _with_layout(spec, binding)
     if output is None:
@@ -147,6 +160,27 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
         binding.problems.report("E218", str(error), ("config", *error.path))
         return None
     return output if good else None
+
+
+def _placed(config: OutputConfig, binding: Binding) -> bool:
+    """Whether the rows have the source files that the path asks for, and the file of changes may be where it shall be."""
+    from storage import formats
+    from storage.path_tokens import PathTemplate
+
+    good = True
+    if by_source_file(config) and not binding.input.key.sources():
+        message = "{source_file} in a path needs rows that come from single records; those of an aggregate do not"
+        binding.problems.report("E219", message, ("config", "path"))
+        good = False
+    if config.changelog is not None:
+        place = ("config", "changelog", "path")
+        good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings) and good
+        try:
+            PathTemplate.parse(config.changelog.path)
+        except formats.FormatError as error:
+            binding.problems.report("E219", str(error), place)
+            good = False
+    return good
 
 
 def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:

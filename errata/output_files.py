@@ -1,0 +1,215 @@
+"""The files of one output: the data, in one file or one for each source file, the sidecar, and the changes of the epoch.
+
+(User guide, "Output Nodes"; reference 27.4 for the sidecar; CONTRACT.md, "An output may add `changelog:`".)
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql import functions as F
+
+from changelog.schema import column
+from errata.export import OutputRows, Written, write_output
+from errata.propagate import SMALL_ROWS
+from operators.lineage import file_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node
+    from errata.propagate import Flow
+    from errata.run import Run
+    from errata.targets import Targets
+    from operators.output import Output
+    from operators.output_config import ChangelogFile
+
+ORIGIN = "__origin"
+"""The path of the source file that a row came from, where an output is written by source file."""
+
+
+def write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
+    """Stage all files of an output. Raises StorageFailed."""
+    output = cast("Output", node.operator)
+    by_file = targets.by_source_file(node)
+    rows = output_rows(flow, node, output, marked=by_file)
+    made: list[Written] = []
+    pieces = list(_by_target(flow, node, targets, rows)) if by_file else [(targets.path(node), rows)]
+    if by_file:
+        targets.refuse_written(node, [path for path, _ in pieces], run.standing, force=run.options.force)
+    for target, part in pieces:
+        made += write_output(run.exports, node, part, target, flow.engine, undeclared, run.warn)
+    if output.config.write_meta:
+        made += [_sidecar(run, flow, node, targets.path(node), made)]
+    if output.config.changelog is not None:
+        made += _changes(run, flow, node, output.config.changelog, targets)
+    return made
+
+
+def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
+    """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
+    import polars as pl
+
+    order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
+    names = [*order, *(name for name in ("_widened", "_doc") if name in output.output.hidden), *output.projection.data]
+    has_negatives = flow.negatives.get(node.name, True)
+    frame = flow.tables.live(flow.engine, node, flow.values, has_negatives=has_negatives)
+    if marked:
+        frame, path = file_of(frame, output.output, flow.values.labels)
+        frame = frame.withColumn(ORIGIN, path)
+        names.append(ORIGIN)
+    frame = frame.select(*map(column, names))
+    if flow.live_rows.get(node.name, SMALL_ROWS + 1) > SMALL_ROWS:
+        return OutputRows(None, frame.orderBy(*(F.col(name) for name in order)))
+    table = flow.engine.to_arrow(frame)
+    position = pl.DataFrame({name: table.column(name) for name in order}).with_row_index("at").sort(order)["at"]
+    return OutputRows(table.take(position.to_arrow()), None)
+
+
+def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows) -> Iterator[tuple[Path, OutputRows]]:
+    """The rows of each source file with the path that they are written to; files with one stem share theirs."""
+    if rows.table is not None:
+        origins = rows.table.column(ORIGIN).unique().to_pylist()
+    else:
+        frame = cast("DataFrame", rows.frame)
+        origins = [row[ORIGIN] for row in flow.engine.to_arrow(frame.select(ORIGIN).distinct()).to_pylist()]
+    by_path: dict[Path, list[str]] = {}
+    for origin in sorted(origins):
+        by_path.setdefault(targets.path_for(node, Path(origin).stem), []).append(origin)
+    for path, names in by_path.items():
+        yield path, _of_origins(rows, names)
+
+
+def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if rows.table is not None:
+        return OutputRows(rows.table.filter(pc.is_in(rows.table.column(ORIGIN), pa.array(origins, pa.string()))), None)
+    return OutputRows(None, cast("DataFrame", rows.frame).where(F.col(ORIGIN).isin(*origins)))
+
+
+# -- the sidecar
+
+
+def _sidecar(run: Run, flow: Flow, node: Node, target: Path, made: Sequence[Written]) -> Written:
+    """`<output>.meta.json`: which run wrote the output, and how much."""
+    from errata.rendering.rows import json_text
+
+    plan = run.plan
+    finished = datetime.now(UTC)
+    told: dict[str, Any] = {
+        "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": plan.hash(), "pipeline_hash_short": plan.hash()[:8],
+        "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(run.started), "run_finished_at": _moment(finished),
+        "elapsed_total_ms": round((monotonic() - run.began) * 1000), "execution_id": run.execution_id, "batch_id": run.batch_id, "epoch": run.epoch,
+        "output_name": node.name, "resolved_path": str(target), "record_count": flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name),
+        "bytes_written": sum(one.size for one in made), "dlq_count": flow.total_rejected(),
+    }  # fmt: skip
+    text = json.dumps(json.loads(json_text({name: value for name, value in told.items() if value is not None})), indent=2, ensure_ascii=False)
+    return run.exports.stage(target.with_name(f"{target.name}.meta.json"), iter([text.encode(), b"\n"]))
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("errata")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# -- the changes of an epoch
+
+
+def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: Targets) -> list[Written]:
+    """The file of the changes that the epoch brings to the output; none where there are none.
+
+    Where the data is written again without a new epoch, so are the changes of the last one.
+    """
+    epoch, moment = run.written_epoch(flow)
+    rows = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch))
+    target = targets.rendered(node, wanted.path, epoch)
+    targets.refuse_written(node, [target], run.standing, force=run.options.force)
+    if wanted.format == "parquet":
+        table = odf_table(flow, node, rows, wanted.form, epoch, moment)
+        return [run.exports.stage(target, iter([_parquet(table)]))] if table.num_rows else []
+    from errata.op_rows import Kept, in_order
+    from errata.streams import formed
+
+    kept = Kept.of(node.name, run.plan.summary()[node.name])
+    first = next(events := formed(in_order(flow.engine, rows, kept, _before(flow, node, epoch)), wanted.form, run.plan.settings.name, node.name, {epoch: moment}), None)
+    return [] if first is None else [run.exports.stage(target, _rendered(first, events, wanted.format))]
+
+
+def _before(flow: Flow, node: Node, epoch: int) -> int:
+    return int(flow.tables.rows(flow.engine, node, flow.values, epochs=(1, epoch - 1)).count()) if epoch > 1 else 0
+
+
+def _rendered(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]], format: str) -> Iterator[bytes]:
+    """Events as JSON lines, a JSON array or csv."""
+    from errata.rendering.rows import json_text
+    from errata.streams import flat
+
+    if format == "csv":
+        yield from _csv(flat(first), (flat(row) for row in rest))
+        return
+    opening, between, closing = ("[\n", ",\n", "\n]\n") if format == "json" else ("", "\n", "\n")
+    yield f"{opening}{json_text(first)}".encode()
+    for row in rest:
+        yield f"{between}{json_text(row)}".encode()
+    yield closing.encode()
+
+
+def _csv(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
+    from errata.rejects import shown
+    from errata.rendering.rows import json_text
+
+    def line(values: Sequence[Any]) -> bytes:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerow(json_text(value) if isinstance(value, (list, dict)) else shown(value) for value in values)
+        return buffer.getvalue().encode()
+
+    names = list(first)
+    yield line(names)
+    for row in chain((first,), rest):
+        yield line([row.get(name) for name in names])
+
+
+def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, epoch: int, moment: datetime) -> Any:
+    """Events with ODF's own columns first: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data.
+
+    `event_time` is that of the record where the pipeline knows one, else the time at which the epoch was made.
+    """
+    import pyarrow as pa
+
+    from changelog.forms import changelog_stream, flat
+
+    hidden = [name for name in node.operator.output.hidden_columns() if name in rows.columns]
+    events = flow.engine.to_arrow(flat(changelog_stream(rows, form, hidden=hidden)))
+    count, start = events.num_rows, _before(flow, node, epoch)
+    stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), count)
+    offsets = pa.array(range(start, start + count), pa.int64())
+    code = events.column("op" if form in ("debezium", "flink") else "op_code")
+    data = [name for name in events.column_names if name not in ("epoch", "offset", "op", "op_code", "key", "cause")]
+    return pa.table({"offset": offsets, "op": code, "system_time": stamp, "event_time": stamp, **{name: events.column(name) for name in data}})
+
+
+def _parquet(table: Any) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return cast(bytes, sink.getvalue().to_pybytes())
