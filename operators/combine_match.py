@@ -6,7 +6,7 @@ that the output row will have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -78,13 +78,22 @@ class Predicate:
     partitioned: bool = False
 
 
+def as_it_is(frame: DataFrame) -> DataFrame:
+    """The frame, not computed."""
+    return frame
+
+
 @dataclass(slots=True)
 class Matching:
-    """One computation of matches. `rejected` gathers frames of `_lookup` and `_error`; `narrow`: the driver's rows are few."""
+    """One computation of matches. `rejected` gathers frames of `_lookup` and `_error`.
+
+    `narrow`: the driver's rows are few, so builds are cut to the rows that can match; `settle` computes a frame of few rows once.
+    """
 
     predicate: Predicate
     context: spark.Context
     narrow: bool = False
+    settle: Callable[[DataFrame], DataFrame] = as_it_is
     rejected: list[DataFrame] = field(default_factory=list)
     traced: bool = False
     """Whether the keys of the build rows are kept: in columns `from_column(number)`, under `collect` in `pairs` (`ID`, `FROM`) by number."""
@@ -111,6 +120,7 @@ class Matching:
         right = right.where(F.col(f"{RIGHT}0").isNotNull())
         names = key_names(step.keys, RIGHT)
         if self.narrow and step.keys:
+            left = self.settle(left)
             wanted = left.select(*(F.col(one).alias(name) for one, name in zip(key_names(step.keys, LEFT), names, strict=True))).distinct()
             right = right.join(wanted, names, "left_semi")
         if self.predicate.partitioned and step.keys and not step.pairs:

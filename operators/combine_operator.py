@@ -6,7 +6,7 @@ keys of the build rows follow. Rejects are keyed by the number of the input whos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from operators.base import Keyed, Outcome, Surroundings
 from operators.combine_chain import Chain
 from operators.combine_config import CombineConfig, NamedKeys
 from operators.combine_delta import affected
-from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, from_column
+from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, as_it_is, from_column
 from operators.evaluation import RunValues, evaluate, prepare
 from operators.lineage import key_slice
 from operators.origins import without_index
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
+
+
+Settle = Callable[["DataFrame"], "DataFrame"]
+"""Computes a frame of few rows once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ class Combine(Keyed):
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The rows of all drivers given."""
-        return self._compute(frames, values, None)
+        return self._compute(frames, values)
 
     def answer(self, around: Surroundings) -> Outcome:
         """Compute the drivers anew whose matches a delta can change, and compare with what stood."""
@@ -158,10 +162,12 @@ class Combine(Keyed):
         frames = [around.live_input(at) for at in range(len(self.inputs))]
         stood = around.live_own()
         if touched is not None:
+            touched = around.settled(touched)
             driver = self.lookup(frames[self.driver], self.driver, around.values)
             frames[self.driver] = driver.join(touched, "_lookup", "left_semi").drop("_lookup")
             stood = stood.join(touched, "_lookup", "left_semi")
-        return Outcome(diff(stood, self._compute(frames, around.values, touched), "recompute"), signed=True)
+        settle = as_it_is if touched is None else around.settled
+        return Outcome(diff(stood, self._compute(frames, around.values, touched, settle), "recompute"), signed=True)
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The driver's record of each row, and the build records that it was joined with."""
@@ -180,22 +186,25 @@ class Combine(Keyed):
     def _static(self, values: RunValues) -> spark.Context:
         return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
 
-    def _compute(self, frames: Sequence[DataFrame], values: RunValues, touched: DataFrame | None) -> DataFrame:
+    def _compute(self, frames: Sequence[DataFrame], values: RunValues, touched: DataFrame | None = None, settle: Settle = as_it_is) -> DataFrame:
         """The rows and rejects of the drivers given; `touched`: of the rejects only those."""
-        matching, rows = self._matched(frames, values, narrow=touched is not None)
+        matching, rows = self._matched(frames, values, narrow=touched is not None, settle=settle)
+        rows = settle(rows)
         driver = matching.predicate.sides[self.chain.driver]
         done = rows.withColumn("_lookup", driver.lookup()).withColumn("_key", F.col(ID))
         good, rejected = (self._collected(done), matching.rejected) if self.body is None else self._shaped(done, matching, values)
         return self._with_rejects(good, rejected if touched is None else [bad.join(touched, "_lookup", "left_semi") for bad in rejected])
 
-    def _matched(self, frames: Sequence[DataFrame], values: RunValues, *, narrow: bool, traced: bool = False) -> tuple[Matching, DataFrame]:
+    def _matched(
+        self, frames: Sequence[DataFrame], values: RunValues, *, narrow: bool, settle: Settle = as_it_is, traced: bool = False
+    ) -> tuple[Matching, DataFrame]:
         """The matches of the drivers given, and what was noted on the way."""
         predicate = self._predicate()
         row = self.inputs[self.driver]
         riding = [column(name) for name in row.hidden_columns() if name not in OWN_HIDDEN]
         given = frames[self.driver].select("_key", *riding, *predicate.sides[self.chain.driver].qualified())
         ready, context = prepare(given, self.where.reads_system, row, values)
-        matching = Matching(predicate, context, narrow=narrow, traced=traced)
+        matching = Matching(predicate, context, narrow=narrow, settle=settle, traced=traced)
         rows = matching.run(ready, {name: frames[side.number] for name, side in predicate.sides.items()})
         return matching, rows.drop("__prefix", "__path")
 
