@@ -198,11 +198,10 @@ class Keyed(Operator):
         if around.first:
             frames = [_frame_or_live(around, index) for index in range(len(self.inputs))]
             return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
-        touched = self.touched(around)
-        frames = [
-            self.lookup(around.live_input(i), i, around.values).join(touched, "_lookup", "left_semi").drop("_lookup") for i in range(len(self.inputs))
-        ]
-        stood = around.live_own().join(touched, "_lookup", "left_semi")
+        touched = around.settled(self.touched(around))
+        placed = [self.lookup(around.live_input(i), i, around.values) for i in range(len(self.inputs))]
+        frames = [around.settled(frame.join(touched, "_lookup", "left_semi").drop("_lookup")) for frame in placed]
+        stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
         return Outcome(diff(stood, self.compute(frames, around.values), "recompute"), signed=True)
 
     def touched(self, around: Surroundings) -> DataFrame:

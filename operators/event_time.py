@@ -65,8 +65,8 @@ def _total(name: str) -> str:
 
 def _before_stretches(stretched: DataFrame, times: list[str]) -> DataFrame:
     """The highest times of all stretches before each."""
-    before = Window.orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
-    highest = stretched.groupBy(_STRETCH).agg(*(F.max(name).alias(_total(name)) for name in times))
+    before = Window.partitionBy("__all").orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
+    highest = stretched.groupBy(_STRETCH).agg(*(F.max(name).alias(_total(name)) for name in times)).withColumn("__all", F.lit(1))
     return highest.select(_STRETCH, *(F.max(_total(name)).over(before).alias(_total(name)) for name in times))
 
 

@@ -98,23 +98,24 @@ class WindowedAggregate(Aggregate):
         """Compute the touched windows anew and compare with what stood."""
         if around.first:
             return super().answer(around)
-        live = self._placed(around.live_input(0))
-        touched = around.settled(self._touched(around, live))
-        stood = around.live_own().join(touched, "_lookup", "left_semi")
-        rows = self._computed(live.join(touched, "_lookup", "left_semi"), around.values)
+        rows = around.settled(around.live_input(0))
+        live = around.settled(self._placed(rows))
+        touched = around.settled(self._touched(around, rows, live))
+        stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
+        rows = self._computed(around.settled(live.join(touched, "_lookup", "left_semi")), around.values)
         return Outcome(diff(stood, rows, "recompute"), signed=True)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         return compared(around, self.compute([around.live_input(0)], around.values), cause)
 
-    def _touched(self, around: Surroundings, live: DataFrame) -> DataFrame:
+    def _touched(self, around: Surroundings, rows: DataFrame, live: DataFrame) -> DataFrame:
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta
         direct = self.lookup(delta.frame, 0, around.values).select("_lookup")
         if self.lateness is None:
             return direct.distinct()
-        before = self._closed(self._placed(_undone(around.live_input(0), delta)))
+        before = self._closed(self._placed(_undone(rows, delta)))
         changed = self._closed(live).unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
         return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup")).distinct()
 

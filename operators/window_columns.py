@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from changelog.exact import FULL, NORMAL, FloatSum, IntSum
+from changelog.exact import FloatSum, IntSum
 from changelog.schema import column
 from cxl import typed
 from cxl.types import Kind, Type
 from operators.accumulators import Sum
 from operators.group_rows import first_true, wrongs
-from operators.window_lists import with_listed
+from operators.window_lists import SUMS, with_listed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,7 +33,6 @@ PART, WRONG = "__part", "__window_wrong"
 POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
 """Functions of the current row's own place: without meaning in the rows of another source."""
 
-SUMS = frozenset({"sum", "cumulative_sum", "avg"})
 LISTED = frozenset({"collect", "distinct"})
 _NUMBERS = (Kind.INT, Kind.FLOAT)
 
@@ -91,10 +90,10 @@ class Frames:
 def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False) -> DataFrame:
     """The frame with the result column of each call and `WRONG`.
 
-    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums hold every double.
+    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
     """
-    sums = {use.column: _sum(use, wide) for use in uses if use.function.name in SUMS and use.args[0].type.kind in _NUMBERS}
-    listed = [use for use in uses if use.column not in sums and is_listed(use)]
+    listed = [use for use in uses if is_listed(use, wide=wide)]
+    sums = {use.column: _sum(use) for use in uses if use not in listed and use.function.name in SUMS}
     native = {use.column: _NATIVE[use.function.name](use, frames) for use in uses if use.column not in sums and use not in listed}
     kept = [column(name) for name in frame.columns]
     one = F.lit(1).cast("bigint")
@@ -107,21 +106,17 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
 
 
-def is_listed(use: WindowUse) -> bool:
-    """Whether Python computes a call from the list of its frame's values: arrays, and arithmetic on dynamic values."""
+def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
+    """Whether Python computes a call from the list of its frame's values: arrays, dynamic values, sums beyond the limbs."""
     name = use.function.name
-    return name in LISTED or (name in SUMS and use.args[0].type.kind not in _NUMBERS) or (name in ("min", "max") and use.args[0].type.is_dynamic)
+    if name in SUMS:
+        kind = use.args[0].type.kind
+        return kind not in _NUMBERS or (wide and kind is Kind.FLOAT)
+    return name in LISTED or (name in ("min", "max") and use.args[0].type.is_dynamic)
 
 
-def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
-    """How many rows before (None: all) and behind a row of its partition the calls look at."""
-    steps = [(offset(use) or 0) * (1 if use.function.name == "lead" else -1) for use in uses if use.function.name in ("lag", "lead")]
-    behind = None if len(steps) < len(uses) else max(0, *(-step for step in steps))
-    return behind, max([0, *steps])
-
-
-def _sum(use: WindowUse, wide: bool) -> Sum:
-    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column, FULL if wide else NORMAL)
+def _sum(use: WindowUse) -> Sum:
+    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
     return Sum(use.column, use.columns[0], total, mean=use.function.name == "avg")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from changelog.schema import column
 from operators.rows import physical_type
+from operators.running_sum import running_sums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from cxl.typed import WindowUse
 
+SUMS = frozenset({"sum", "cumulative_sum", "avg"})
 _UNLIKE = "values of different types cannot be compared"
 
 
@@ -54,9 +56,13 @@ class _Call:
 
     def results(self, values: Sequence[Any], whole: bool) -> Iterator[tuple[Any, str | None]]:
         """For each row of a partition its value as the column holds it, and what failed."""
+        from cxl.spark.worker import encode
+
         if whole:
-            result = self._result(values)
-            yield from (result for _ in values)
+            yield from repeat(self._result(values), len(values))
+        elif self.function.name in SUMS:
+            mean = self.function.name == "avg"
+            yield from ((encode(value, self.type), wrong) for value, wrong in running_sums(values, mean=mean))
         else:
             yield from (self._result(values[: place + 1]) for place in range(len(values)))
 

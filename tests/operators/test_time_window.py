@@ -1,0 +1,213 @@
+"""Time windows: whatever changes, windows, sums and late records are those of plain Python over the last input (SPEC-DECISIONS, Time windows 9 to 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.operators.histories import Row, Version, follow, heading, histories, sink, source
+from tests.pipelines import Folder, command, standing_in
+
+COLUMNS = {"id": "int", "u": "string", "ts": "date_time", "n": "int"}
+HEADERS = {"web": list(COLUMNS), "app": list(COLUMNS)}
+MARK = "watermark: { column: ts }, "
+
+
+def moment(minute: int) -> str:
+    """A time of day in the form of outputs; hours may be negative for windows that begin before midnight."""
+    day, rest = divmod(minute, 1440)
+    return f"2026-03-{2 + day:02}T{rest // 60:02}:{rest % 60:02}:00"
+
+
+def minute(text: str) -> int:
+    return (int(text[8:10]) - 2) * 1440 + int(text[11:13]) * 60 + int(text[14:16])
+
+
+record = st.fixed_dictionaries({
+    "id": st.integers(1, 99), "u": st.sampled_from(["a", "b"]), "ts": st.one_of(st.none(), st.integers(0, 70).map(moment)), "n": st.integers(-1, 5),
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Node:
+    """An aggregate over windows of minutes, and what it reads. `lateness` None: forever."""
+
+    name: str
+    kind: str
+    size: int
+    slide: int = 0
+    lateness: int | None = 0
+    input: str = "web"
+
+    def text(self) -> str:
+        """The node and its sink."""
+        shape = {"tumbling": f"size: {self.size}m", "hopping": f"size: {self.size}m, slide: {self.slide}m", "session": f"gap: {self.size}m"}[self.kind]
+        late = "forever" if self.lateness is None else f"{self.lateness}m"
+        cxl = "filter n >= 0\n        emit total = sum(n)\n        emit c = count(*)\n        emit begin = $window.start\n        emit end = $window.end"
+        return f"""\
+  - type: aggregate
+    name: {self.name}
+    input: {self.input}
+    config:
+      group_by: [u]
+      time_window: {{ {self.kind}: {{ {shape} }} }}
+      allowed_lateness: {late}
+      cxl: |
+        {cxl}
+{sink(self.name)}"""
+
+
+NODES = (
+    Node("tumbling", "tumbling", 10),
+    Node("hopping", "hopping", 20, 15, 5),
+    Node("gaps", "hopping", 5, 20, 10),
+    Node("session", "session", 8, lateness=3),
+    Node("forever", "session", 8, lateness=None),
+    Node("both", "tumbling", 15, input="all"),
+)
+
+
+def pipeline() -> str:
+    sources = source("web", COLUMNS, MARK) + source("app", COLUMNS, MARK) + "  - { type: merge, name: all, inputs: [web, app] }\n"
+    return heading("time") + sources + "".join(node.text() for node in NODES)
+
+
+# The model --------------------------------------------------------------------------------------------------------------
+Event = tuple[str, Row, int | None]
+"""Source, record, the watermark before it."""
+
+
+def events(version: Version, names: Sequence[str]) -> Iterator[Event]:
+    """The records of the sources one after the other, each with the least of the highest times before it."""
+    highest: dict[str, int | None] = dict.fromkeys(names)
+    for name in names:
+        for row in version[name]:
+            yield name, row, None if None in highest.values() else min(time for time in highest.values() if time is not None)
+            if row["ts"] is not None:
+                highest[name] = max(minute(row["ts"]), highest[name] if highest[name] is not None else -1)
+
+
+def windows(node: Node, time: int) -> list[tuple[int, int]]:
+    slide = node.slide or node.size
+    return [(start, start + node.size) for start in range(-10 * slide, time + 1, slide) if start <= time < start + node.size]
+
+
+def sessions(node: Node, found: Iterable[Event]) -> list[list[Event]]:
+    groups: list[list[Event]] = []
+    for event in sorted(found, key=lambda one: (one[1]["u"], minute(one[1]["ts"]))):
+        last = groups[-1][-1][1] if groups else None
+        if last is not None and last["u"] == event[1]["u"] and minute(event[1]["ts"]) - minute(last["ts"]) <= node.size:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return groups
+
+
+def closed(node: Node, end: int, mark: int | None) -> bool:
+    return node.lateness is not None and mark is not None and mark >= end + node.lateness
+
+
+def session_end(node: Node, session: Sequence[Event]) -> int:
+    return minute(session[-1][1]["ts"]) + node.size
+
+
+def by_sessions(node: Node, found: Sequence[Event]) -> tuple[list[Row], list[Row]]:
+    late = [one[1] for session in sessions(node, found) for one in session if closed(node, session_end(node, session), one[2])]
+    kept = [one for one in found if not any(one[1] is row for row in late)]
+    rows = [summary([one[1] for one in session], minute(session[0][1]["ts"]), session_end(node, session)) for session in sessions(node, kept)]
+    return sorted(rows, key=lambda row: (row["begin"], row["u"])), late
+
+
+def by_windows(node: Node, found: Sequence[Event]) -> tuple[list[Row], list[Row]]:
+    taken: dict[tuple[int, str, int], list[Row]] = {}
+    late = []
+    for _, row, mark in found:
+        given = windows(node, minute(row["ts"]))
+        open_ = [(start, end) for start, end in given if not closed(node, end, mark)]
+        if given and not open_:
+            late.append(row)
+        for start, end in open_:
+            taken.setdefault((start, row["u"], end), []).append(row)
+    return [summary(rows, start, end) for (start, _, end), rows in sorted(taken.items(), key=lambda item: item[0])], late
+
+
+def summary(rows: Sequence[Row], start: int, end: int) -> Row:
+    return {"u": rows[0]["u"], "total": sum(row["n"] for row in rows), "c": len(rows), "begin": moment(start), "end": moment(end)}
+
+
+def expected(node: Node, version: Version) -> tuple[list[Row], list[Row]]:
+    """Rows of the output, and rejected records."""
+    counted = [one for one in events(version, ["web", "app"] if node.input == "all" else [node.input]) if one[1]["n"] >= 0]
+    dated = [one for one in counted if one[1]["ts"] is not None]
+    undated = [row for _, row, _ in counted if row["ts"] is None]
+    rows, late = by_sessions(node, dated) if node.kind == "session" else by_windows(node, dated)
+    return rows, [*late, *undated]
+
+
+def model(version: Version) -> dict[str, list[Row]]:
+    found = {node.name: expected(node, version) for node in NODES}
+    rejected = [{"stage": f"time_window:{name}", "category": "late_record", "id": row["id"]} for name, (_, late) in found.items() for row in late]
+    return {name: rows for name, (rows, _) in found.items()} | {"rejected": rejected}
+
+
+@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
+@given(histories({"web": record, "app": record}))
+def test_every_step_is_what_python_says(history: list[Version]) -> None:
+    follow(history, pipeline(), HEADERS, model)
+
+
+def version(web: Sequence[tuple[int, str, int | None, int]], app: Sequence[tuple[int, str, int | None, int]] = ()) -> Version:
+    made: Callable[[Any], Row] = lambda one: {"id": one[0], "u": one[1], "ts": None if one[2] is None else moment(one[2]), "n": one[3]}  # noqa: E731 - said once
+    return {"web": [made(one) for one in web], "app": [made(one) for one in app]}
+
+
+FIXED = [
+    version([(1, "a", 5, 1), (2, "b", 12, 2), (3, "a", 7, 4), (4, "a", 30, 1), (5, "b", 14, 2)], [(6, "a", 3, 1), (7, "a", 40, 2), (8, "b", 2, 3)]),
+    version([(1, "a", 5, 1), (2, "b", 9, 2), (3, "a", 7, 4), (4, "a", 30, 1), (5, "b", 14, 2)], [(6, "a", 3, 1), (7, "a", 40, 2), (8, "b", 2, 3)]),
+    version([(2, "b", 9, 2), (3, "a", 7, 4), (9, "b", None, 5), (5, "b", 14, -1)], [(6, "a", 3, 1), (8, "b", 2, 3)]),
+]
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_one_history_on_both_engines(engine: str) -> None:
+    follow(FIXED, pipeline(), HEADERS, model, engine)
+
+
+def test_a_record_far_away_decides_who_is_late(tmp_path: Path) -> None:
+    """Only the record that moved the watermark changes; the late one, of another group and window, is counted from then on."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", heading("late") + source("web", COLUMNS, MARK) + Node("tumbling", "tumbling", 10).text())
+    for first in (60, 1):
+        folder.write_csv("web.csv", HEADERS["web"], version([(1, "a", first, 1), (2, "b", 2, 1)])["web"])
+        folder.run()
+    found = [(row["op"], row["data"]["u"], row["data"]["begin"][11:16]) for row in folder.log("tumbling") if row["epoch"] == 2]
+    assert sorted(found) == [("+A", "a", "00:00"), ("+A", "b", "00:00"), ("-R", "a", "01:00")]
+    assert not (tmp_path / "out/dlq.csv").exists()
+
+
+@pytest.mark.parametrize(("changed", "code"), [
+    (("tumbling: { size: 10m }", "tumbling: { size: 0s }"), "CFG-004"),
+    (("tumbling: { size: 10m }", "tumbling: { size: ten }"), "CFG-004"),
+    (("{ tumbling: { size: 10m } }", "{ tumbling: { size: 10m }, session: { gap: 1m } }"), "CFG-004"),
+    (("allowed_lateness: 0m", "allowed_lateness: later"), "CFG-004"),
+    (("      time_window: { tumbling: { size: 10m } }\n", ""), "E243"),
+    ((MARK, ""), "E156"),
+    (("tumbling: { size: 10m }", "session: { gap: 10m }"), None),
+    (("tumbling: { size: 10m }", "session: { gap: 10m }", "sum(n)", "min($window.start)"), "E243"),
+])  # fmt: skip
+def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, changed: tuple[str, ...], code: str | None) -> None:
+    text = heading("wrong") + source("web", COLUMNS, MARK) + Node("tumbling", "tumbling", 10).text()
+    for before, after in zip(changed[::2], changed[1::2], strict=True):
+        assert before in text
+        text = text.replace(before, after)
+    Folder(tmp_path).write("pipeline.yaml", text)
+    with standing_in(tmp_path):
+        exit_code, _, told = command("check", "pipeline.yaml")
+    assert exit_code == (0 if code is None else 1), told
+    assert code is None or code in told
