@@ -36,12 +36,15 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
         high, end = high - tail, end - tail
         _note(pairs, high, end, tail)
         if low < high and start < end:
-            stack.extend(_between(old, new, (low, high), (start, end)))
+            runs = _runs(*_anchors(old[low:high], new[start:end]))
+            for left, right, length in runs:
+                _note(pairs, low + left, start + right, length)
+            stack.extend(_between(runs, (low, high), (start, end)))
     if not pairs:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    order = np.argsort(left, kind="stable")
-    return left[order], right[order]
+    left_side, right_side = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.argsort(left_side, kind="stable")
+    return left_side[order], right_side[order]
 
 
 def _note(pairs: list[tuple[Positions, Positions]], left: int, right: int, length: int) -> None:
@@ -56,15 +59,24 @@ def _common(left: Hashes, right: Hashes) -> int:
     return int(differing[0]) if len(differing) else length
 
 
-def _between(old: Hashes, new: Hashes, before: tuple[int, int], after: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """The stretches that the anchors leave, the anchors at the head of theirs; nothing where there is no anchor."""
-    (low, high), (start, end) = before, after
-    left, right = _anchors(old[low:high], new[start:end])
+def _runs(left: Positions, right: Positions) -> list[tuple[int, int, int]]:
+    """Anchors side by side on both sides as one: where the run begins on the left and on the right, and its length."""
     if not len(left):
         return []
-    lefts = [low, *(low + left).tolist(), high]
-    rights = [start, *(start + right).tolist(), end]
-    return [(lefts[i], lefts[i + 1], rights[i], rights[i + 1]) for i in range(len(lefts) - 1)]
+    breaks = np.flatnonzero((np.diff(left) != 1) | (np.diff(right) != 1)) + 1
+    starts = np.concatenate([[0], breaks])
+    lengths = np.diff(np.concatenate([starts, [len(left)]]))
+    return list(zip(left[starts].tolist(), right[starts].tolist(), lengths.tolist(), strict=True))
+
+
+def _between(runs: list[tuple[int, int, int]], before: tuple[int, int], after: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+    """The stretches that the runs of anchors leave; nothing where there is no anchor."""
+    if not runs:
+        return []
+    (low, high), (start, end) = before, after
+    opens = [(low, start), *((low + left + length, start + right + length) for left, right, length in runs)]
+    closes = [*((low + left, start + right) for left, right, _ in runs), (high, end)]
+    return [(left, stop, right, close) for (left, right), (stop, close) in zip(opens, closes, strict=True) if left < stop and right < close]
 
 
 def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
@@ -73,6 +85,8 @@ def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
     _, at_left, at_right = np.intersect1d(old[left], new[right], assume_unique=True, return_indices=True)
     positions = np.stack([left[at_left], right[at_right]])
     positions = positions[:, np.argsort(positions[0])]
+    if len(positions[1]) < 2 or bool((np.diff(positions[1]) > 0).all()):
+        return positions[0], positions[1]
     kept = _longest_ascending(positions[1].tolist())
     return positions[0][kept], positions[1][kept]
 

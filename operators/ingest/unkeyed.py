@@ -34,12 +34,12 @@ def ingest(intake: Intake) -> Ingested:
     frames = [with_row(intake, files.frame(intake.engine, added))] if added else []
     frames += [as_retractions(of_file(intake.stood, files, record), intake.cause) for record in changes.removed]
     now = {record.label: record for record in (*changes.now, *(part.record for part in added))}
+    bound = sum(record.rows for record in changes.removed) + sum(record.size for record in changes.added) // 2
     for record in changes.changed:
-        rows, updated = _changed(intake, files.undeclared(record))
+        rows, updated, count = _changed(intake, files.undeclared(record))
         frames.extend(rows)
         now[updated.label] = updated
-    before = sum(record.rows for record in (*changes.removed, *changes.changed))
-    bound = 3 * before + sum(record.size for record in (*changes.added, *changes.changed)) // 2
+        bound += count
     return Ingested(None, _all(frames), True, tuple(now.values()), tuple(part.record for part in added), bound)
 
 
@@ -69,8 +69,8 @@ def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFram
     return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
 
 
-def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileRecord]:
-    """The delta of a changed file and its new record."""
+def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileRecord, int]:
+    """The delta of a changed file, its new record, and the number of op rows at most."""
     files, engine = intake.files, intake.engine
     assert intake.stood is not None  # else the file's rows are simply appended
     stood, part = of_file(intake.stood, files, record), Part(record)
@@ -88,7 +88,8 @@ def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileR
         frames.append(_relabelled(intake, wanted, came))
     if "source.row" in intake.source.wanted:
         frames.extend(_shifted(intake, stood, old, new, (left, right)))
-    return frames, replace(record, rows=new.num_rows, dense=record.dense and dense)
+    bound = gone.num_rows + came.num_rows + (2 * len(left) if "source.row" in intake.source.wanted else 0)
+    return frames, replace(record, rows=new.num_rows, dense=record.dense and dense), bound
 
 
 def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def longest_common(old: list[int], new: list[int]) -> int:
 def test_pairs_are_equal_and_ascend_on_both_sides(old: list[int], new: list[int]):
     pairs = paired(old, new)
     assert all(old[left] == new[right] for left, right in pairs)
-    assert all(one[0] < two[0] and one[1] < two[1] for one, two in zip(pairs, pairs[1:], strict=False))
+    assert all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(pairs))
     assert len(pairs) <= longest_common(old, new)
 
 

@@ -95,7 +95,7 @@ GROWN = {
 
 
 @SIZES
-@pytest.mark.parametrize("old, new", GROWN.values(), ids=GROWN.keys())
+@pytest.mark.parametrize(("old", "new"), GROWN.values(), ids=GROWN.keys())
 def test_append_reads_the_new_end_alone(folder: Folder, small_bytes: int, old: str, new: str):
     given(folder, "append", old)
     folder.write("in/a.csv", old + new)
@@ -157,7 +157,7 @@ def test_append_reads_new_lines_of_json(folder: Folder, small_bytes: int):
 
 @SIZES
 @pytest.mark.parametrize(
-    "files, words",
+    ("files", "words"),
     [
         ({"a": "id,v\n1,10\n2,20\n1,10\n"}, ["id=1", "stands for 2"]),
         ({"a": "id,v\n1,10\n2,20\n2,21\n2,22\n"}, ["id=2", "stands for 3"]),

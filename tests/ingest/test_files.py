@@ -119,7 +119,8 @@ def test_what_stands_behind_known_bytes_is_all_that_is_read_of_a_grown_file(file
     changes = deliveries([Given(name, old + more, 1) for name, old, more in files], known)
     grown = {part.record.path: (part.start, part.rows, part.size) for part in changes.grown}
     assert grown == {name: (len(old), len(old), len(more)) for name, old, more in files if more}
-    assert not (changes.added or changes.changed)
+    assert not changes.added
+    assert not changes.changed
 
 
 def test_a_delivery_before_one_that_was_read_is_late():
