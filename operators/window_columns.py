@@ -115,6 +115,13 @@ def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
     return name in LISTED or (name in ("min", "max") and use.args[0].type.is_dynamic)
 
 
+def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
+    """How many rows before (None: all) and behind a row of its partition the calls look at."""
+    steps = [(offset(use) or 0) * (1 if use.function.name == "lead" else -1) for use in uses if use.function.name in ("lag", "lead")]
+    behind = None if len(steps) < len(uses) else max(0, *(-step for step in steps))
+    return behind, max([0, *steps])
+
+
 def _sum(use: WindowUse) -> Sum:
     total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
     return Sum(use.column, use.columns[0], total, mean=use.function.name == "avg")
