@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from errata.correlation_plan import concerns, held_before
+from errata.correlation_settled import COMBINE, Settled
+from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed, Stopped
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
-from errata.stages import Stage, make_stages
+from errata.stages import Stage, make_stages, with_retries
 from errata.targets import Targets
 from storage import durable
 from storage.ledger import Entry, Ledger
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
+    from errata.record_places import Places
+    from errata.rejects import Reject
     from operators.ingest.files import FileRecord
     from storage.claim import Claim
     from storage.engines import Engine
@@ -47,6 +52,8 @@ class Run:
     former: Entry | None = None
     """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
     claim: Claim | None = None
+    settled: Settled = field(default_factory=Settled)
+    rejects: list[Reject] | None = None
 
     def __post_init__(self) -> None:
         """Give the run its identity."""
@@ -78,7 +85,8 @@ class Run:
     def execute(self) -> RunResult:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
         sources = self.look()
-        stages = make_stages(self.plan, self.head.plan if self.head else None, self.reasons(sources))
+        before, reasons = self.head.plan if self.head else None, self.reasons(sources)
+        stages = with_retries(self.plan, before, make_stages(self.plan, before, reasons), reasons, held_before(self.head))
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
@@ -163,17 +171,44 @@ class Run:
     def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
         self.options.listener(Event("begin"))
-        for stage in stages:
-            node = self.plan[stage.node]
-            began = monotonic()
-            if node.kind == "source":
-                delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
-            else:
-                delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
-            self.options.listener(_event(node, stage, delta, flow, monotonic() - began))
-            self._stop_at_first(flow, node, delta)
+        if concerns(self.plan, self.head):
+            self._settle(flow, sources, stages, files)
+        else:
+            for stage in stages:
+                self.options.listener(self._visit(flow, sources, stage, files))
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
+
+    def _visit(self, flow: Flow, sources: Mapping[str, SourceFiles], stage: Stage, files: dict[str, tuple[FileRecord, ...]]) -> Event:
+        """Run one node; of a source the files go to `files`."""
+        node = self.plan[stage.node]
+        began = monotonic()
+        if node.kind == "source":
+            delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
+        else:
+            delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
+        self._stop_at_first(flow, node, delta, files.get(node.name, ()))
+        return _event(node, stage, delta, flow, monotonic() - began)
+
+    def _settle(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], files: dict[str, tuple[FileRecord, ...]]) -> None:
+        """Run all nodes until no further record is rolled back; the nodes' events are those of the last round."""
+        from errata.correlation import Rounds
+
+        seconds: dict[str, float] = {}
+
+        def visit(stage: Stage) -> None:
+            seconds[stage.node] = seconds.get(stage.node, 0.0) + self._visit(flow, sources, stage, files).seconds
+
+        rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), held_before(self.head))
+        self.settled = rounds.run()
+        for stage in stages:
+            self.options.listener(_event(self.plan[stage.node], stage, flow.done[stage.node], flow, seconds[stage.node]))
+
+    def _places(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Places:
+        from errata.record_places import Places, SourceState
+
+        states = {name: SourceState(one.number, tuple(files.get(name, one.changes.now))) for name, one in sources.items()}
+        return Places(self.plan, flow.tables, flow.engine, flow.values, states)
 
     def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         from operators.ingest.intake import InputChanged
@@ -186,7 +221,8 @@ class Run:
             source = source.from_nothing()
         try:
             before = flow.live_rows.get(node.name, 0)
-            delta, files = ingest(flow, source, self.plan.settings.folder, stood=self.head is not None and node.name in self.head.plan)
+            stood, held = self.head is not None and node.name in self.head.plan, held_before(self.head).get(node.name, 0)
+            delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held)
             self._guard(node, delta, before)
             return delta, files
         except (FormatError, InputChanged, OSError) as error:
@@ -206,7 +242,7 @@ class Run:
             message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
             raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
-    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta) -> None:
+    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord]) -> None:
         """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does."""
         fatal = node.operator.fatal
         strict = self.plan.model.error_handling.strategy == "fail_fast"
@@ -215,19 +251,20 @@ class Run:
         first = flow.first_reject(node, frozenset() if strict else fatal)
         if first:
             kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-            message = f"node '{node.name}': {first.get('detail', '')} ({first.get('category', '')})"
+            message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
             goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
             raise kind(message, help="" if first.get("category") in fatal else goes_on)
 
     def _judge(self, flow: Flow) -> None:
         """Thresholds, judged before anything is committed."""
         handling = self.plan.model.error_handling
-        rejected = sum(flow.rejected_live(node.name) for node in self.plan)
+        rejected = flow.total_rejected()
+        failed = rejected - self.settled.collateral
         if self.options.error_threshold and rejected > self.options.error_threshold:
             raise Stopped(f"{rejected:,} records were rejected, more than the threshold of {self.options.error_threshold:,}")
         read = sum(flow.live_rows.get(node.name, 0) for node in self.plan.of_kind("source"))
-        if handling.type_error_threshold is not None and read and rejected / read > handling.type_error_threshold:
-            raise Stopped(f"{rejected:,} of {read:,} records were rejected, more than the share {handling.type_error_threshold:g} of type_error_threshold")
+        if handling.type_error_threshold is not None and read and failed / read > handling.type_error_threshold:
+            raise Stopped(f"{failed:,} of {read:,} records failed, more than the share {handling.type_error_threshold:g} of type_error_threshold")
 
     def _stage_exports(
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, stages: Sequence[Stage]
@@ -269,22 +306,30 @@ class Run:
         self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
         """The DLQ file, where the pipeline names one and something is rejected."""
-        from errata.rejects import Rejects, SourceState, dlq_text
+        from errata.rejects import dlq_text
 
         path = targets.dlq
-        nodes = [node.name for node in self.plan if flow.rejected_live(node.name)]
-        if path is None or not nodes:
+        if path is None or not flow.total_rejected():
             if path is not None and head is not None and head.nodes.get("dlq", {}).get("files"):
                 self.exports.gone.append(path)
             return []
         if head is not None and not any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
-        present = files or {name: one.changes.now for name, one in sources.items()}
-        states = {name: SourceState(one.number, tuple(present[name])) for name, one in sources.items()}
-        rejects = Rejects(self.plan, flow.tables, flow.engine, flow.values, states).live(nodes)
+        rejects = self._rejects(flow, sources, files or {})
         started = {entry.epoch: entry.started for entry in Ledger(self.state.ledger).entries()} | {self.epoch: self.started}
         text = dlq_text(self.plan, rejects, started)
         return [self.exports.stage(path, iter([text.encode()])).json(self.plan.settings.folder)]
+
+    def _rejects(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> list[Reject]:
+        """Everything that stands rejected, looked up once."""
+        from errata.correlation_triggers import standing
+        from errata.rejects import Rejects
+
+        if self.rejects is None:
+            found = Rejects(self.plan, flow.tables, flow.engine, flow.values, self._places(flow, sources, files))
+            rows = standing(flow.tables.triggers) if flow.rejected_live(TRIGGERS) else []
+            self.rejects = [*found.live(node.name for node in self.plan if flow.rejected_live(node.name)), *found.triggers(rows)]
+        return self.rejects
 
     def _commit(
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], written: Mapping[str, list[dict[str, Any]]]
@@ -292,15 +337,26 @@ class Run:
         """Append the ledger's row: from here on the epoch exists."""
         nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
         nodes["dlq"] = {"files": written.get("dlq", [])}
+        nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS)}
+        rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
-            sources={name: _source_summary(one, files[name], flow.rejected_live(name)) for name, one in sources.items()},
-            counters={"rejected": flow.total_rejected(), **self.remarks()},
+            sources={name: _source_summary(one, files[name], self.settled, rejects) for name, one in sources.items()},
+            counters={"rejected": flow.total_rejected(), "correlated": self.settled.collateral, **self.remarks()},
         )  # fmt: skip
+        return self.append(entry)
+
+    def append(self, entry: Entry) -> Entry:
+        """Commit an entry, with the seals of what the run wrote. Raises Busy where the claim was lost."""
+        from storage.seals import anchor_ledger, seal_tables
+
         if self.claim is not None and self.claim.lost:
             raise Busy("another run took this pipeline over", help="run again")
-        return Ledger(self.state.ledger).append(entry, self.standing, afresh=self.former is not None)
+        sealed = replace(entry, files=seal_tables(self.state, self.head.tables if self.head else {}, entry.tables))
+        committed = Ledger(self.state.ledger).append(sealed, self.standing, afresh=self.former is not None)
+        anchor_ledger(self.state, committed)
+        return committed
 
     def remarks(self) -> dict[str, Any]:
         """What the ledger's entry says besides; the base of a compaction is told by all later ones."""
@@ -334,9 +390,19 @@ def start_engine(options: RunOptions, plan: Plan) -> Engine:
     return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads))
 
 
-def _source_summary(source: SourceFiles, files: Sequence[FileRecord], rejected: int) -> dict[str, Any]:
-    rows = sum(record.rows for record in files)
-    return {"number": source.number, "cursor": rows if rows > rejected else 0, "files": [record.json() for record in files]}
+def _source_summary(source: SourceFiles, files: Sequence[FileRecord], settled: Settled, rejects: Sequence[Reject]) -> dict[str, Any]:
+    name = source.node.name
+    cursor = _cursor(name, sum(record.rows for record in files), settled, rejects)
+    return {"number": source.number, "cursor": cursor, "suppressed": settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
+
+
+def _cursor(source: str, rows: int, settled: Settled, rejects: Sequence[Reject]) -> int:
+    """The highest row of a source that came through, ahead of a group that overflowed or a combine row that failed (SPEC-DECISIONS, The engine 18)."""
+    bad = {one.number for one in rejects if one.source == source}
+    while rows and rows in bad:
+        rows -= 1
+    floors = [one.number for one in rejects if one.source == source and one.category == COMBINE and one.number]
+    return min([rows, *(floor - 1 for floor in (*floors, settled.floors.get(source)) if floor is not None)])
 
 
 def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:

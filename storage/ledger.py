@@ -34,7 +34,8 @@ class Entry:
 
     `plan` has the fingerprints by node, `tables` the version of each table by its path in the state folder, `nodes` the
     counts by node (`+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`), `sources` cursor and files by
-    source. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
+    source, `files` the seals of what the run wrote by table (`storage.seals`). An entry whose counters have the `kind` compact is
+    maintenance: it keeps the epoch of the entry before and changes no row. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
     """
 
     epoch: int
@@ -48,6 +49,7 @@ class Entry:
     nodes: Json = field(default_factory=dict)
     sources: Json = field(default_factory=dict)
     counters: Json = field(default_factory=dict)
+    files: Json = field(default_factory=dict)
     previous: str = ""
     hash: str = ""
 
@@ -61,11 +63,22 @@ class Entry:
         return sha256(b"\n".join(f"{name}=".encode() + _canonical(value) for name, value in self._parts())).hexdigest()
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
-        return ((name, value) for name, value in asdict(self).items() if name != "hash")
+        """All members but the hash; seals only where there are some, as entries of older versions have none."""
+        return ((name, value) for name, value in asdict(self).items() if name != "hash" and (name != "files" or value))
+
+    @property
+    def maintains(self) -> bool:
+        """Whether the entry is maintenance of the epoch before."""
+        return self.counters.get("kind") == "compact"
+
+    @property
+    def place(self) -> tuple[int, datetime]:
+        """What entries are ordered by."""
+        return self.epoch, self.finished
 
 
 NAMES = tuple(member.name for member in fields(Entry))
-DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters"})
+DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"})
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp"}
 
 
@@ -86,11 +99,11 @@ class Ledger:
 
     def head(self) -> Entry | None:
         """The last committed run, None before the first."""
-        return max(self._read(newest=True), key=lambda entry: entry.epoch, default=None)
+        return max(self._read(newest=True), key=lambda entry: entry.place, default=None)
 
     def entries(self) -> list[Entry]:
         """Every committed run, oldest first."""
-        return sorted(self._read(), key=lambda entry: entry.epoch)
+        return sorted(self._read(), key=lambda entry: entry.place)
 
     def append(self, entry: Entry, expected_head: Entry | None, *, afresh: bool = False) -> Entry:
         """Commit a run: add its entry, linked to `expected_head`, and give it as it was written.
@@ -116,12 +129,20 @@ class Ledger:
                 raise LedgerMoved(self.uri, expected) from conflict
         return sealed
 
+    def compact(self) -> None:
+        """Put the entries into few files. One durable step."""
+        from deltalake import DeltaTable
+
+        with storing(self.uri):
+            table = DeltaTable(self.uri)
+            durable.step("optimize:ledger", table.optimize.compact)
+
     def verify_chain(self) -> list[ChainFault]:
         """What is wrong with the chain of hashes; empty where nothing is."""
         return verify_chain(self.entries())
 
     def _head_of(self, table: Any) -> tuple[int | None, str]:
-        newest = max(_entries(table, newest=True), key=lambda entry: entry.epoch, default=None)
+        newest = max(_entries(table, newest=True), key=lambda entry: entry.place, default=None)
         return (newest.epoch, newest.hash) if newest else (None, "")
 
     def _read(self, *, newest: bool = False) -> list[Entry]:
@@ -142,7 +163,12 @@ class Ledger:
         from storage.tables import PROPERTIES
 
         try:
-            return DeltaTable(self.uri)
+            table = DeltaTable(self.uri)
+            missing = set(NAMES) - {field.name for field in table.schema().fields}
+            if missing:
+                fields = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES if name in missing})).fields
+                durable.step("widen:ledger", lambda: table.alter.add_columns(fields))
+            return table
         except TableNotFoundError:
             schema = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES}))
             return durable.step("create:ledger", lambda: DeltaTable.create(self.uri, schema, configuration=PROPERTIES))
@@ -155,9 +181,9 @@ def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:
     for entry in entries:
         if entry.hash != entry.digest():
             faults.append(ChainFault(entry.epoch, "edited", "its content does not have the hash that it was committed with"))
-        if entry.epoch == last:
+        if entry.epoch == last and not entry.maintains:
             faults.append(ChainFault(entry.epoch, "repeated", "the ledger has this epoch more than once"))
-        elif entry.previous != previous or entry.epoch != last + 1:
+        elif entry.previous != previous or entry.epoch != last + (0 if entry.maintains else 1):
             faults.append(ChainFault(entry.epoch, "unlinked", f"it does not follow the entry of epoch {last}"))
         previous, last = entry.hash, entry.epoch
     return faults
@@ -167,7 +193,8 @@ def _entries(table: Any, *, newest: bool) -> list[Entry]:
     from storage.scan import Within, add_actions, scanned
 
     last = max((last for (last,) in add_actions(table, "max.epoch")), default=0) if newest else None
-    return [_entry(row) for row in scanned(table, list(NAMES), Within("epoch", first=last)).to_pylist()]
+    there = {field.name for field in table.schema().fields}
+    return [_entry(row) for row in scanned(table, [name for name in NAMES if name in there], Within("epoch", first=last)).to_pylist()]
 
 
 def _rows(entries: Sequence[Entry]) -> Any:
@@ -184,7 +211,7 @@ def _row(entry: Entry) -> Json:
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
-    values = {name: orjson.loads(value) if name in DOCUMENTS else value for name, value in row.items()}
+    values = {name: orjson.loads(value or "{}") if name in DOCUMENTS else value for name, value in row.items()}
     return Entry(**values | {name: values[name].astimezone(UTC) for name in ("started", "finished")})
 
 

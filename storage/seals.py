@@ -1,0 +1,212 @@
+"""Seals: the size and hash of every file that a committed version of a table consists of (QUALITY, 14: tampering is seen).
+
+A run seals what it added in its ledger entry: data files, and the files of the Delta log. The entry's own hash, and through the
+chain that of every later entry, covers them. The ledger cannot seal itself; its files, and how far it goes, are in the anchor, a
+file beside it that is replaced after each commit. Local states only: an object store keeps checksums of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from storage import durable
+from storage.discovery import content_hash
+from storage.failure import StorageError
+from storage.ledger import Entry
+from storage.locations import State
+
+__all__ = ["Fault", "anchor_ledger", "check_ledger", "check_tables", "seal_tables"]
+
+Seals = dict[str, list[Any]]
+"""By a file's name inside its table: its size and its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A file that is not what was sealed: the table's path in the state folder, the epoch that sealed it (0: none did), what is wrong."""
+
+    table: str
+    epoch: int
+    detail: str
+
+
+def _log_files(table: Path, version: int) -> Iterator[Path]:
+    """The files of the Delta log that a version has."""
+    for suffix in ("json", "checkpoint.parquet"):
+        file = table / "_delta_log" / f"{version:020d}.{suffix}"
+        if file.exists():
+            yield file
+
+
+def _added(log: Path) -> Iterator[str]:
+    """The data files that a commit adds."""
+    for line in log.read_bytes().splitlines():
+        action = orjson.loads(line) if line else {}
+        if "add" in action:
+            yield unquote(action["add"]["path"])
+
+
+def _seal_of(file: Path) -> list[Any]:
+    return [file.stat().st_size, content_hash(file)]
+
+
+def seals_between(table: Path, before: int | None, now: int) -> Seals:
+    """The seals of what the versions behind `before` (None: from the first on) up to `now` brought, as far as it is still there."""
+    found: Seals = {}
+    for version in range(0 if before is None else before + 1, now + 1):
+        for log in _log_files(table, version):
+            found[f"_delta_log/{log.name}"] = _seal_of(log)
+            if log.suffix == ".json":
+                found |= {name: _seal_of(table / name) for name in _added(log) if (table / name).exists()}
+    return found
+
+
+def seal_tables(state: State, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, Seals]:
+    """The seals of what a run brought to the tables of a state, by table; nothing for a state that is not local."""
+    if not state.local:
+        return {}
+    made = {path: seals_between(Path(state.table(path)), before.get(path), version) for path, version in now.items() if before.get(path) != version}
+    return {path: seals for path, seals in made.items() if seals}
+
+
+def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
+    """What of the tables is not as the ledger's entries sealed it."""
+    sealed: dict[str, dict[str, tuple[int, list[Any]]]] = {}
+    head: Entry | None = None
+    for entry in entries:
+        head = entry
+        for path, seals in entry.files.items():
+            sealed.setdefault(path, {}).update({name: (entry.epoch, seal) for name, seal in seals.items()})
+    if head is None or not state.local:
+        return
+    for path, version in sorted(head.tables.items()):
+        yield from _check_table(Path(state.table(path)), path, int(version), sealed.get(path, {}), head.epoch)
+
+
+def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tuple[int, list[Any]]], epoch: int) -> Iterator[Fault]:
+    try:
+        live = _live_files(table, version)
+    except StorageError as problem:
+        yield Fault(path, epoch, f"version {version} of the table cannot be read: {problem}")
+        live = set()
+    for name, (of, seal) in sealed.items():
+        detail = _difference(table / name, seal, needed=name in live or name.endswith(".json"))
+        if detail:
+            yield Fault(path, of, f"{name} {detail}")
+    yield from (Fault(path, epoch, f"{name} belongs to no committed run") for name in sorted(live - set(sealed)))
+    yield from _later(table, path, version, epoch, set(sealed))
+
+
+def _live_files(table: Path, version: int | None) -> set[str]:
+    from deltalake import DeltaTable
+
+    from storage.failure import storing
+
+    with storing(str(table)):
+        found = DeltaTable(str(table), version=version)
+        return {unquote(str(path)) for path in found.get_add_actions(flatten=True).column("path").to_pylist()} if found.version() >= 0 else set()
+
+
+def _later(table: Path, path: str, version: int, epoch: int, sealed: Collection[str]) -> Iterator[Fault]:
+    """What versions beyond the committed one did to committed epochs; what they add to a later epoch, the next run takes back."""
+    from deltalake import DeltaTable
+
+    from storage.failure import storing
+    from storage.scan import add_actions
+
+    try:
+        with storing(str(table)):
+            newest = DeltaTable(str(table))
+            if newest.version() <= version:
+                return
+            names = newest.get_add_actions(flatten=True).column("path").to_pylist()
+            lowest = [low for (low,) in add_actions(newest, "min._epoch")]
+    except StorageError:
+        return  # told by the check of the committed version
+    told = dict(zip((unquote(str(name)) for name in names), lowest, strict=True))
+    changed = [name for name, low in told.items() if name not in sealed and (low is None or low <= epoch)]
+    gone = [name for name in _live_files(table, version) if name not in told]
+    for names, what in ((changed, "adds rows to committed epochs"), (gone, "takes rows of committed epochs away")):
+        if names:
+            yield Fault(path, epoch, f"a version behind {version}, which no run committed, {what}")
+
+
+def _difference(file: Path, seal: list[Any], *, needed: bool) -> str:
+    try:
+        size = file.stat().st_size
+    except OSError:
+        return "is missing" if needed else ""
+    if size != seal[0]:
+        return f"has {size} bytes, not {seal[0]}"
+    return "" if content_hash(file) == seal[1] else "does not have the content that was written"
+
+
+# -- the ledger
+
+
+def _anchor_file(state: State) -> Path:
+    return Path(state.root) / "anchor.json"
+
+
+def _anchor(state: State) -> dict[str, Any] | None:
+    """The anchor, None where there is none. Raises ValueError for one that cannot be read."""
+    try:
+        found = orjson.loads(_anchor_file(state).read_bytes())
+    except FileNotFoundError:
+        return None
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    return found
+
+
+def anchor_ledger(state: State, head: Entry) -> None:
+    """Note how far the ledger goes and what its files are. One durable step; nothing for a state that is not local."""
+    if not state.local:
+        return
+    from deltalake import DeltaTable
+
+    version = DeltaTable(state.ledger).version()
+    try:
+        before = _anchor(state) or {}
+    except ValueError:
+        before = {}
+    seals = dict(before.get("files", {})) | seals_between(Path(state.ledger), before.get("version"), version)
+    text = orjson.dumps({"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals})
+    target = _anchor_file(state)
+    staged = durable.staging_path(target)
+    durable.step("anchor", lambda: (staged.write_bytes(text), staged.replace(target)))
+
+
+def check_ledger(state: State, entries: list[Entry]) -> Iterator[Fault]:
+    """What the anchor says is wrong with the ledger: entries that were dropped from its end, files that changed."""
+    if not state.local or not entries:
+        return
+    try:
+        anchor = _anchor(state)
+    except ValueError as problem:
+        yield Fault("ledger", entries[-1].epoch, f"anchor.json cannot be read: {problem}")
+        return
+    if anchor is None:
+        yield Fault("ledger", entries[-1].epoch, "anchor.json is missing")
+        return
+    yield from _check_end(anchor, entries)
+    for name, seal in anchor.get("files", {}).items():
+        detail = _difference(Path(state.ledger) / name, seal, needed=name.endswith(".json"))
+        if detail:
+            yield Fault("ledger", 0, f"{name} {detail}")
+
+
+def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:
+    head = entries[-1]
+    if anchor.get("hash") in (head.hash, head.previous):  # the last commit may have ended before its anchor was written
+        return
+    if anchor.get("epoch", 0) > head.epoch:
+        yield Fault("ledger", int(anchor["epoch"]), f"dropped: epoch {anchor['epoch']} was committed, the ledger ends with epoch {head.epoch}")
+    else:
+        yield Fault("ledger", head.epoch, f"its last entry is not the one that was committed as epoch {anchor.get('epoch')}")
