@@ -157,7 +157,7 @@ def _disagreements(spec: NodeSpec, inputs: Sequence[RowType]) -> Iterator[tuple[
             continue
         for name, type_ in row.data.items():
             if merged_type(first.data[name], type_) is None:
-                message = f"column '{name}' is {type_name(first.data[name])} in '{names[0]}' and {type_name(type_)} in '{names[index]}'"
+                message = f"column '{name}' is {type_name(first.data[name].base)} in '{names[0]}' and {type_name(type_.base)} in '{names[index]}'"
                 yield "E272", index, message, "convert one side in a transform ahead of the merge"
         if not (row.key.sources() and first.key.sources()):
             continue  # what an aggregate gives carries neither undeclared fields nor the keys of single records

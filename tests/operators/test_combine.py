@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import errata
 from tests.operators.joins import HEADERS, JOINS, gathered, pipeline, with_broken_builds
 from tests.pipelines import Folder, jsonl
 
@@ -82,7 +83,7 @@ def queue(folder: Folder) -> list[tuple[str, ...]]:
     return sorted(tuple(row[name] for name in columns) for row in rows)
 
 
-@settings(max_examples=max(5, settings().max_examples // 4), suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_every_step_is_what_nested_loops_give(versions: list[Tables]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -94,3 +95,95 @@ def test_every_step_is_what_nested_loops_give(versions: list[Tables]) -> None:
             check(folder, tables)
             assert result.exit_code == (2 if queue(folder) else 0)
         assert folder.violations() == []
+
+
+FIXED: list[Tables] = [
+    {
+        "orders": [{"id": 1, "k": 1, "q": 3}, {"id": 2, "k": 2, "q": None}, {"id": 3, "k": None, "q": 1}],
+        "items": [{"k": 1.0, "low": 0, "high": 2, "v": 3}, {"k": 1.0, "low": 2, "high": 4, "v": 2}, {"k": 2.5, "low": 1, "high": 4, "v": 0}],
+        "tags": [{"v": 2, "label": "x"}, {"v": 3, "label": "y"}],
+    },
+    {
+        "orders": [{"id": 1, "k": 1, "q": 3}, {"id": 2, "k": 2, "q": 4}, {"id": 3, "k": 3, "q": 1}],
+        "items": [{"k": 1.0, "low": 2, "high": 4, "v": 2}, {"k": 2.0, "low": 1, "high": 4, "v": 0}, {"k": 3.0, "low": None, "high": 1, "v": 3}],
+        "tags": [{"v": 2, "label": "z"}, {"v": 3, "label": "y"}, {"v": 2, "label": "x"}],
+    },
+]
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_one_history_on_both_engines(engine: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", pipeline())
+    for tables in FIXED:
+        write(folder, tables)
+        folder.run()
+        check(folder, tables)
+
+
+def test_a_correction_touches_only_the_rows_of_its_key(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", pipeline())
+    before, after = copy.deepcopy(FIXED[0]), copy.deepcopy(FIXED[0])
+    after["items"][1]["v"] = 4
+    for tables in (before, after):
+        write(folder, tables)
+        folder.run()
+    changes = [(row["op"], row["data"]) for row in folder.log("every") if row["epoch"] == 2]
+    assert sorted(changes, key=str) == sorted([("-R", {"id": 1, "v": 2, "low": 2}), ("+A", {"id": 1, "v": 4, "low": 2})], key=str)
+    assert [row for row in folder.log("lookup") if row["epoch"] == 2] == []
+
+
+MISS = """\
+pipeline: { name: strict }
+error_handling: { strategy: continue }
+nodes:
+  - { type: source, name: a, config: { name: a, type: csv, path: a.csv, schema: [ { name: k, type: int } ] } }
+  - { type: source, name: b, config: { name: b, type: csv, path: b.csv, schema: [ { name: k, type: int } ] } }
+  - type: combine
+    name: joined
+    input: { a: a, b: b }
+    config: { where: "a.k == b.k", on_miss: error, propagate_ck: driver, cxl: "emit k = a.k" }
+  - { type: output, name: out, input: joined, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_on_miss_error_ends_the_run_under_every_strategy_and_keeps_the_last_epoch(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", MISS)
+    folder.write("a.csv", "k\n1\n2\n")
+    folder.write("b.csv", "k\n2\n1\n")
+    folder.run()
+    folder.write("b.csv", "k\n2\n")
+    with pytest.raises(errata.Stopped, match="joined") as stopped:
+        folder.run()
+    assert stopped.value.exit_code == 3
+    assert folder.text("out.csv") == "k\n1\n2\n"
+    folder.write("a.csv", "k\n2\n")
+    folder.run()
+    assert folder.text("out.csv") == "k\n2\n"
+
+
+WRONG = [
+    ("a.k == 1 and b.k == 1", "cxl: 'emit k = a.k'", "E305"),
+    ("a.k != b.k", "cxl: 'emit k = a.k'", "E305"),
+    ("a.k == b.k", "cxl: ''", "E309"),
+    ("a.k == b.k", "cxl: 'let x = a.k'", "E309"),
+    ("a.k == b.k", "match: collect, cxl: 'emit k = a.k'", "E311"),
+    ("a.k == b.k", "cxl: 'emit k = a.k distinct'", "E312"),
+    ("a.k == b.k", "drive: c, cxl: 'emit k = a.k'", "E306"),
+    ("a.k == b.x", "cxl: 'emit k = a.k'", "CXL-R001"),
+    ("k == b.k", "cxl: 'emit k = a.k'", "CXL-R010"),
+]
+
+
+@pytest.mark.parametrize(("where", "config", "code"), WRONG)
+def test_what_is_wrong_has_a_code_at_its_place(where: str, config: str, code: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    text = MISS.replace('"a.k == b.k", on_miss: error', f'"{where}"').replace('cxl: "emit k = a.k"', config)
+    folder.write("pipeline.yaml", text)
+    with pytest.raises(errata.PipelineErrors) as found:
+        folder.load()
+    (one,) = found.value.diagnostics
+    assert (one.code, one.line) == (code, 9)
+    assert "joined" in str(one.node)
