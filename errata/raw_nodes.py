@@ -52,22 +52,26 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
         return None
     header = {key: value for key, value in raw.value.items() if found is None or key not in _allowed_wiring(found.wiring)}
     problems = _validate(NodeHeader, header, raw, ())
-    inputs: tuple[InputRef, ...] | None = ()
-    config: BaseModel | None = None
-    if found is not None:
-        inputs = _read_inputs(found.wiring, raw, findings)
-        written = raw.value.get("config")
-        if written is None and not found.config_optional:
-            reporter.report("E013", f"node '{raw.name}' has no config", (), help="every node but a merge needs a 'config:' block")
-            problems.append(None)
-        else:
-            config_problems = _validate(found.config, {} if written is None else written, raw, ("config",))
-            problems.extend(config_problems)
-            config = None if config_problems else found.config.model_validate({} if written is None else written)
-    findings.diagnostics.extend(problem for problem in problems if problem is not None)
+    findings.diagnostics.extend(problems)
+    if found is None:
+        return None
+    inputs = _read_inputs(found.wiring, raw, findings)
+    config = _read_config(found, raw, findings)
     if problems or inputs is None or config is None or not good_name(raw.name, reporter):
         return None
-    return NodeSpec(raw.name, str(kind), config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+    return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+
+
+def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> BaseModel | None:
+    """The configuration by the node type's model; None when problems were reported."""
+    written = raw.value.get("config")
+    if written is None and not found.config_optional:
+        help_text = "every node but a merge needs a 'config:' block"
+        findings.node(raw.document, raw.path, raw.name).report("E013", f"node '{raw.name}' has no config", (), help=help_text)
+        return None
+    problems = _validate(found.config, {} if written is None else written, raw, ("config",))
+    findings.diagnostics.extend(problems)
+    return None if problems else found.config.model_validate({} if written is None else written)
 
 
 def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:

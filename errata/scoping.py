@@ -151,17 +151,20 @@ class Scoping:
 
         From one above it where the variable does not ride along (behind an aggregate: the last value), else from the init phase.
         """
-        riders = {name for row in inputs for name in riding(row)}
+        along = set() if spec.kind == "aggregate" else {name for row in inputs for name in riding(row)}
         found: dict[str, str] = {}
-        for (scope, name), writers in self.writers.items():
-            dotted = f"{scope}.{name}"
-            if scope != "pipeline" or dotted not in reads:
-                continue
-            ended = [one.name for one in writers if one.name in self.above[spec.name]] if dotted not in riders or spec.kind == "aggregate" else []
+        for dotted, writers in self._read_writers(reads):
+            ended = [] if dotted in along else [one.name for one in writers if one.name in self.above[spec.name]]
             early = [one.name for one in writers if is_init(one) and one.name != spec.name]
             if ended or early:
                 found[dotted] = (ended or early)[-1]
         return found
+
+    def _read_writers(self, reads: frozenset[str]) -> Iterator[tuple[str, Sequence[NodeSpec]]]:
+        """The pipeline variables among those read that state nodes write, with these nodes."""
+        for (scope, name), writers in self.writers.items():
+            if scope == "pipeline" and f"pipeline.{name}" in reads:
+                yield f"pipeline.{name}", writers
 
 
 def is_init(spec: NodeSpec) -> bool:

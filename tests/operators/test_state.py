@@ -76,7 +76,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     return {"shown": rows, "ends": ends, "rejected": failing}
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories({"a": record, "b": record}, most=5))
 def test_incremental_runs_follow_the_model(history: list[Version]) -> None:
     follow(history, PIPELINE, HEADERS, model)
