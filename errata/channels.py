@@ -98,7 +98,8 @@ class _Variables:
         for scope in ("static", "pipeline", "record"):
             for name, entry in getattr(self._entries, scope).items():
                 self._one(scope, name, entry, ("vars", scope, name), self._registry.set_default)
-        sources = [str(node.get("name")) for node in _nodes(self._document.value) if node.get("type") == "source"]  # type: ignore[arg-type]
+        value: Any = self._document.value
+        sources = [str(node.get("name")) for node in _nodes(value) if node.get("type") == "source"]
         for source, entries in self._entries.source.items():
             if source not in sources:
                 message = f"the pipeline has no source '{source}'"
