@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.failures import StorageFailed
+from errata.fetching import kept_records
 from errata.plan import Node, Plan
 from operators.ingest.files import FileChanges, FileRecord
 from operators.lineage import FileLabels
@@ -68,10 +69,10 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
 
     compare = strategy(cast("Source", node.operator).config.merge.strategy).compare
     found = discovered(node, plan)
-    folder = plan.settings.folder
+    places = {file.name: file.path for file in found}
     known = [FileRecord.of(entry) for entry in before.get("files", ())]
     try:
-        changes = compare(found, known, lambda name, length=None: content_hash(folder / name, length))
+        changes = compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}") from error
     return SourceFiles(node, number, changes, touched=tuple(known) != changes.now)
@@ -82,7 +83,10 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     from storage.discovery import FileQuery, discover
     from storage.formats import FormatError
 
-    config = cast("Source", node.operator).config
+    operator = cast("Source", node.operator)
+    if operator.config.service is not None:
+        return kept_records(operator)
+    config = operator.config
     files = config.files
     query = FileQuery(
         config.path, config.glob, config.regex, None if config.paths is None else tuple(config.paths), tuple(config.exclude),
@@ -128,7 +132,7 @@ def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppre
     from operators.ingest.reading import FileReader
 
     operator = cast("Source", source.node.operator)
-    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records)
+    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records, operator.kept)
     live = None
     if stood:
         has_negatives = flow.negatives.get(source.node.name, True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata.diagnostics import Diagnostic
 from errata.environment import process_environment
+from errata.fetching import fetched_below
 from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
 from errata.plan import Plan
 from errata.planner import make_plan
@@ -55,14 +56,15 @@ def load(
     findings.diagnostics.extend(overlay.diagnostics if overlay else ())
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
     rules = _rules_folder(rules_path, document.value, folder)
+    name = _pipeline_name(document.value)
+    place = state_of(name, workspace.folder, named=state, configured=workspace.settings.state.path)
     settings = PipelineSettings(
-        _pipeline_name(document.value), folder, allow_absolute_paths=allow_absolute_paths,
+        name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
         source_defaults=_source_defaults(overlay) if overlay else {},
     )  # fmt: skip
     given = {key: str(value) for key, value in (variables or {}).items()}
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
-    place = state_of(plan.settings.name, workspace.folder, named=state, configured=workspace.settings.state.path)
     return Project(plan, place, findings.diagnostics)
 
 

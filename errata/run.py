@@ -16,6 +16,7 @@ from errata.correlation_settled import COMBINE, Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed, Stopped
+from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
@@ -88,6 +89,7 @@ class Run:
         before, reasons = self.head.plan if self.head else None, self.reasons(sources)
         stages = with_retries(self.plan, before, make_stages(self.plan, before, reasons), reasons, held_before(self.head))
         targets = Targets.of(self.plan, self)
+        fetch_services(self.plan, self.warn)
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
             return self._unchanged(targets, sources)

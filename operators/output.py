@@ -147,7 +147,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     try:
         PathTemplate.parse(config.path)
     except formats.FormatError as error:
-        binding.problems.report("E219", str(error), ("config", "path"))
+        binding.problems.report("E324", str(error), ("config", "path"))
         return None
     good = _placed(config, binding) and good
     good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
@@ -170,7 +170,7 @@ def _placed(config: OutputConfig, binding: Binding) -> bool:
     good = True
     if by_source_file(config) and not binding.input.key.sources():
         message = "{source_file} in a path needs rows that come from single records; those of an aggregate do not"
-        binding.problems.report("E219", message, ("config", "path"))
+        binding.problems.report("E324", message, ("config", "path"))
         good = False
     if config.changelog is not None:
         place = ("config", "changelog", "path")
@@ -178,7 +178,7 @@ def _placed(config: OutputConfig, binding: Binding) -> bool:
         try:
             PathTemplate.parse(config.changelog.path)
         except formats.FormatError as error:
-            binding.problems.report("E219", str(error), place)
+            binding.problems.report("E324", str(error), place)
             good = False
     return good
 

@@ -66,7 +66,7 @@ class PipelineSettings:
     """Settings of the `pipeline:` block and of the command line that nodes read.
 
     `folder` holds the pipeline file: relative paths start there. `variables` are keyed by scope and name; `source_defaults`
-    are those of `$source` variables that a channel sets for one source, by source and name.
+    are those of `$source` variables that a channel sets for one source, by source and name. `fetched`: where records of services are kept.
     """
 
     name: str
@@ -79,3 +79,4 @@ class PipelineSettings:
     channel: str | None = None
     fail_fast: bool = True
     modules: Modules = NO_MODULES
+    fetched: Path | None = None

@@ -26,8 +26,8 @@ class Source(Operator):
     kind = "source"
     explain_class = "source"
 
-    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, deleted: Program | None = None) -> None:
-        fingerprint = config.model_dump(mode="json", exclude={"description", "files", *config.matchers()})
+    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, deleted: Program | None = None, fetched: Path | None = None) -> None:
+        fingerprint = config.model_dump(mode="json", exclude={"description", "files", "transport", *config.matchers()})
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if deleted is not None:
             fingerprint["merge"]["deleted"] = deleted.normal_text()
@@ -36,6 +36,7 @@ class Source(Operator):
         self.deleted = deleted
         self.wanted: frozenset[str] = frozenset()
         self._reader = reader
+        self.fetched = fetched
         self.first_records: int | None = None
 
     @property
@@ -68,14 +69,27 @@ class Source(Operator):
         return declared | {name: dict.fromkeys(fields, STRING) for name, fields in self._reader.levels().items()}
 
     def reader(self) -> Any:
-        """The reader of the source's format."""
+        """What reads the source's files: the reader of its format; of a service's kept records that of JSON lines."""
         plan = replace(self._reader.plan, document="_doc" in self.output.hidden)
-        return replace(self._reader, plan=plan)
+        if self.config.service is None:
+            return replace(self._reader, plan=plan)
+        from storage import formats
+
+        return formats.reader("json", {"format": "ndjson"}, replace(plan, array_paths=()))
+
+    def page_reader(self) -> Any:
+        """What takes an answer of the source's service apart."""
+        return self._reader
+
+    @property
+    def kept(self) -> Path | None:
+        """The file in which the records of a service are kept; None for files, and where nothing was told of a place."""
+        return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
 
     def describe(self) -> Sequence[str]:
         """Format, files, merge strategy and key."""
         config = self.config
-        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), str(config.transport))
+        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "service " + config.service.url if config.service else "file")
         key = f" by {', '.join(config.merge.primary_key)}" if self.keyed else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
 
@@ -126,7 +140,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
         deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
         if deleted is None:
             return None
-    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted)
+    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted, binding.settings.fetched)
 
 
 def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:
@@ -169,7 +183,10 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
 
 def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None:
     given = config.matchers()
-    if config.transport == "file" and not given:
+    if config.service is not None:
+        _check_service(config, given, report)
+        return
+    if not given:
         report("E211", f"source '{config.name}' names no files", ("config",), "give one of path, glob, regex, paths")
     if len(given) > 1:
         report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]))
@@ -180,6 +197,19 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
             check_path(path, place, report, binding.settings, pattern=name == "regex")
     if config.files.take_first is not None and config.files.take_last is not None:
         report("E212", "take_first and take_last exclude each other", ("config", "files"))
+
+
+def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:
+    """What a source of a service may not say: names of files, formats that are no documents."""
+    from storage import formats
+
+    for name in matchers:
+        report("E219", f"source '{config.name}' reads a service; {name} names files", ("config", name), "remove it")
+    if config.type in formats.names() and not formats.reader_type(config.type).pageable:
+        fitting = " or ".join(name for name in formats.names() if formats.reader_type(name).pageable)
+        report("E220", f"source '{config.name}' reads a service, whose answers cannot be {config.type}", ("config", "type"), f"use {fitting}")
+    if config.envelope is not None:
+        report("E218", "a service has no documents with an envelope", ("config", "envelope"))
 
 
 def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> None:

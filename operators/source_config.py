@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from cxl.types import Type, parse_type
 from operators.settings import Strict
+from storage.transports.rest_settings import Rest
 
 
 def _as_type(value: Any) -> Any:
@@ -114,13 +115,20 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _transport(value: Any) -> Any:
+    """The model of a service, so that its errors stand alone; `kind: file` is the same as `file`."""
+    if not isinstance(value, dict):
+        return value
+    return "file" if value == {"kind": "file"} else Rest.model_validate(value)
+
+
 class SourceConfig(Strict):
     """Where records come from, how they are read, and what a new version of them means."""
 
     name: str
     type: str
     description: str | None = None
-    transport: Any = "file"
+    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport)] = "file"
     path: str | None = None
     glob: str | None = None
     regex: str | None = None
@@ -142,6 +150,11 @@ class SourceConfig(Strict):
     format_schema: Any = None
     envelope: Any = None
     merge: Annotated[Merge, BeforeValidator(_merge)] = Merge()
+
+    @property
+    def service(self) -> Rest | None:
+        """The service that the source reads; None for files."""
+        return self.transport if isinstance(self.transport, Rest) else None
 
     def matchers(self) -> list[str]:
         """Which of path, glob, regex and paths are given."""

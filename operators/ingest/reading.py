@@ -43,6 +43,12 @@ class FileReader:
     def prefix(self, record: FileRecord) -> bytes:
         """The first bytes of the keys of a file's records."""
         return bytes([self.number]) + row_label(record.label)
+    kept: Path | None = None
+    """The only file, whatever it is called, of a source that reads a service."""
+
+    def path(self, record: FileRecord) -> Path:
+        """Where a file is."""
+        return self.kept or self.folder / record.path
 
     def key_type(self, name: str) -> str:
         """The name of a declared column's type as keys encode it."""
@@ -57,7 +63,7 @@ class FileReader:
         """The record with the columns of its file that the schema does not name. Raises InputError."""
         from storage.formats.chunks import undeclared_columns
 
-        columns = undeclared_columns(self.reader, self.folder / record.path, record.path)
+        columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
     def schema(self) -> pa.Schema:
@@ -94,7 +100,7 @@ class FileReader:
         from storage.formats.chunks import tail_tasks, tasks_of
 
         record = part.record
-        reader, path = _reader_of(self.reader, record), self.folder / record.path
+        reader, path = _reader_of(self.reader, record), self.path(record)
         attached = {"prefix": self.prefix(record), "file": record.path, "order": part.order, "beyond": part.rows}
         tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
         return tasks_of(reader, path, record.path, attached) if tail is None else tail
@@ -103,7 +109,7 @@ class FileReader:
         """Whether what is new in a file can be read without what stands before it."""
         from storage.formats.chunks import tail_tasks
 
-        return bool(part.start) and tail_tasks(self.reader, self.folder / part.record.path, part.record.path, part.start, part.rows + 1) is not None
+        return bool(part.start) and tail_tasks(self.reader, self.path(part.record), part.record.path, part.start, part.rows + 1) is not None
 
     def counted(self, part: Part) -> FileRecord:
         """The file's record with its number of rows: those before its last range are known, the last range is read."""

@@ -181,6 +181,8 @@ class Reader:
 
     Options: ClassVar[type[Options]] = Options
     splittable: ClassVar[bool] = False
+    pageable: ClassVar[bool] = False
+    """Whether an answer of a service can be of this format."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
@@ -213,6 +215,10 @@ class Reader:
 
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         """The records of `data`, which is a whole file or, with `part`, exactly the bytes of that range. Raises InputError."""
+        raise NotImplementedError
+
+    def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
+        """Each record of a page as a line of JSON, arrays exploded or joined; what is no record stays as it is. Only formats of `pageable` readers."""
         raise NotImplementedError
 
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:

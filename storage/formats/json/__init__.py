@@ -44,6 +44,7 @@ class JsonReader(Reader):
 
     Options: ClassVar[type[Options]] = JsonReadOptions
     splittable: ClassVar[bool] = True
+    pageable: ClassVar[bool] = True
     options: JsonReadOptions
 
     def __post_init__(self) -> None:
@@ -80,6 +81,12 @@ class JsonReader(Reader):
         from storage.formats.batches import with_document
 
         return with_document(batches, self.envelope(data, name))
+
+    @override
+    def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
+        from storage.formats.json.read import record_lines
+
+        return record_lines(self, data, name)
 
     @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:

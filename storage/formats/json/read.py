@@ -55,6 +55,12 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
     return tuple(Column(key, "any") for key in found)
 
 
+def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
+    """The records of a document as lines, those that are rejected as their raw text."""
+    for record in _expanded(reader, data, name):
+        yield (record.raw or "null").encode() if isinstance(record, Reject) else orjson.dumps(record)
+
+
 def line_ranges(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
     """Ranges of lines of an NDJSON file; one range where the form is another, or where exploded arrays make records of unknown number."""
     if len(data) <= target or not has_plain_lines(reader, data):

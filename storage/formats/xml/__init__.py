@@ -46,6 +46,7 @@ class XmlReader(Reader):
     """Reads XML. All values are text until the declared type makes them something else; undeclared fields are strings."""
 
     Options: ClassVar[type[Options]] = XmlReadOptions
+    pageable: ClassVar[bool] = True
     options: XmlReadOptions
 
     def __post_init__(self) -> None:
@@ -79,6 +80,12 @@ class XmlReader(Reader):
         from storage.formats.batches import with_document
 
         return with_document(batches, self.envelope(data, name))
+
+    @override
+    def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
+        from storage.formats.xml.read import record_lines
+
+        return record_lines(self, data, name)
 
     @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:

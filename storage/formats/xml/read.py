@@ -31,6 +31,11 @@ def read_records(reader: XmlReader, data: Buffer, name: str) -> Iterator[pa.Reco
         row += len(block)
 
 
+def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
+    """The records of a document as lines of JSON."""
+    return (orjson.dumps(fields) for fields in elements_of(reader, data, name))
+
+
 def elements_of(reader: XmlReader, data: Buffer, name: str) -> Iterator[Fields]:
     """Every record as text by field name, arrays exploded or joined."""
     options, arrays = reader.options, reader.plan.array_paths

@@ -1,0 +1,72 @@
+"""Sources that read a service: their records are fetched as a run begins and kept in the state folder; everything else reads what is kept."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from errata.failures import StorageFailed
+
+if TYPE_CHECKING:
+    from errata.plan import Plan
+    from operators.source import Source
+    from storage.discovery import FileStat
+    from storage.locations import State
+
+
+def fetched_below(state: State) -> Path:
+    """Where the records of services are kept: in a local state folder; for one elsewhere they are asked for again by each process."""
+    return Path(state.root) / "fetched" if state.local else _of_this_process()
+
+
+@cache
+def _of_this_process() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="errata-fetched-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def file_name(operator: Source) -> str:
+    """What `$source.file` is of a record of a service (user guide, "Network Sources (REST)")."""
+    return f"<source:{operator.name}>"
+
+
+def kept_records(operator: Source) -> Sequence[FileStat]:
+    """The file of kept records under the source's own name; nothing before the first fetch."""
+    from storage.discovery import FileStat
+
+    path = operator.kept
+    if path is None or not path.is_file():
+        return ()
+    facts = path.stat()
+    return (FileStat(path, file_name(operator), facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns),)
+
+
+def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
+    """Bring what is kept of every service up to date. `warn` is told of one that had more than its limits let through. Raises StorageFailed."""
+    for node in plan.of_kind("source"):
+        operator = cast("Source", node.operator)
+        if operator.config.service is not None:
+            _fetch(operator, warn)
+
+
+def _fetch(operator: Source, warn: Callable[[str], None]) -> None:
+    from storage.formats import FormatError
+    from storage.transports.fetched import fetch
+
+    settings, path = operator.config.service, operator.kept
+    assert settings is not None and path is not None  # the caller looked; a loaded project has a place for it
+    reader, name = operator.page_reader(), file_name(operator)
+    try:
+        pull = fetch(settings, name, path.parent, lambda body: tuple(reader.lines(body, name)))
+    except FormatError as error:
+        raise StorageFailed(f"source '{operator.name}': {error}") from error
+    except OSError as error:
+        raise StorageFailed(f"source '{operator.name}': {error.filename}: {error.strerror}") from error
+    if pull.capped:
+        warn(f"source '{operator.name}': the service has more than max_pages or max_records let through")

@@ -1,0 +1,103 @@
+"""The `transport:` block of a source that reads a service (user guide, "Network Sources (REST)").
+
+Keys that Errata adds: `allow_http`, `allow_private` (addresses that are not public), `max_bytes` and `max_seconds` of a whole pull.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Pagination(_Strict):
+    """How the next page is found and the last one known."""
+
+    strategy: Literal["none", "offset", "cursor_token", "link_header"] = "none"
+    limit: int | None = Field(None, ge=1)
+    offset_param: str = "offset"
+    limit_param: str = "limit"
+    cursor_param: str | None = None
+    next_token_pointer: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Pagination:
+        given = self.model_fields_set
+        for key, strategy in _KEYS.items():
+            if key in given and strategy != self.strategy:
+                raise ValueError(f"'{key}' belongs to strategy '{strategy}', not '{self.strategy}'")
+        if self.strategy == "offset" and self.limit is None:
+            raise ValueError("strategy 'offset' needs limit, the records of a page")
+        if self.strategy == "cursor_token" and not (self.cursor_param and self.next_token_pointer):
+            raise ValueError("strategy 'cursor_token' needs cursor_param and next_token_pointer")
+        if self.next_token_pointer is not None and not self.next_token_pointer.startswith("/"):
+            raise ValueError(f"next_token_pointer '{self.next_token_pointer}' does not begin with '/'")
+        return self
+
+
+_KEYS = {
+    "limit": "offset", "offset_param": "offset", "limit_param": "offset", "cursor_param": "cursor_token", "next_token_pointer": "cursor_token",
+}  # fmt: skip
+
+
+class Auth(_Strict):
+    """The credential of every request."""
+
+    scheme: Literal["none", "bearer", "header"] = "none"
+    token: SecretStr | None = None
+    name: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+    value: SecretStr | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Auth:
+        needed = {"none": set(), "bearer": {"token"}, "header": {"name", "value"}}[self.scheme]
+        given = {key for key in ("token", "name", "value") if getattr(self, key) is not None}
+        if needed - given:
+            raise ValueError(f"scheme '{self.scheme}' needs {' and '.join(sorted(needed))}")
+        if given - needed:
+            raise ValueError(f"scheme '{self.scheme}' takes no {sorted(given - needed)[0]}")
+        return self
+
+    def headers(self) -> dict[str, str]:
+        """What goes along with a request to the declared origin."""
+        if self.token is not None:
+            return {"Authorization": f"Bearer {self.token.get_secret_value()}"}
+        return {self.name: self.value.get_secret_value()} if self.name and self.value else {}
+
+
+class Rest(_Strict):
+    """A service that is read by paginated GETs within hard limits."""
+
+    kind: Literal["rest"]
+    url: str
+    max_pages: int = Field(ge=1)
+    max_records: int | None = Field(None, ge=1)
+    pagination: Pagination = Pagination()
+    auth: Auth = Auth()
+    retries: int = Field(3, ge=0, le=20)
+    timeout_secs: float = Field(30, gt=0)
+    allow_http: bool = False
+    allow_private: bool = False
+    max_bytes: int = Field(1 << 28, ge=1)
+    max_seconds: float = Field(3600, gt=0)
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("an http or https URL with a host is needed")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("credentials belong to auth, not into the URL")
+        return value
+
+    @model_validator(mode="after")
+    def _is_encrypted(self) -> Rest:
+        if self.url.startswith("http:") and not self.allow_http:
+            raise ValueError("an http URL is not encrypted: use https, or say allow_http: true")
+        return self
