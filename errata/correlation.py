@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Rounds:
-    """Settles one run. `visit` runs one node by its stage; `places` is asked for once the sources are visited. `held`: how many records of
-    each source were suppressed before.
+    """Settles one run. `visit` runs one node by its stage; `places` is asked for once the sources are visited.
+
+    `held`: how many records of each source were suppressed before.
     """
 
     flow: Flow

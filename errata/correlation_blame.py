@@ -14,6 +14,7 @@ from changelog.keys import decode_key
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import Suppression
 from errata.correlation_settled import COMBINE, Settled
+from errata.record_places import bare, branch_of
 
 if TYPE_CHECKING:
     from errata.correlation_groups import Groups
@@ -134,7 +135,8 @@ class Blames:
     def _told(self, failure: Failure) -> dict[str, str]:
         error, node = failure.error, self.plan[failure.node]
         stage = error.get("stage") or f"{node.kind}:{node.name}"
-        told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": error.get("route"), "trigger": error.get("trigger")}
+        route = error.get("route") or branch_of(self.plan, node, bare(failure.key))
+        told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
         return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
 
     def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:

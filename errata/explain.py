@@ -10,6 +10,7 @@ from cxl.types import type_name
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.plan import Node, Plan
+from errata.retraction import retraction_block
 
 if TYPE_CHECKING:
     from errata.project import Project
@@ -32,7 +33,7 @@ def _text(plan: Plan) -> str:
     lines = list(_title(f"Execution Plan: {plan.settings.name}"))
     for index, node in enumerate(plan):
         lines += _node_lines(plan, index, node)
-    return "\n".join([*lines, *_settings(plan)]) + "\n"
+    return "\n".join([*lines, *retraction_block(plan), *_settings(plan)]) + "\n"
 
 
 def explain_field(plan: Plan, node: str, parameter: str) -> str:

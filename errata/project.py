@@ -194,6 +194,24 @@ class Project:
         """The source records behind the live rows that meet the conditions, and the corrections of each (`errata.why`)."""
         return self._reading().why(node, conditions)
 
+    def dlq_list(self) -> Iterable[Row]:
+        """Rejected and suppressed records with what is said of them, and their source fields."""
+        from errata.dead_letters import entries
+
+        return entries(self._reading())
+
+    def dlq_groups(self) -> Iterable[Row]:
+        """Suppressed correlation groups with their triggers."""
+        from errata.dead_letters import groups
+
+        return groups(self._reading())
+
+    def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
+        """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
+        from errata.dead_letters import retry
+
+        return retry(self, group, options)
+
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
         from errata.verify import verify
@@ -214,13 +232,14 @@ class Project:
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, reason."""
+        from errata.correlation_plan import held_before
         from errata.ingest import look_at_sources
-        from errata.stages import make_stages
+        from errata.stages import with_retries
 
         head = self.head()
         sources = look_at_sources(self.plan, head.sources if head else {})
         changed = {name: one.reason for name, one in sources.items() if one.reason}
-        for stage in make_stages(self.plan, head.plan if head else None, changed):
+        for stage in with_retries(self.plan, head.plan if head else None, changed, held_before(head)):
             yield {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "reason": stage.reason}
 
     def explain_field(self, node: str, parameter: str) -> str:

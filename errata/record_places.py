@@ -13,7 +13,7 @@ from operators.ingest.files import FileRecord
 from operators.rows import KeyShape
 
 if TYPE_CHECKING:
-    from errata.plan import Plan
+    from errata.plan import Node, Plan
     from errata.tables import Tables
     from operators.evaluation import RunValues
     from operators.source import Source
@@ -75,13 +75,17 @@ def bare(key: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Places:
-    """Finds the places of records. Keys of a file whose row numbers moved are read once."""
+    """Finds the places of records, as they are after epoch `at` (None: now, a run under way counted in).
+
+    Keys of a file whose row numbers moved are read once.
+    """
 
     plan: Plan
     tables: Tables
     engine: Engine
     values: RunValues
     sources: Mapping[str, SourceState]
+    at: int | None = None
     _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
 
     def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int]] | None = None) -> dict[bytes, Place]:
@@ -109,7 +113,7 @@ class Places:
             return {}
         both = [*plain, *(key + b"!" for key in plain)]
         wanted = self.engine.from_arrow(pa.table({"_key": pa.array(both, pa.binary())}))
-        live = self.tables.live(self.engine, self.plan[source], self.values).join(F.broadcast(wanted), "_key", "left_semi")
+        live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
         return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
 
     def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int]]) -> Place | None:
@@ -133,7 +137,23 @@ class Places:
 
         prefix = bytes([self.sources[source].number]) + row_label(record.label)
         if (source, prefix) not in self._ranks:
-            live = self.tables.live(self.engine, self.plan[source], self.values).select("_key")
+            live = self.tables.live(self.engine, self.plan[source], self.values, self.at).select("_key")
             own = live.where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff")))
             self._ranks[source, prefix] = sorted(bare(key) for key in self.engine.to_arrow(own).column("_key").to_pylist())
         return self._ranks[source, prefix]
+
+
+def branch_of(plan: Plan, node: Node, key: bytes) -> str:
+    """The branch of the nearest route above a node through which a row of this key came; empty where there is none."""
+    rejecting = True
+    while node.inputs:
+        index = 0
+        if node.kind == "merge" or (node.kind == "combine" and rejecting):
+            index, key = (key[0], key[1:]) if key and key[0] < len(node.inputs) else (0, key)
+        elif node.kind == "combine":
+            index = getattr(node.operator, "driver", 0)
+        name, port = node.inputs[index]
+        if plan[name].kind == "route":
+            return port or ""
+        node, rejecting = plan[name], False
+    return ""

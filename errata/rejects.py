@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from errata.record_places import Lead, Place, Places, bare, lead_of
+from errata.record_places import Lead, Place, Places, bare, branch_of, lead_of
 from operators.rows import CK
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class Rejects:
 
     def triggers(self, rows: Iterable[Trigger]) -> list[Reject]:
         """Entries of rows of aggregates that failed and whose records were rolled back."""
-        return [_entry(self.plan[one.node], one.key, one.epoch, one.error, {}) for one in rows if one.node in self.plan.nodes]
+        return [self._entry(self.plan[one.node], (one.key, one.epoch, one.error), {}) for one in rows if one.node in self.plan.nodes]
 
     def _of_node(self, node: Node) -> Iterator[Reject]:
-        frame = self.tables.rejects(self.engine, node, self.values)
+        frame = self.tables.rejects(self.engine, node, self.values, self.places.at)
         if node.kind == "source":
             return self._of_source(node, self.engine.to_arrow(frame).to_pylist())
         return self._of_operator(node, self.engine.to_arrow(frame.select("_epoch", "_key", "_error")).to_pylist())
@@ -83,7 +83,7 @@ class Rejects:
             key = bare(row["_key"])
             values = {name: shown(row[name]) for name in node.operator.output.data}
             fields = {name: text for name, text in (error.get("fields") or values).items() if text is not None}
-            yield _entry(node, row["_key"], row["_epoch"], error, fields, node.name, places.get(key), key)
+            yield self._entry(node, (row["_key"], row["_epoch"], error), fields, Lead(node.name, key), places.get(key))
 
     def _of_operator(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
         leads = [lead_of_reject(node, row["_key"], json.loads(row["_error"])) for row in rows]
@@ -91,10 +91,22 @@ class Rejects:
         for row, lead in zip(rows, leads, strict=True):
             error = json.loads(row["_error"])
             if lead is None or lead.grouped:
-                yield _entry(node, row["_key"], row["_epoch"], error, {})
+                yield self._entry(node, (row["_key"], row["_epoch"], error), {})
             else:
                 fields, place = records.get(lead, ({}, None))
-                yield _entry(node, row["_key"], row["_epoch"], error, fields, lead.node, place, lead.key)
+                yield self._entry(node, (row["_key"], row["_epoch"], error), fields, lead, place)
+
+    def _entry(
+        self, node: Node, row: tuple[bytes, int, Mapping[str, Any]], fields: Mapping[str, str], lead: Lead | None = None, place: Place | None = None
+    ) -> Reject:
+        """The entry of a rejected row: its key, epoch and error."""
+        key, epoch, error = row
+        told = {name: str(error.get(name) or "") for name in ("category", "detail", "stage", "route", "trigger", "by")}
+        return Reject(
+            str(error.get("node") or node.name), key, epoch, told["category"], told["detail"], told["stage"] or f"{node.kind}:{node.name}",
+            told["route"] or branch_of(self.plan, node, bare(key)), told["trigger"], lead.node if lead else None, place.file if place else "",
+            place.row if place else None, fields, place.number if place else None, lead.key if lead else b"", told["by"],
+        )  # fmt: skip
 
     def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:
         """The source records of leads: field to text, and the place."""
@@ -105,7 +117,7 @@ class Rejects:
         for source in dict.fromkeys(lead.node for lead in leads):
             keys = sorted({lead.key for lead in leads if lead.node == source})
             wanted = self.engine.from_arrow(pa.table({"_key": pa.array(keys, pa.binary())}))
-            live = self.tables.live(self.engine, self.plan[source], self.values).where(F.col("_error").isNull())
+            live = self.tables.live(self.engine, self.plan[source], self.values, self.places.at).where(F.col("_error").isNull())
             rows = self.engine.to_arrow(live.join(F.broadcast(wanted), "_key", "left_semi")).to_pylist()
             placed = {row["_key"]: (row["_file"], row["_row"]) for row in rows if row.get("_file")}
             places = self.places.of(source, keys, placed)
@@ -128,16 +140,6 @@ def lead_of_reject(node: Node, key: bytes, error: Mapping[str, Any]) -> Lead | N
 def is_group_reject(error: Mapping[str, Any]) -> bool:
     """Whether a whole group was rejected, not one of its records."""
     return error.get("category") == "aggregate_finalize"
-
-
-def _entry(
-    node: Node, key: bytes, epoch: int, error: Mapping[str, Any], fields: Mapping[str, str], source: str | None = None, place: Place | None = None, record: bytes = b""
-) -> Reject:
-    return Reject(
-        str(error.get("node") or node.name), key, epoch, error.get("category", ""), error.get("detail", ""),
-        error.get("stage") or f"{node.kind}:{node.name}", error.get("route", ""),
-        error.get("trigger", ""), source, place.file if place else "", place.row if place else None, fields, place.number if place else None, record, error.get("by", ""),
-    )  # fmt: skip
 
 
 def shown(value: Any) -> str:

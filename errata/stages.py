@@ -30,9 +30,12 @@ def make_stages(plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str
     return list(stages.values())
 
 
-def with_retries(plan: Plan, head: Mapping[str, Any] | None, stages: Sequence[Stage], changed: Mapping[str, str], held: Mapping[str, int]) -> Sequence[Stage]:
-    """The stages with suppressed records tried again, where there is anything to do at all. `held`: how many of each source."""
-    if not held or all(stage.action == "skip" for stage in stages):
+def with_retries(
+    plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str, str], held: Mapping[str, int], *, always: bool = False
+) -> Sequence[Stage]:
+    """The stages of the next run with suppressed records tried again, where there is anything else to do (or `always`). `held`: how many of each source."""
+    stages = make_stages(plan, head, changed)
+    if not held or (all(stage.action == "skip" for stage in stages) and not always):
         return stages
     return make_stages(plan, head, {name: f"{count} suppressed records are tried again" for name, count in held.items()} | dict(changed))
 

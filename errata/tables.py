@@ -98,11 +98,11 @@ class Tables:
             result = result.unionByName(part)
         return result.drop("_op", "_cause")
 
-    def rejects(self, engine: Engine, node: Node, values: RunValues) -> DataFrame:
+    def rejects(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
         """The live rejects of a node, also of one that keeps no other rows."""
         from pyspark.sql import functions as F
 
-        return live(stored_rows(engine, self.changelog(node)).where(F.col("_error").isNotNull()))
+        return live(stored_rows(engine, self.changelog(node), at=at).where(F.col("_error").isNotNull()))
 
     def latest_state(self, engine: Engine, name: str, at: int) -> DataFrame | None:
         """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
+    from cxl.typed import AggregateUse
 
 ROWS = "__rows"
 """The state column that counts a group's rows; a group without rows has no row in the output."""
@@ -152,7 +154,13 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        return evaluate(frame, self.program.before, self.inputs[0], self.name, values)
+        done = evaluate(frame, self.program.before, self.inputs[0], self.name, values)
+        wrong = not_numbers(self.program.calls)
+        if wrong is None:
+            return done
+        bad = rejects(done.good.where(wrong), "aggregate_type_error", F.lit("type mismatch: expected a number"), self.name)
+        bad = bad.select(*(column(name) for name in frame.columns if name != "_error"), "_error")
+        return Evaluated(done.good.where(~wrong), bad if done.bad is None else done.bad.unionByName(bad))
 
     def _weighted(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         sign = weight(F.col("_op"))
@@ -211,6 +219,14 @@ class Aggregate(Keyed):
             return rows
         found = self._rejected(self.lookup(bad, 0, RunValues.none()))
         return rows.unionByName(found.select(*map(column, rows.columns)))
+
+
+def not_numbers(calls: Sequence[AggregateUse]) -> Column | None:
+    """Whether an argument of a sum or average holds something else than a number; None where the types rule it out."""
+    numeric = [use for use in calls if use.function.name in ("sum", "avg", "weighted_avg")]
+    names = dict.fromkeys(name for use in numeric for name, arg in zip(use.columns, use.args, strict=False) if arg.type.is_dynamic)
+    tests = [F.coalesce(F.substring(column(name), 1, 1).isin('"', "t", "f", "[", "{"), F.lit(False)) for name in names]
+    return reduce(lambda one, other: one | other, tests) if tests else None
 
 
 def correlation_fields(row: RowType) -> list[str]:

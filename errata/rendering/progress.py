@@ -39,6 +39,8 @@ def _tell(console: Told, event: Event) -> None:
     """Nodes that had nothing to do are told with -v only."""
     if event.kind == "node":
         console.note(node_line(event), level="debug" if event.action == "skip" else "info")
+    elif event.kind == "warning":
+        console.note(f"warning: {escaped(event.action)}", level="warn")
 
 
 def node_line(event: Event) -> str:

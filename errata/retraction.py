@@ -1,0 +1,67 @@
+"""The retraction block of `explain`: aggregates that leave out a correlation key, windows behind them, and what each costs (retraction-cost.txt)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from operators.group_aggregate import Aggregate
+
+if TYPE_CHECKING:
+    from errata.plan import Node, Plan
+
+PER_ROW = "~8 bytes/row"
+PER_OUTPUT_ROW = "~16 bytes/row"
+
+
+def relaxed_aggregates(plan: Plan) -> list[Node]:
+    """The aggregates whose `group_by` leaves out a correlation key that is visible upstream."""
+    return [node for node in plan.of_kind("aggregate") if isinstance(node.operator, Aggregate) and node.operator.relaxed]
+
+
+def buffered_windows(plan: Plan) -> list[Node]:
+    """The windows whose rows come through a relaxed aggregate."""
+    relaxed = {node.name for node in relaxed_aggregates(plan)}
+    windows = (node for node in plan.of_kind("transform") if node.spec.config.analytic_window is not None)
+    return [node for node in windows if any(above.name in relaxed for above in plan.upstream(node.name))]
+
+
+def retraction_block(plan: Plan) -> Iterator[str]:
+    """The lines of the block; none where every aggregate covers its correlation keys."""
+    aggregates, windows = relaxed_aggregates(plan), buffered_windows(plan)
+    if not aggregates:
+        return
+    policy = plan.model.error_handling.correlation_fanout_policy
+    yield "=== Retraction ==="
+    yield ""
+    yield f"retraction enabled — {len(aggregates)} relaxed aggregates, {len(windows)} buffer-mode windows, fanout policy: {policy}."
+    for node in aggregates:
+        yield from _aggregate(node)
+    for node in windows:
+        yield from _window(node)
+    yield ""
+
+
+def _aggregate(node: Node) -> Iterator[str]:
+    operator = node.operator
+    assert isinstance(operator, Aggregate)  # `relaxed_aggregates` looked
+    path = "Reversible" if operator.reversible else "BufferRequired"
+    how = "exact accumulators take contributions back" if operator.accumulators is not None else "the rows of the touched groups are read again"
+    yield ""
+    yield f"aggregate {node.name}"
+    yield f"  accumulator path: {path} ({how})"
+    yield f"  lineage: {PER_ROW if operator.reversible else 'n/a'}; here the key of a row names its group, so nothing is held in memory"
+    yield f"  synthetic column: ${operator.synthetic.removeprefix('_').replace(':', '.')} ({PER_OUTPUT_ROW} of output)"
+    yield "  group cardinality: unknown at plan time"
+    yield "  worst case: every group that a rolled-back record touches is computed again; nothing degrades to whole groups in the DLQ"
+
+
+def _window(node: Node) -> Iterator[str]:
+    window = node.spec.config.analytic_window
+    source = window.source or (node.inputs[0][0] if node.inputs else "")
+    slots = len(node.operator.inputs[0].data)
+    yield ""
+    yield f"window {node.name}"
+    yield f"  source: {source}, partition_by: {', '.join(window.fields) or '(all rows)'}"
+    yield f"  buffer: {slots} values/row, read from the changelog of the input when a partition changes"
+    yield "  worst case: the largest partition is evaluated again"
