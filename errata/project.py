@@ -230,6 +230,18 @@ class Project:
 
         return revert(self, epoch, options or RunOptions())
 
+    def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
+        """Put small files together; fold the epochs before `before` to a base: table, files and rows before and after. Raises Failure."""
+        from errata.compaction import compact
+
+        return compact(self, before, engine)
+
+    def report(self) -> str:
+        """One self-contained HTML page (`errata.report`)."""
+        from errata.report import report
+
+        return report(self._reading())
+
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, reason."""
         from errata.correlation_plan import held_before

@@ -84,7 +84,9 @@ class Reading:
         return self.head.epoch if self.head else 0
 
     def _table(self, node: Kept) -> ChangelogTable:
-        return ChangelogTable(f"{self.state.root}/changelog/{node.name}", node.columns())
+        """The table as the last run left it: what another run is about to do to it does not show."""
+        path = f"changelog/{node.name}"
+        return ChangelogTable(f"{self.state.root}/{path}", node.columns(), pinned=self.head.tables.get(path) if self.head else None)
 
     def _derived(self, node: Kept) -> tuple[Tables, Node, RunValues]:
         """What derives the rows of a node that keeps no table: the pipeline as it is planned now."""
@@ -197,11 +199,12 @@ class Reading:
         """One row a committed run."""
         from storage.ledger import Ledger
 
-        for entry in Ledger(self.state.ledger).entries():
+        for entry in (one for one in Ledger(self.state.ledger).entries() if not one.maintains):
             counts = {name: {op: one[op] for op in OP_SYMBOLS if one.get(op)} for name, one in entry.nodes.items() if name in entry.plan}
             yield {
                 "epoch": entry.epoch, "started": entry.started, "finished": entry.finished, "execution_id": entry.execution_id,
                 "counts": {name: ops for name, ops in counts.items() if ops}, "exit_code": entry.exit_code,
+                **{name: entry.counters[name] for name in ("kind", "reason") if name in entry.counters},
             }  # fmt: skip
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:

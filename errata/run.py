@@ -16,15 +16,14 @@ from errata.correlation_settled import COMBINE, Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed, Stopped
-from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
-from errata.soft_checks import warnings
-from errata.stages import Stage, with_retries
+from errata.stages import Stage, make_stages, with_retries
 from errata.targets import Targets
 from storage import durable
 from storage.ledger import Entry, Ledger
+from storage.maintenance import put_entries_together, put_together
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
@@ -54,8 +53,6 @@ class Run:
     former: Entry | None = None
     """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
     claim: Claim | None = None
-    retry: bool = False
-    """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)
     rejects: list[Reject] | None = None
 
@@ -90,9 +87,8 @@ class Run:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
         sources = self.look()
         before, reasons = self.head.plan if self.head else None, self.reasons(sources)
-        stages = with_retries(self.plan, before, reasons, held_before(self.head), always=self.retry)
+        stages = with_retries(self.plan, before, make_stages(self.plan, before, reasons), reasons, held_before(self.head))
         targets = Targets.of(self.plan, self)
-        fetch_services(self.plan, self.warn)
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
             return self._unchanged(targets, sources)
@@ -181,8 +177,6 @@ class Run:
         else:
             for stage in stages:
                 self.options.listener(self._visit(flow, sources, stage, files))
-        for text in (text for node in self.plan for text in warnings(flow, node)):
-            self.warn(text)
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 
@@ -346,6 +340,7 @@ class Run:
         nodes["dlq"] = {"files": written.get("dlq", [])}
         nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS)}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
+        put_together(self.state.root, flow.tables.versions())
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
@@ -361,7 +356,9 @@ class Run:
         if self.claim is not None and self.claim.lost:
             raise Busy("another run took this pipeline over", help="run again")
         sealed = replace(entry, files=seal_tables(self.state, self.head.tables if self.head else {}, entry.tables))
-        committed = Ledger(self.state.ledger).append(sealed, self.standing, afresh=self.former is not None)
+        ledger = Ledger(self.state.ledger)
+        committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
+        put_entries_together(ledger)
         anchor_ledger(self.state, committed)
         return committed
 

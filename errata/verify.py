@@ -14,7 +14,9 @@ from changelog.schema import column, image_columns
 from errata.options import EngineOptions, RunOptions
 from errata.op_rows import Kept
 from errata.reading import Reading
-from storage.ledger import Entry, Ledger
+from storage.failure import StorageError
+from storage.ledger import Entry, Ledger, verify_chain
+from storage.seals import check_ledger, check_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,30 +26,41 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
+UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
+"""What reading a ledger leads to that somebody has damaged."""
+
+
 def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
-    reading = Reading(project.plan.settings.name, project.state, project.plan)
-    head = reading.head
-    if head is None:
+    try:
+        entries = Ledger(project.state.ledger).entries()
+    except UNREADABLE as problem:
+        yield _answer("ledger", detail=f"the ledger cannot be read: {problem}")
         return
-    yield from _chain(project)
-    yield from _versions(reading, head)
+    faults = [*_ledger_faults(project, entries)]
+    yield from faults or ([_answer("ledger")] if entries else [])
+    if not entries:
+        return
+    damaged = list(check_tables(project.state, entries))
+    yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
+    reading = Reading(project.plan.settings.name, project.state, project.plan)
+    yield from _versions(reading, entries[-1])
+    whole = {fault.table for fault in damaged}
     for node in reading.nodes.values():
-        if node.persisted:
-            yield from _table(reading, node, head)
-    if recompute:
+        if node.persisted and f"changelog/{node.name}" not in whole:
+            yield from _table(reading, node, entries[-1])
+    if recompute and not whole:
         yield from _recomputed(project, reading, engine)
+
+
+def _ledger_faults(project: Project, entries: list[Entry]) -> Iterator[Row]:
+    """What is wrong with the chain of entries, its end, and its files."""
+    yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
+    yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger(project.state, entries))
 
 
 def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = "") -> Row:
     return {"check": check, "node": node, "epoch": epoch, "verdict": "violation" if detail else "ok", "detail": detail}
-
-
-def _chain(project: Project) -> Iterator[Row]:
-    faults = Ledger(project.state.ledger).verify_chain()
-    yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in faults)
-    if not faults:
-        yield _answer("ledger")
 
 
 def _versions(reading: Reading, head: Entry) -> Iterator[Row]:
@@ -65,7 +78,7 @@ def _table(reading: Reading, node: Kept, head: Entry) -> Iterator[Row]:
     """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
     from storage.tables import ChangelogTable
 
-    table = ChangelogTable(f"{reading.state.root}/changelog/{node.name}", node.columns())
+    table = ChangelogTable(f"{reading.state.root}/changelog/{node.name}", node.columns(), pinned=head.tables.get(f"changelog/{node.name}"))
     if not table.exists():
         yield _answer("fold", node.name, detail="the changelog table is missing")
         return

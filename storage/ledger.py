@@ -129,6 +129,13 @@ class Ledger:
                 raise LedgerMoved(self.uri, expected) from conflict
         return sealed
 
+    def files(self) -> int:
+        """How many data files the ledger has."""
+        from deltalake import DeltaTable
+
+        with storing(self.uri):
+            return len(DeltaTable(self.uri).file_uris())
+
     def compact(self) -> None:
         """Put the entries into few files. One durable step."""
         from deltalake import DeltaTable

@@ -185,15 +185,16 @@ def anchor_ledger(state: State, head: Entry) -> None:
 
 def check_ledger(state: State, entries: list[Entry]) -> Iterator[Fault]:
     """What the anchor says is wrong with the ledger: entries that were dropped from its end, files that changed."""
-    if not state.local or not entries:
+    if not state.local:
         return
+    last = entries[-1].epoch if entries else 0
     try:
         anchor = _anchor(state)
     except ValueError as problem:
-        yield Fault("ledger", entries[-1].epoch, f"anchor.json cannot be read: {problem}")
+        yield Fault("ledger", last, f"anchor.json cannot be read: {problem}")
         return
     if anchor is None:
-        yield Fault("ledger", entries[-1].epoch, "anchor.json is missing")
+        yield from [Fault("ledger", last, "anchor.json is missing")] if entries else []
         return
     yield from _check_end(anchor, entries)
     for name, seal in anchor.get("files", {}).items():
@@ -203,10 +204,11 @@ def check_ledger(state: State, entries: list[Entry]) -> Iterator[Fault]:
 
 
 def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:
-    head = entries[-1]
-    if anchor.get("hash") in (head.hash, head.previous):  # the last commit may have ended before its anchor was written
+    head = entries[-1] if entries else None
+    if head is not None and anchor.get("hash") in (head.hash, head.previous):  # a commit may have ended before its anchor was written
         return
-    if anchor.get("epoch", 0) > head.epoch:
-        yield Fault("ledger", int(anchor["epoch"]), f"dropped: epoch {anchor['epoch']} was committed, the ledger ends with epoch {head.epoch}")
+    last = head.epoch if head else 0
+    if anchor.get("epoch", 0) > last:
+        yield Fault("ledger", int(anchor["epoch"]), f"dropped: epoch {anchor['epoch']} was committed, the ledger ends with epoch {last}")
     else:
-        yield Fault("ledger", head.epoch, f"its last entry is not the one that was committed as epoch {anchor.get('epoch')}")
+        yield Fault("ledger", last, f"its last entry is not the one that was committed as epoch {anchor.get('epoch')}")

@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.ops import Op
-from changelog.schema import BUCKET, EPOCH, KEY, OP
+from changelog.schema import BUCKET, EPOCH, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
 from storage.failure import storing
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Appended", "ChangelogTable"]
 
 BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how many the table is cut
+WHOLE_FILE = 32 << 20
+"""Bytes from which on a file is left as it is when small ones are put together."""
 PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "2",  # `_epoch` and `_op`: what readers prune by and counts come from
     "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
@@ -51,15 +53,19 @@ class ChangelogTable:
 
     `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
     decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
-    None for a table whose rows bring their `_bucket`. Raises `storage.failure.StorageError` where the place does not answer.
+    None for a table whose rows bring their `_bucket`. `pinned`: the version that is read, whatever came later; such a table is
+    not written. Raises `storage.failure.StorageError` where the place does not answer.
     """
 
-    def __init__(self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY) -> None:
+    def __init__(
+        self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY, pinned: int | None = None
+    ) -> None:
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
         self._columns = None if schema is None else _with_system(declared(schema), bucketed=buckets is not None)
         self._buckets = buckets
         self._bucket_by = bucket_by
+        self._pinned = pinned
         self._opened: DeltaTable | None = None
 
     # -- what there is
@@ -189,7 +195,8 @@ class ChangelogTable:
         from pyspark.sql import functions as F
 
         table = self._required()
-        frame = engine.session.read.format("delta").load(engine_uri(self.uri))
+        reader = engine.session.read.format("delta")
+        frame = (reader if self._pinned is None else reader.option("versionAsOf", self._pinned)).load(engine_uri(self.uri))
         if epochs is not None:
             frame = frame.where(F.col(EPOCH).between(*epochs))
         if at is not None:
@@ -207,6 +214,51 @@ class ChangelogTable:
             wanted = [where.stored.name for where in placements if not where.missing]
             bounds = (Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
             return logical_table(scanned(self._required(), wanted, *bounds), placements)
+
+    # -- maintenance
+
+    def files(self) -> int:
+        """How many data files the table has."""
+        table = self._open()
+        return 0 if table is None else len(add_actions(table, "num_records"))
+
+    def optimize(self) -> None:
+        """Put small files together in a new version; no row changes. One durable step."""
+        table = self._open()
+        if table is not None:
+            with storing(self.uri):
+                durable.step(f"optimize:{self.label}", lambda: table.optimize.compact(target_size=WHOLE_FILE))
+                table.update_incremental()
+
+    def replace_before(self, rows: DataFrame | pa.Table, epoch: int) -> None:
+        """Let rows (with `_epoch`, all earlier than `epoch`) take the place of all that are earlier, in a new version. One durable step."""
+        with storing(self.uri):
+            table = self._required()
+            placements = place(table.schema().fields, self._columns or _newest(table.schema().fields))
+            earlier = f"{EPOCH} < {int(epoch)}"
+            if isinstance(rows, pa.Table):
+                stored = stored_table(self._bucketed(rows), table.schema().fields, placements)
+                durable.step(f"fold:{self.label}", lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier))
+            else:
+                system = {EPOCH: column(EPOCH)}
+                if self.buckets is not None and self._bucket_by is not None:
+                    system[BUCKET] = bucket_column(column(self._bucket_by), self.buckets)
+                frame = rows.select(*stored_columns(table.schema().fields, placements, system))
+                writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", earlier)
+                durable.step(f"fold:{self.label}", lambda: writer.save(engine_uri(self.uri)))
+            table.update_incremental()
+
+    def _bucketed(self, rows: pa.Table) -> pa.Table:
+        if self.buckets is None or self._bucket_by is None:
+            return rows
+        return rows.append_column(BUCKET, bucket_array(rows.column(self._bucket_by), self.buckets))
+
+    def vacuum(self) -> None:
+        """Remove files that no version of the last week needs."""
+        table = self._open()
+        if table is not None:
+            with storing(self.uri):
+                durable.step(f"vacuum:{self.label}", lambda: table.vacuum(dry_run=False))
 
     # -- repair
 
@@ -238,10 +290,11 @@ class ChangelogTable:
     def _open(self) -> DeltaTable | None:
         with storing(self.uri):
             if self._opened is not None:
-                self._opened.update_incremental()
+                if self._pinned is None:
+                    self._opened.update_incremental()
                 return self._opened
             try:
-                self._opened = DeltaTable(self.uri)
+                self._opened = DeltaTable(self.uri, version=self._pinned)
             except TableNotFoundError:
                 return None
             return self._opened

@@ -1,0 +1,109 @@
+"""`errata compact`: small files put together, old epochs folded to a base (CONTRACT, "Commands"; DESIGN section 4).
+
+Nothing of it changes a live row. New versions of the tables become those that readers see with one entry of the ledger, which
+keeps the epoch of the one before; until then, and after a crash, the old versions stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from changelog.base import folded, newest
+from errata.failures import Usage
+from errata.options import EngineOptions, RunOptions
+from errata.run import Run, start_engine
+from storage.ledger import Entry, Ledger
+from storage.tables import ChangelogTable
+
+if TYPE_CHECKING:
+    from errata.project import Project
+
+Row = Mapping[str, Any]
+SMALL_BASE = 100_000
+"""Bases of no more rows go through the driver."""
+
+
+def compact(project: Project, before: int | None, engine: EngineOptions) -> list[Row]:
+    """Compact all tables; fold the epochs before `before` to a base. One row a table: files and rows before and after. Raises Failure."""
+    from errata.running import exclusive
+
+    with exclusive(project, RunOptions(engine=engine), Compaction, before=before) as one:
+        return one.compact()
+
+
+@dataclass(slots=True)
+class Compaction(Run):
+    """A run that only maintains tables."""
+
+    before: int | None = None
+    told: list[Row] = field(default_factory=list)
+
+    def compact(self) -> list[Row]:
+        """Do it and commit it. Raises Usage where there is nothing, or no such epoch."""
+        head = self.head
+        if head is None:
+            return []
+        if self.before is not None and self.before > head.epoch + 1:
+            raise Usage(f"there is no epoch {self.before}; the last one is {head.epoch}")
+        try:
+            entry = self._entry(head, {path: self._compacted(path) for path in sorted(head.tables)})
+            committed = self.append(entry)
+        except BaseException:
+            self.restore()
+            raise
+        self._tidy(committed)
+        return self.told
+
+    def _compacted(self, path: str) -> int:
+        table = ChangelogTable(f"{self.state.root}/{path}")
+        files, rows = table.files(), table.rows()
+        if self._base(path) is not None:
+            self._fold(table, path)
+        table.optimize()
+        self.told.append({"table": path, "files_before": files, "files": table.files(), "rows_before": rows, "rows": table.rows()})
+        return table.version() or 0
+
+    def _base(self, path: str) -> int | None:
+        """The epoch that older ones are folded to; None where there is nothing to fold."""
+        if self.before is None or self.head is None:
+            return None
+        base = self.before - 1
+        return base if base > int(self.head.counters.get("base", 0)) else None
+
+    def _fold(self, table: ChangelogTable, path: str) -> None:
+        base = self._base(path)
+        if base is None or not table.rows():
+            return
+        engine = start_engine(self.options, self.plan)
+        rows = (newest if path.startswith("state/") else folded)(table.read(engine, at=base), base)
+        kept = engine.to_arrow(rows, SMALL_BASE + 1)
+        table.replace_before(kept if kept.num_rows <= SMALL_BASE else rows, base + 1)
+
+    def _entry(self, head: Entry, versions: Mapping[str, int]) -> Entry:
+        base = {"base": self.before - 1} if self.before is not None and self._base("") is not None else {}
+        nodes = {name: self._unsigned(counts) for name, counts in head.nodes.items()} if self._all_folded(head) else head.nodes
+        return replace(
+            head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions), nodes=nodes,
+            counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base")}, **base, "kind": "compact"},
+            files={}, previous="", hash="",
+        )  # fmt: skip
+
+    def _all_folded(self, head: Entry) -> bool:
+        return self.before == head.epoch + 1
+
+    def _unsigned(self, counts: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing that is left was ever taken back."""
+        return {**counts, **({"signed": False} if "signed" in counts else {})}
+
+    def _tidy(self, committed: Entry) -> None:
+        """What no reader needs any more, in tables and ledger."""
+        from storage.seals import anchor_ledger
+
+        Ledger(self.state.ledger).compact()
+        anchor_ledger(self.state, committed)
+        for path in committed.tables:
+            ChangelogTable(f"{self.state.root}/{path}").vacuum()
+

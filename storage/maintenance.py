@@ -1,0 +1,25 @@
+"""What keeps the hundredth small run as quick as the tenth: tables of many files are put together by the run that finds them so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from storage.ledger import Ledger
+from storage.tables import ChangelogTable
+
+MANY_FILES = 40
+"""A table with more files is put together."""
+
+
+def put_together(root: str, paths: Iterable[str]) -> None:
+    """Put the files of those tables under a state folder together that have too many, in new versions of the tables."""
+    for path in sorted(paths):
+        table = ChangelogTable(f"{root}/{path}")
+        if table.files() > MANY_FILES:
+            table.optimize()
+
+
+def put_entries_together(ledger: Ledger) -> None:
+    """The same for the ledger."""
+    if ledger.files() > MANY_FILES:
+        ledger.compact()
