@@ -16,10 +16,12 @@ from errata.correlation_settled import COMBINE, Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed, Stopped
+from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
-from errata.stages import Stage, make_stages, with_retries
+from errata.soft_checks import warnings
+from errata.stages import Stage, with_retries
 from errata.targets import Targets
 from storage import durable
 from storage.ledger import Entry, Ledger
@@ -53,6 +55,8 @@ class Run:
     former: Entry | None = None
     """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
     claim: Claim | None = None
+    retry: bool = False
+    """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)
     rejects: list[Reject] | None = None
 
@@ -85,9 +89,10 @@ class Run:
 
     def execute(self) -> RunResult:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
+        fetch_services(self.plan, self.warn)
         sources = self.look()
         before, reasons = self.head.plan if self.head else None, self.reasons(sources)
-        stages = with_retries(self.plan, before, make_stages(self.plan, before, reasons), reasons, held_before(self.head))
+        stages = with_retries(self.plan, before, reasons, held_before(self.head), always=self.retry)
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
@@ -177,6 +182,8 @@ class Run:
         else:
             for stage in stages:
                 self.options.listener(self._visit(flow, sources, stage, files))
+        for text in (text for node in self.plan for text in warnings(flow, node)):
+            self.warn(text)
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 
