@@ -39,16 +39,16 @@ class FileReader:
     number: int
     folder: Path
     limit: int | None = None
-
-    def prefix(self, record: FileRecord) -> bytes:
-        """The first bytes of the keys of a file's records."""
-        return bytes([self.number]) + row_label(record.label)
     kept: Path | None = None
     """The only file, whatever it is called, of a source that reads a service."""
 
     def path(self, record: FileRecord) -> Path:
         """Where a file is."""
         return self.kept or self.folder / record.path
+
+    def prefix(self, record: FileRecord) -> bytes:
+        """The first bytes of the keys of a file's records."""
+        return bytes([self.number]) + row_label(record.label)
 
     def key_type(self, name: str) -> str:
         """The name of a declared column's type as keys encode it."""
