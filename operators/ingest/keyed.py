@@ -8,23 +8,23 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from changelog.algebra import as_retractions, diff
 from changelog.keys import key_column
 from changelog.schema import column
+from operators.ingest.deliveries import whole
 from operators.ingest.events import place_key
 from operators.ingest.files import FileRecord, Part
+from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, InputChanged, Intake
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-_TWICE = '{"category":"duplicate_key"}'
-"""`_error` of records with one key, until the run is refused for them."""
-
+    from storage.engines import Engine
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
@@ -53,7 +53,7 @@ def _under_keys(intake: Intake, rows: DataFrame) -> DataFrame:
 def ingest(intake: Intake) -> Ingested:
     """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
     changes, files = intake.changes, intake.files
-    parts = [Part(files.undeclared(record)) for record in (*changes.added, *changes.changed)]
+    parts = whole(changes, [files.undeclared(record) for record in (*changes.added, *changes.changed)])
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
     if not parts and intake.stood is not None:
         return Ingested(None, as_retractions(_of_files(intake.stood, changes.removed), intake.cause), True, changes.now, (), bound)
@@ -68,12 +68,44 @@ def ingest(intake: Intake) -> Ingested:
     if intake.stood is None:
         rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *names)
         return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse)
-    image = fresh.frame.select("_key", *names)
-    old = _of_files(intake.stood, (*changes.removed, *changes.changed))
+    old, new = _of_files(intake.stood, (*changes.removed, *changes.changed)), fresh.frame
     compare = list(dict.fromkeys([*intake.compared(), "_file"]))
-    changed = diff(old, image if fresh.table is not None else unique.marked(image), intake.cause, compare=compare)
+    if fresh.table is None:
+        old, new, bound = _differing(intake, parts, old, new, compare)
+    changed = diff(old, new.select("_key", *names), intake.cause, compare=compare)
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
     return Ingested(None, rows, True, tuple(now.values()), uncounted, bound, refuse)
+
+
+def _differing(
+    intake: Intake, parts: Sequence[Part], old: DataFrame, new: DataFrame, compare: Sequence[str]
+) -> tuple[DataFrame, DataFrame, int]:
+    """The rows of large files that are not the same before and now, found by hashes, and how many they are.
+
+    Only the ranges that hold such rows are read a second time. Raises InputChanged for a key that several records have.
+    """
+    import polars as pl
+
+    key, engine = F.xxhash64("_key").alias("_k"), intake.engine
+    now = pl.DataFrame(engine.to_arrow(new.select("_order", "_row", key, image_hash(new, compare).alias("_h"))))
+    before = pl.DataFrame(engine.to_arrow(old.select(key, image_hash(old, compare).alias("_h"))))
+    twice = now.filter(pl.col("_k").is_duplicated())
+    if twice.height:
+        UniqueKeys(intake, None).check(_with_hashes(new, twice, engine))
+    came, gone = now.join(before, on=["_k", "_h"], how="anti"), before.join(now, on=["_k", "_h"], how="anti")
+    if not came.height:
+        return _with_hashes(old, gone, engine), new.limit(0), gone.height
+    places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
+    again = _under_keys(intake, intake.files.large(engine, parts, places))
+    return _with_hashes(old, gone, engine), _with_hashes(again, came, engine), came.height + gone.height
+
+
+def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataFrame:
+    """The rows whose key has one of the hashes `_k`."""
+    import pyarrow as pa
+
+    keys = pa.table({"_k": found["_k"].unique().to_arrow()})
+    return joined(frame.withColumn("_k", F.xxhash64("_key")), keys, engine, "left_semi", "_k").drop("_k")
 
 
 def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
@@ -112,18 +144,11 @@ class UniqueKeys:
         if wrong.height:
             raise self._error(wrong.row(0, named=True))
 
-    def marked(self, image: DataFrame) -> DataFrame:
-        """Records that break the rule among themselves get an error that makes them show in the delta, for `check`."""
-        several = F.count(F.lit(1)).over(Window.partitionBy("_key")) > 1
-        wrong = F.col("_error").isNull() & (several | self._null())
-        return image.withColumn("_error", F.when(wrong, F.lit(_TWICE)).otherwise(F.col("_error")))
-
     def check(self, delta: DataFrame) -> None:
-        """Raise InputChanged for a written delta."""
+        """Raise InputChanged for op rows."""
         came = delta.where(F.col("_op").isin(0, 3))
-        good = came.where(F.col("_error").isNull() | (F.col("_error") == _TWICE))
         key = ["_key", *self.names]
-        keys = good.select(*map(column, key))
+        keys = came.where(F.col("_error").isNull()).select(*map(column, key))
         if self.others is not None:
             met = self.others.where(F.col("_error").isNull()).select(*map(column, key))
             keys = keys.unionByName(met.join(came.where(F.col("_op") == 0).select("_key"), "_key", "left_semi"))

@@ -14,17 +14,21 @@ from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from storage.engines import Engine
     from storage.formats import Reader
     from storage.formats.chunks import Task
 
+    Rows: TypeAlias = NDArray[np.int64]
+
 SMALL_BYTES = 2 << 20
 """Files that have no more bytes together are read on the driver."""
-FEW_KEYS = 100_000
-"""So many keys are sent to every task instead of being shuffled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +123,19 @@ class FileReader:
         rows = last.part.first_row - 1 + sum(batch.num_rows for batch in read_task(self.reader, last))
         return replace(part.record, rows=max(rows, part.rows))
 
-    def large(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
-        """The op rows of files, read in ranges by the engine's tasks; files with the same undeclared columns together."""
-        alike = groupby(sorted(parts, key=_columns), key=_columns)
-        return reduce(lambda left, right: left.unionByName(right), [self._spread_all(engine, list(group)) for _, group in alike])
+    def large(self, engine: Engine, parts: Sequence[Part], places: Mapping[int, Rows] | None = None) -> DataFrame:
+        """The op rows of files, read in ranges by the engine's tasks; files with the same undeclared columns together.
 
-    def _spread_all(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
-        return self.spread(engine, parts[0].record, [task for part in parts for task in self.tasks(part)])
+        `places`: only the ranges that hold these row numbers, by the files' order; the other rows of those ranges come too.
+        """
+        alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
+        frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
+        return reduce(lambda left, right: left.unionByName(right), frames)
+
+    def _among(self, part: Part, places: Mapping[int, Rows] | None) -> list[Task]:
+        if places is None:
+            return self.tasks(part)
+        return holding(self.tasks(part), places[part.order]) if part.order in places else []
 
     def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
         """The op rows of ranges of files that have the undeclared columns of `record`."""
@@ -147,6 +157,14 @@ class FileReader:
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""
         return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts)
+
+
+def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:
+    """The ranges of a file in which the records of these numbers stand."""
+    import numpy as np
+
+    starts = np.array([task.part.first_row for task in tasks])
+    return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
 
 
 def _columns(part: Part) -> tuple[tuple[str, str], ...]:

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from changelog.algebra import as_retractions
-from changelog.images import parts
 from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.schema import column
 from operators.ingest.align import align
 from operators.ingest.files import FileRecord, Label, Part
+from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
-from operators.ingest.reading import FEW_KEYS, FileReader
+from operators.ingest.reading import FileReader, holding
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from storage.engines import Engine
-    from storage.formats.chunks import Task
 
 
 def ingest(intake: Intake) -> Ingested:
@@ -82,9 +80,9 @@ def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileR
     gone, came, dense = _consequences(old, new, (left, right), files.prefix(record))
     frames = []
     if gone.num_rows:
-        frames.append(as_retractions(_joined(stood, gone, engine, "left_semi"), intake.cause))
+        frames.append(as_retractions(joined(stood, gone, engine, "left_semi"), intake.cause))
     if came.num_rows:
-        wanted = fresh if small else files.spread(engine, record, _holding(tasks, came.column("_row").to_numpy()))
+        wanted = fresh if small else files.spread(engine, record, holding(tasks, came.column("_row").to_numpy()))
         frames.append(_relabelled(intake, wanted, came))
     if "source.row" in intake.source.wanted:
         frames.extend(_shifted(intake, stood, old, new, (left, right)))
@@ -113,8 +111,7 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
 
 def _hash(intake: Intake, frame: DataFrame) -> Column:
     """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
-    compared = parts(frame, [name for name in intake.compared() if name != "_row"])
-    return F.xxhash64(*(side for part in compared for side in (part, part.isNull()))).alias("_hash")
+    return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")
 
 
 def _consequences(old: pa.Table, new: pa.Table, stayed: tuple[Any, Any], prefix: bytes) -> tuple[pa.Table, pa.Table, bool]:
@@ -170,19 +167,11 @@ def _label(key: bytes, skip: int) -> Label:
     return parse_label(key, skip)[0]
 
 
-def _holding(tasks: Sequence[Task], rows: Any) -> list[Task]:
-    """The ranges in which the records of these numbers stand."""
-    import numpy as np
-
-    starts = np.array([task.part.first_row for task in tasks])
-    return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
-
-
 def _relabelled(intake: Intake, fresh: DataFrame, labels: pa.Table) -> DataFrame:
     """The new records of a file under their labels."""
     key = F.when(F.col("_error").isNull(), F.col("_label")).otherwise(F.concat(F.col("_label"), F.lit(b"!")))
-    joined = _joined(fresh.drop("_key"), labels, intake.engine, "inner", on="_row")
-    rows = joined.withColumns({"_key": key, "_cause": F.lit(intake.fresh_cause)})
+    labelled = joined(fresh.drop("_key"), labels, intake.engine, "inner", on="_row")
+    rows = labelled.withColumns({"_key": key, "_cause": F.lit(intake.fresh_cause)})
     return with_row(intake, rows.select(*map(column, fresh.columns)))
 
 
@@ -198,17 +187,11 @@ def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, sta
     if not len(moved):
         return []
     moves = pa.table({"_key": old.column("_key").take(pa.array(left[moved])), "__now": pa.array(after[moved])})
-    rows = _joined(stood, moves, intake.engine, "inner")
+    rows = joined(stood, moves, intake.engine, "inner")
     sides = rows.withColumn("_op", F.explode(F.array(F.lit(2).cast("tinyint"), F.lit(3).cast("tinyint"))))
     now = F.when(F.col("_op") == 3, F.col("__now")).otherwise(F.col("_row"))
     told = sides.withColumns({"_row": now, "_cause": F.lit(intake.cause)})
     return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
-
-
-def _joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
-    """A frame joined with keys that the driver has: sent to every task while they are few."""
-    other = engine.from_arrow(keys)
-    return frame.join(F.broadcast(other) if keys.num_rows <= FEW_KEYS else other, on, how)
 
 
 def _all(frames: Sequence[DataFrame]) -> DataFrame | None:

@@ -14,7 +14,7 @@ from operators.ingest import reading
 from tests.pipelines import Folder
 
 KEY = "primary_key: [id]"
-SIZES = pytest.mark.parametrize("small_bytes", [2 << 20, 0], ids=["small", "large"])
+SIZES = pytest.mark.parametrize("small_bytes", [2 << 20, 0], ids=["small", "large"], indirect=True)
 
 
 @pytest.fixture

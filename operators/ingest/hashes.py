@@ -1,0 +1,30 @@
+"""Records compared by 64-bit hashes on the driver, and what was found there brought back to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from changelog.images import parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from storage.engines import Engine
+
+FEW_KEYS: Final = 100_000
+"""So many keys are sent to every task instead of being shuffled."""
+
+
+def image_hash(frame: DataFrame, names: Sequence[str]) -> Column:
+    """A hash of columns that is the same exactly where they print the same."""
+    return F.xxhash64(*(side for part in parts(frame, names) for side in (part, part.isNull())))
+
+
+def joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
+    """A frame joined with keys that the driver has: sent to every task while they are few."""
+    other = engine.from_arrow(keys)
+    return frame.join(F.broadcast(other) if keys.num_rows <= FEW_KEYS else other, on, how)
