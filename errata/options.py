@@ -112,3 +112,11 @@ class RunResult:
     started: datetime | None = None
     execution_id: str = ""
     committed: bool = False
+
+    def _repr_html_(self) -> str:
+        """The run for a notebook: how it ended, and its rows by node and op."""
+        from errata.rendering.html import table
+
+        ended = f"epoch {self.epoch}" if self.committed else f"nothing changed, epoch {self.epoch}"
+        rows = [{"node": name, **ops} for name, ops in self.counts.items()]
+        return f"<p>{ended}, exit code {self.exit_code}, {self.rejected:,} rejected, {self.seconds:.1f} s</p>\n{table(rows, 'no rows')}"

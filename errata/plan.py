@@ -117,6 +117,12 @@ class Plan:
         """64 hex digits of all fingerprints."""
         return hashlib.blake2b(json.dumps(self.fingerprints(), sort_keys=True).encode(), digest_size=32).hexdigest()
 
+    def _repr_html_(self) -> str:
+        """The nodes for a notebook."""
+        from errata.rendering.dag_svg import Box, dag
+
+        return dag([Box(node.name, node.kind, tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in self])
+
     def summary(self) -> dict[str, Any]:
         """What the ledger keeps of the plan: by node its fingerprint, type, wiring and columns, so that its tables can be read without the file."""
         return {node.name: self._node_summary(node) for node in self}

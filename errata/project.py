@@ -240,7 +240,7 @@ class Project:
         """One self-contained HTML page (`errata.report`)."""
         from errata.report import report
 
-        return report(self._reading())
+        return report(self, self._reading())
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, reason."""
