@@ -31,6 +31,13 @@ def run(project: Project, options: RunOptions) -> RunResult:
 
 
 def run_once(project: Project, options: RunOptions) -> RunResult:
+    """One run, with its metrics where they are asked for. Raises Failure."""
+    from errata.metrics import measured
+
+    return measured(project, options, lambda told: _run_once(project, told))
+
+
+def _run_once(project: Project, options: RunOptions) -> RunResult:
     """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure.
 
     A refresh leaves the state as it is until it commits: then it takes the place of all that stood.

@@ -1,0 +1,168 @@
+"""A metrics file for each run, in the spool folder (user guide, "Metrics & Monitoring").
+
+The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings` and `changes`, the op rows of this run by
+node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from errata.failures import Failure
+from errata.options import Event, RunOptions, RunResult
+
+if TYPE_CHECKING:
+    from errata.project import Project
+    from storage.ledger import Entry
+
+SCHEMA_VERSION = 1
+INTERRUPTED = 130
+
+
+def spool_folder(project: Project, options: RunOptions) -> Path | None:
+    """Where the run's metrics go: the option (or its environment variable), else the pipeline's own setting; None where nobody asks."""
+    if options.metrics_spool_dir is not None:
+        return options.metrics_spool_dir
+    configured = project.plan.model.pipeline.metrics.spool_dir
+    return project.plan.settings.folder / configured if configured else None
+
+
+@dataclass(slots=True)
+class Measured:
+    """A run under way: when it began and what it warned of."""
+
+    started: datetime
+    began: float
+    warnings: int = 0
+    result: RunResult | None = None
+
+    def hear(self, event: Event) -> None:
+        """Count what the run tells."""
+        self.warnings += event.kind == "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended."""
+
+    exit_code: int
+    error: str | None = None
+    result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
+
+
+def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
+    """Run, and leave a metrics file whatever the end, where somebody asks for one. A file that cannot be written is a warning."""
+    folder = spool_folder(project, options)
+    if folder is None:
+        return run(options)
+    state = Measured(datetime.now(UTC), monotonic())
+    with _spooled(folder, project, options, state) as heard:
+        state.result = run(heard)
+    return state.result
+
+
+@contextmanager
+def _spooled(folder: Path, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+    def listener(event: Event) -> None:
+        state.hear(event)
+        options.listener(event)
+
+    ended: Ended | None = None
+    try:
+        yield replace(options, listener=listener)
+        assert state.result is not None  # the run gave one
+        ended = Ended(state.result.exit_code, state.result.message or None, state.result)
+    except Failure as failure:
+        ended = Ended(failure.exit_code, failure.message)
+        raise
+    except KeyboardInterrupt:
+        ended = Ended(INTERRUPTED, "interrupted")
+        raise
+    finally:
+        if ended is not None:
+            _write(folder, _content(project, options, state, ended), options)
+
+
+def _write(folder: Path, content: Mapping[str, Any], options: RunOptions) -> None:
+    import json
+
+    from errata.writing import replace_file
+
+    try:
+        replace_file(folder / f"{content['execution_id']}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    except OSError as error:
+        options.listener(Event("warning", action=f"no metrics were written to {folder}: {error.strerror}"))
+
+
+def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
+    from errata.run import uuid7
+
+    result, finished = ended.result, datetime.now(UTC)
+    name = result.execution_id or uuid7(state.started)
+    return {
+        "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
+        "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, _head(project)),
+        "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": options.engine.threads or os.cpu_count() or 1,
+        "error": ended.error, "batch_id": options.batch_id or name, "engine": options.engine.engine, "epoch": result.epoch,
+        "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
+    }  # fmt: skip
+
+
+def _head(project: Project) -> Entry | None:
+    """The ledger's head; None also where a state that made the run fail cannot be read."""
+    from storage.failure import StorageError
+
+    try:
+        return project.head()
+    except StorageError:
+        return None
+
+
+def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
+    """Records and files as they stand after the run."""
+    nodes: Mapping[str, Any] = head.nodes if head else {}
+    sources: Mapping[str, Any] = head.sources if head else {}
+    outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
+    folder = project.plan.settings.folder
+    dlq = [str(folder / entry["path"]) for entry in nodes.get("dlq", {}).get("files", [])]
+    return {
+        "records_total": sum(file["rows"] for one in sources.values() for file in one["files"] if file.get("present", True)),
+        "records_ok": sum(one.get("live", 0) for one in outputs),
+        "records_dlq": int(head.counters.get("rejected", 0)) if head else 0,
+        "input_files": [file["path"] for one in sources.values() for file in one["files"] if file.get("present", True)],
+        "output_files": [str(folder / entry["path"]) for one in outputs for entry in one.get("files", [])],
+        "dlq_path": dlq[0] if dlq else None,
+    }
+
+
+def _pipeline_file(project: Project) -> str:
+    """The pipeline's file, which the nodes that are not of a composition stand in."""
+    documents = (node.spec.document for node in project.plan)
+    own = next((one for one in documents if one is not None and isinstance(one.value, dict) and "pipeline" in one.value), None)
+    return str(Path(own.file).resolve()) if own is not None and own.file else str(project.plan.settings.folder)
+
+
+def _mode(project: Project) -> str:
+    """`streaming` where every record goes its way alone, else `batch`."""
+    return "streaming" if all(node.operator.explain_class in ("source", "linear") for node in project.plan) else "batch"
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process had resident."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

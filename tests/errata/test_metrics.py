@@ -1,0 +1,107 @@
+"""The metrics file of a run (user guide, "Metrics & Monitoring"): one for each run, whatever its end, with the documents' fields."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from errata.failures import Failure
+from tests.pipelines import Folder, command, standing_in
+
+PIPELINE = """
+pipeline: {name: counted, metrics: {spool_dir: spool}}
+error_handling: {strategy: STRATEGY, dlq: {path: dlq.csv}}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, glob: in/*.csv, schema: [{name: a, type: int}, {name: b, type: int}]}}
+  - {type: transform, name: t, input: s, config: {cxl: "filter a > 0\\nemit c = a / b\\n"}}
+  - {type: output, name: out, input: t, config: {name: out, type: csv, path: out.csv, if_exists: overwrite}}
+"""
+FIELDS = {
+    "execution_id": str, "schema_version": int, "pipeline_name": str, "config_path": str, "hostname": str, "started_at": str, "finished_at": str,
+    "duration_ms": int, "exit_code": int, "records_total": int, "records_ok": int, "records_dlq": int, "execution_mode": str,
+    "peak_rss_bytes": int, "thread_count": int, "input_files": list, "output_files": list, "dlq_path": (str, type(None)), "error": (str, type(None)),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue"))
+    made.write("in/a.csv", "a,b\n1,1\n2,0\n-1,1\n")
+    made.write("in/b.csv", "a,b\n4,2\n")
+    return made
+
+
+def spooled(folder: Folder, name: str = "spool") -> list[dict[str, Any]]:
+    files = sorted((folder.path / name).glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+    found = [json.loads(file.read_text()) for file in files]
+    assert [file.stem for file in files] == [one["execution_id"] for one in found]
+    return found
+
+
+def test_every_field_of_the_documents(folder):
+    folder.run()
+    (one,) = spooled(folder)
+    assert {name: name for name, kind in FIELDS.items() if not isinstance(one.get(name, ...), kind)} == {}
+    assert UUID(one["execution_id"]).version == 7
+    assert (one["schema_version"], one["pipeline_name"], one["config_path"]) == (1, "counted", str(folder.path / "pipeline.yaml"))
+    assert (one["records_total"], one["records_ok"], one["records_dlq"], one["exit_code"], one["error"]) == (4, 2, 1, 2, None)
+    assert (one["input_files"], one["output_files"]) == (["in/a.csv", "in/b.csv"], [str(folder.path / "out.csv")])
+    assert (one["dlq_path"], one["execution_mode"]) == (str(folder.path / "dlq.csv"), "streaming")
+    began, ended = (datetime.fromisoformat(one[name].replace("Z", "+00:00")) for name in ("started_at", "finished_at"))
+    assert abs((ended - began).total_seconds() * 1000 - one["duration_ms"]) < 50
+    assert one["peak_rss_bytes"] > 10_000_000
+    assert one["changes"]["s"] == {"+A": 4}
+
+
+def test_counts_stand_for_the_state_and_changes_for_the_run(folder):
+    folder.run()
+    folder.write("in/a.csv", "a,b\n1,1\n2,2\n")
+    folder.run()
+    folder.run()
+    _, second, third = spooled(folder)
+    assert (second["records_total"], second["records_ok"], second["records_dlq"], second["exit_code"]) == (3, 3, 0, 0)
+    assert (second["epoch"], second["committed"], second["dlq_path"]) == (2, True, None)
+    assert (third["records_ok"], third["committed"], third["changes"]) == (3, False, {})
+
+
+def test_a_failed_run_says_why(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "fail_fast"))
+    with pytest.raises(Failure) as failed:
+        folder.run()
+    (one,) = spooled(folder)
+    assert (one["exit_code"], one["error"], one["records_ok"]) == (3, failed.value.message, 0)
+
+
+def test_the_option_wins_over_the_variable_and_that_over_the_pipeline(folder, monkeypatch):
+    monkeypatch.setenv("ERRATA_METRICS_SPOOL_DIR", str(folder.path / "by-variable"))
+    with standing_in(folder.path):
+        assert command("run", "pipeline.yaml")[0] == 2
+        assert command("run", "pipeline.yaml", "--metrics-spool-dir", "by-option")[0] == 2
+    assert [len(list((folder.path / name).glob("*.json"))) for name in ("by-variable", "by-option")] == [1, 1]
+    assert not (folder.path / "spool").exists()
+
+
+def test_a_folder_that_cannot_be_written_does_not_fail_the_run(folder):
+    (folder.path / "spool").write_text("a file, no folder")
+    with standing_in(folder.path):
+        code, _, told = command("run", "pipeline.yaml")
+    assert code == 2
+    assert "no metrics were written" in told
+    assert (folder.path / "out.csv").exists()
+
+
+def test_what_is_spooled_is_collected(folder):
+    folder.run()
+    folder.run()
+    names = [one["execution_id"] for one in spooled(folder)]
+    with standing_in(folder.path):
+        assert command("metrics", "collect", "--spool-dir", "spool", "--output-file", "all.ndjson", "--delete-after-collect")[0] == 0
+    assert sorted(json.loads(line)["execution_id"] for line in folder.text("all.ndjson").splitlines()) == sorted(names)
+    assert os.listdir(folder.path / "spool") == []
