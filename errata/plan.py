@@ -10,6 +10,7 @@ from typing import Any
 from cxl.types import type_name
 from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
+from errata.workspace import Workspace
 from operators.base import Operator
 from operators.settings import NodeSpec, PipelineSettings
 
@@ -59,13 +60,14 @@ class Node:
 class Plan:
     """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors.
 
-    `parameters`: those of each composition, by its name and theirs.
+    `parameters`: those of each composition, by its name and theirs. `workspace`: what its file says of storage.
     """
 
     model: Pipeline
     settings: PipelineSettings
     nodes: Mapping[str, Node]
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    workspace: Workspace | None = None
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -131,5 +133,5 @@ class Plan:
         output = node.operator.output
         return {
             "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
-            "columns": {name: type_name(type_) for name, type_ in output.data.items()}, "hidden": output.hidden_columns(),
+            "columns": [[name, type_name(type_)] for name, type_ in output.data.items()], "hidden": list(map(list, output.hidden_columns().items())),
         }  # fmt: skip

@@ -231,7 +231,7 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
             continue
         if path in paths:
             reporter = findings.node(node.spec.document, node.spec.path, node.name)
-            reporter.report("E321", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
+            reporter.report("E322", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
         paths.setdefault(path, node.name)
 
 
