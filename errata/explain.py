@@ -11,6 +11,7 @@ from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.plan import Node, Plan
 from errata.retraction import retraction_block
+from errata.storage_summary import storage_lines, storage_summary
 
 if TYPE_CHECKING:
     from errata.project import Project
@@ -91,6 +92,9 @@ def _settings(plan: Plan) -> Iterator[str]:
     yield f"threads {pipeline.concurrency.threads or 'not set'}: bounds the engine's cores"
     yield f"errors: {plan.model.error_handling.strategy}"
     yield f"changelogs kept: {plan.model.changelog.persist}"
+    yield ""
+    yield from _title("Storage")
+    yield from storage_lines(plan)
 
 
 def node_object(plan: Plan, node: Node) -> dict[str, Any]:
@@ -114,6 +118,7 @@ def _json(plan: Plan) -> str:
         "nodes": [node_object(plan, node) for node in plan],
         "error_handling": plan.model.error_handling.model_dump(mode="json"),
         "changelog": plan.model.changelog.model_dump(mode="json"),
+        "storage_summary": storage_summary(plan),
     }  # fmt: skip
     return json.dumps(answer, indent=2, ensure_ascii=False) + "\n"
 

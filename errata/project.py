@@ -65,7 +65,7 @@ def load(
     )  # fmt: skip
     given = {key: str(value) for key, value in (variables or {}).items()}
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
-    return Project(plan, place, findings.diagnostics)
+    return Project(replace(plan, workspace=workspace), place, findings.diagnostics)
 
 
 def stored(path: str | Path, state: str | None = None) -> Reading | None:

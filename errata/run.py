@@ -22,6 +22,7 @@ from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
+from errata.storage_summary import spill_folder
 from errata.targets import Targets
 from storage import durable
 from storage.ledger import Entry, Ledger
@@ -398,7 +399,7 @@ def start_engine(options: RunOptions, plan: Plan) -> Engine:
 
     chosen = options.engine
     threads = chosen.threads or plan.model.pipeline.concurrency.threads
-    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads))
+    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads, spill=spill_folder(plan)))
 
 
 def _source_summary(source: SourceFiles, files: Sequence[FileRecord], settled: Settled, rejects: Sequence[Reject]) -> dict[str, Any]:
