@@ -60,7 +60,8 @@ def _fetch(operator: Source, warn: Callable[[str], None]) -> None:
     from storage.transports.fetched import fetch
 
     settings, path = operator.config.service, operator.kept
-    assert settings is not None and path is not None  # the caller looked; a loaded project has a place for it
+    assert settings is not None  # the caller looked
+    assert path is not None  # a loaded project has a place for it
     reader, name = operator.page_reader(), file_name(operator)
     try:
         pull = fetch(settings, name, path.parent, lambda body: tuple(reader.lines(body, name)))

@@ -26,7 +26,9 @@ class Source(Operator):
     kind = "source"
     explain_class = "source"
 
-    def __init__(self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, deleted: Program | None = None, fetched: Path | None = None) -> None:
+    def __init__(
+        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, deleted: Program | None = None, fetched: Path | None = None
+    ) -> None:
         fingerprint = config.model_dump(mode="json", exclude={"description", "files", "transport", *config.matchers()})
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if deleted is not None:
@@ -140,7 +142,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
         deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
         if deleted is None:
             return None
-    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted, binding.settings.fetched)
+    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted=deleted, fetched=binding.settings.fetched)
 
 
 def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:

@@ -60,7 +60,7 @@ class Auth(_Strict):
         if needed - given:
             raise ValueError(f"scheme '{self.scheme}' needs {' and '.join(sorted(needed))}")
         if given - needed:
-            raise ValueError(f"scheme '{self.scheme}' takes no {sorted(given - needed)[0]}")
+            raise ValueError(f"scheme '{self.scheme}' takes no {min(given - needed)}")
         return self
 
     def headers(self) -> dict[str, str]:
@@ -77,8 +77,8 @@ class Rest(_Strict):
     url: str
     max_pages: int = Field(ge=1)
     max_records: int | None = Field(None, ge=1)
-    pagination: Pagination = Pagination()
-    auth: Auth = Auth()
+    pagination: Pagination = Field(default_factory=lambda: Pagination.model_validate({}))
+    auth: Auth = Field(default_factory=lambda: Auth.model_validate({}))
     retries: int = Field(3, ge=0, le=20)
     timeout_secs: float = Field(30, gt=0)
     allow_http: bool = False
