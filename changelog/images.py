@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StructType
 
-from changelog.schema import column
+from changelog.schema import KEY, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,12 @@ def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list
 
 
 def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
-    """One struct of the parts: compare it with `eqNullSafe`, at a cost linear in the number of columns."""
-    return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
+    """One struct of the parts: compare it with `eqNullSafe`, at a cost linear in the number of columns. In: a frame with `_key`.
+
+    Every part may be null by its type, also where an engine finds that it never is: structs that differ in that do not compare.
+    """
+    present = F.col(KEY).isNotNull()
+    return F.struct(F.lit(0).alias("f"), *(F.when(present, part).alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
 
 
 def _split(value: Column, kind: DataType) -> Iterator[Column]:

@@ -179,6 +179,18 @@ def test_one_history_on_both_engines(engine: str) -> None:
     follow(FIXED, pipeline(), HEADERS, model, engine)
 
 
+SPARSE = [
+    version([]),
+    version([], [(1, "a", None, 0)]),
+    version([(1, "a", 3, 0)], [(1, "a", None, 0)]),
+    version([(1, "a", 3, 0), (2, "a", 60, 0), (3, "a", 3, 2)], [(1, "a", 70, 0)]),
+]
+
+
+def test_windows_over_next_to_nothing() -> None:
+    follow(SPARSE, pipeline(), HEADERS, model)
+
+
 def test_a_record_far_away_decides_who_is_late(tmp_path: Path) -> None:
     """Only the record that moved the watermark changes; the late one, of another group and window, is counted from then on."""
     folder = Folder(tmp_path)
