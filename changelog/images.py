@@ -39,7 +39,7 @@ def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
 
     Every part may be null by its type, also where an engine finds that it never is: structs that differ in that do not compare.
     """
-    present = F.col(KEY).isNotNull()
+    present = F.col(KEY) >= F.lit(b"")  # always so, which no optimizer sees
     return F.struct(F.lit(0).alias("f"), *(F.when(present, part).alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
 
 

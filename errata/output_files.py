@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from changelog.schema import column
 from errata.export import OutputRows, Written, write_output
-from errata.propagate import SMALL_ROWS
+from errata.tables import SMALL_ROWS
 from operators.lineage import file_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
     target = targets.rendered(node, wanted.path, epoch)
     targets.refuse_written(node, [target], run.standing, force=run.options.force)
     if wanted.format == "parquet":
-        table = odf_table(flow, node, rows, wanted.form, epoch, moment)
+        table = odf_table(flow, node, rows, wanted.form, (epoch, moment))
         return [run.exports.stage(target, iter([_parquet(table)]))] if table.num_rows else []
     from errata.op_rows import Kept, in_order
     from errata.streams import formed
@@ -187,15 +187,16 @@ def _csv(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]]) -> Iterato
         yield line([row.get(name) for name in names])
 
 
-def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, epoch: int, moment: datetime) -> Any:
+def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> Any:
     """Events with ODF's own columns first: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data.
 
-    `event_time` is that of the record where the pipeline knows one, else the time at which the epoch was made.
+    `made`: the epoch of the rows and when it was made, which is the event time too: an output's rows have none of their own.
     """
     import pyarrow as pa
 
     from changelog.forms import changelog_stream, flat
 
+    epoch, moment = made
     hidden = [name for name in node.operator.output.hidden_columns() if name in rows.columns]
     events = flow.engine.to_arrow(flat(changelog_stream(rows, form, hidden=hidden)))
     count, start = events.num_rows, _before(flow, node, epoch)
@@ -212,4 +213,4 @@ def _parquet(table: Any) -> bytes:
 
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
-    return cast(bytes, sink.getvalue().to_pybytes())
+    return cast("bytes", sink.getvalue().to_pybytes())

@@ -15,9 +15,9 @@ from changelog.algebra import diff, live
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
+from errata.op_rows import Kept, in_order, paired
 from errata.options import LogFilter
 from errata.plan import Node, Plan
-from errata.op_rows import Kept, in_order, paired
 from errata.tables import Tables, stored_rows
 from storage.tables import ChangelogTable
 

@@ -44,7 +44,7 @@ def _totals(run: Row) -> dict[str, int]:
     return {op: total for op in OPS if (total := sum(ops.get(op, 0) for ops in run["counts"].values()))}
 
 
-def hottest(reading: Reading, most: int = HOTTEST) -> list[Row]:
+def hottest(reading: Reading, most: int = HOTTEST) -> list[dict[str, Any]]:
     """The keys with the most changes: node, epochs in which the key changed, and the row as it stood last."""
     from pyspark.sql import functions as F
 

@@ -97,7 +97,7 @@ class Rewrite(Run):
         return delta, self.change.files(source.node.name, source.changes.now)
 
     def _judge(self, flow: Flow) -> None:
-        Run._judge(self, flow)
+        Run._judge(self, flow)  # noqa: SLF001 - its own base class; `super()` does not find it in a class with slots
         self.effect.extend(effects(self, flow))
         if self.dry:
             raise DryRun
@@ -159,7 +159,7 @@ class Revert(Change):
     def rows(self, flow: Flow, node: Node) -> DataFrame:
         """The difference by key between what stands and what stood."""
         now, then = (flow.tables.live(flow.engine, node, flow.values, at=at).drop("_epoch") for at in (flow.epoch - 1, self.epoch))
-        wanted = getattr(node.operator, "wanted", frozenset())
+        wanted = cast("Source", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]
         return diff(now, then, f"revert:{self.epoch}", compare=compared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -11,12 +12,12 @@ from pyspark.sql import functions as F
 from changelog.images import fingerprint
 from changelog.ops import is_negative, weight
 from changelog.schema import column, image_columns
-from errata.options import EngineOptions, RunOptions
 from errata.op_rows import Kept
+from errata.options import EngineOptions, RunOptions
 from errata.reading import Reading
 from storage.failure import StorageError
 from storage.ledger import Entry, Ledger, verify_chain
-from storage.seals import check_ledger, check_tables
+from storage.seals import check_ledger_end, check_ledger_files, check_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,6 +33,10 @@ UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
 
 def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
+    broken = [_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_files(project.state)]
+    if broken:
+        yield from broken
+        return
     try:
         entries = Ledger(project.state.ledger).entries()
     except UNREADABLE as problem:
@@ -43,20 +48,20 @@ def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator
         return
     damaged = list(check_tables(project.state, entries))
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
+    whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})
     reading = Reading(project.plan.settings.name, project.state, project.plan)
-    yield from _versions(reading, entries[-1])
-    whole = {fault.table for fault in damaged}
+    yield from _versions(reading, whole)
     for node in reading.nodes.values():
-        if node.persisted and f"changelog/{node.name}" not in whole:
-            yield from _table(reading, node, entries[-1])
-    if recompute and not whole:
+        if node.persisted and f"changelog/{node.name}" in whole.tables:
+            yield from _table(reading, node, whole)
+    if recompute and not damaged:
         yield from _recomputed(project, reading, engine)
 
 
 def _ledger_faults(project: Project, entries: list[Entry]) -> Iterator[Row]:
-    """What is wrong with the chain of entries, its end, and its files."""
+    """What is wrong with the chain of entries and its end."""
     yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
-    yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger(project.state, entries))
+    yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(project.state, entries))
 
 
 def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = "") -> Row:

@@ -22,8 +22,8 @@ from errata.tables import Tables, entered, stands
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from errata.plan import Node, Plan
     from errata.op_rows import Kept
+    from errata.plan import Node, Plan
     from errata.reading import Reading
     from operators.evaluation import RunValues
 
@@ -37,11 +37,12 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
     data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
     """
     node = reading.committed(name)
+    trail = Trail(reading)
     met = reading.live_rows(node).where(_meets(node, conditions)).select("_key")
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
         raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}")
-    for source, records in Trail(reading).sources(name, keys).items():
+    for source, records in trail.sources(name, keys).items():
         yield from _records(reading, source, records)
 
 

@@ -171,14 +171,14 @@ class Ledger:
 
         try:
             table = DeltaTable(self.uri)
-            missing = set(NAMES) - {field.name for field in table.schema().fields}
-            if missing:
-                fields = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES if name in missing})).fields
-                durable.step("widen:ledger", lambda: table.alter.add_columns(fields))
-            return table
         except TableNotFoundError:
             schema = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES}))
             return durable.step("create:ledger", lambda: DeltaTable.create(self.uri, schema, configuration=PROPERTIES))
+        missing = set(NAMES) - {field.name for field in table.schema().fields}
+        if missing:
+            fields = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES if name in missing})).fields
+            durable.step("widen:ledger", lambda: table.alter.add_columns(fields))
+        return table
 
 
 def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:

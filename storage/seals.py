@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +22,7 @@ from storage.failure import StorageError
 from storage.ledger import Entry
 from storage.locations import State
 
-__all__ = ["Fault", "anchor_ledger", "check_ledger", "check_tables", "seal_tables"]
+__all__ = ["Fault", "anchor_ledger", "check_ledger_end", "check_ledger_files", "check_tables", "seal_tables"]
 
 Seals = dict[str, list[Any]]
 """By a file's name inside its table: its size and its hash."""
@@ -90,15 +91,17 @@ def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
 
 
 def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tuple[int, list[Any]]], epoch: int) -> Iterator[Fault]:
+    """Bytes first: a table whose files are not what they were is not opened."""
+    changed = [Fault(path, of, f"{name} {detail}") for name, (of, seal) in sealed.items() if (detail := _difference(table / name, seal))]
+    if changed:
+        yield from changed
+        return
     try:
         live = _live_files(table, version)
     except StorageError as problem:
         yield Fault(path, epoch, f"version {version} of the table cannot be read: {problem}")
-        live = set()
-    for name, (of, seal) in sealed.items():
-        detail = _difference(table / name, seal, needed=name in live or name.endswith(".json"))
-        if detail:
-            yield Fault(path, of, f"{name} {detail}")
+        return
+    yield from (Fault(path, sealed[name][0] if name in sealed else epoch, f"{name} is missing") for name in sorted(live) if not (table / name).exists())
     yield from (Fault(path, epoch, f"{name} belongs to no committed run") for name in sorted(live - set(sealed)))
     yield from _later(table, path, version, epoch, set(sealed))
 
@@ -110,7 +113,7 @@ def _live_files(table: Path, version: int | None) -> set[str]:
 
     with storing(str(table)):
         found = DeltaTable(str(table), version=version)
-        return {unquote(str(path)) for path in found.get_add_actions(flatten=True).column("path").to_pylist()} if found.version() >= 0 else set()
+        return {unquote(str(path)) for path in found.get_add_actions(flatten=True).column("path").to_pylist()}
 
 
 def _later(table: Path, path: str, version: int, epoch: int, sealed: Collection[str]) -> Iterator[Fault]:
@@ -130,18 +133,19 @@ def _later(table: Path, path: str, version: int, epoch: int, sealed: Collection[
     except StorageError:
         return  # told by the check of the committed version
     told = dict(zip((unquote(str(name)) for name in names), lowest, strict=True))
-    changed = [name for name, low in told.items() if name not in sealed and (low is None or low <= epoch)]
+    changed = [name for name, low in told.items() if name not in sealed and low <= epoch]
     gone = [name for name in _live_files(table, version) if name not in told]
-    for names, what in ((changed, "adds rows to committed epochs"), (gone, "takes rows of committed epochs away")):
-        if names:
+    for found, what in ((changed, "adds rows to committed epochs"), (gone, "takes rows of committed epochs away")):
+        if found:
             yield Fault(path, epoch, f"a version behind {version}, which no run committed, {what}")
 
 
-def _difference(file: Path, seal: list[Any], *, needed: bool) -> str:
+def _difference(file: Path, seal: list[Any]) -> str:
+    """What is wrong with a file; a data file that is gone may be one that no version needs any more."""
     try:
         size = file.stat().st_size
     except OSError:
-        return "is missing" if needed else ""
+        return "is missing" if file.suffix == ".json" else ""
     if size != seal[0]:
         return f"has {size} bytes, not {seal[0]}"
     return "" if content_hash(file) == seal[1] else "does not have the content that was written"
@@ -160,9 +164,13 @@ def _anchor(state: State) -> dict[str, Any] | None:
         found = orjson.loads(_anchor_file(state).read_bytes())
     except FileNotFoundError:
         return None
-    if not isinstance(found, dict):
-        raise ValueError("it is no object")
+    if not isinstance(found, dict) or found.pop("digest", "") != _digest(found):
+        raise ValueError("its content is not what was written")
     return found
+
+
+def _digest(anchor: Mapping[str, Any]) -> str:
+    return sha256(orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def anchor_ledger(state: State, head: Entry) -> None:
@@ -177,30 +185,37 @@ def anchor_ledger(state: State, head: Entry) -> None:
     except ValueError:
         before = {}
     seals = dict(before.get("files", {})) | seals_between(Path(state.ledger), before.get("version"), version)
-    text = orjson.dumps({"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals})
+    anchor = {"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals}
+    text = orjson.dumps(anchor | {"digest": _digest(anchor)})
     target = _anchor_file(state)
     staged = durable.staging_path(target)
     durable.step("anchor", lambda: (staged.write_bytes(text), staged.replace(target)))
 
 
-def check_ledger(state: State, entries: list[Entry]) -> Iterator[Fault]:
-    """What the anchor says is wrong with the ledger: entries that were dropped from its end, files that changed."""
+def check_ledger_files(state: State) -> Iterator[Fault]:
+    """Files of the ledger that are not what the anchor says; bytes alone, nothing is opened."""
     if not state.local:
         return
-    last = entries[-1].epoch if entries else 0
     try:
         anchor = _anchor(state)
     except ValueError as problem:
-        yield Fault("ledger", last, f"anchor.json cannot be read: {problem}")
+        yield Fault("ledger", 0, f"anchor.json cannot be read: {problem}")
         return
-    if anchor is None:
-        yield from [Fault("ledger", last, "anchor.json is missing")] if entries else []
-        return
-    yield from _check_end(anchor, entries)
-    for name, seal in anchor.get("files", {}).items():
-        detail = _difference(Path(state.ledger) / name, seal, needed=name.endswith(".json"))
+    for name, seal in (anchor or {}).get("files", {}).items():
+        detail = _difference(Path(state.ledger) / name, seal)
         if detail:
             yield Fault("ledger", 0, f"{name} {detail}")
+
+
+def check_ledger_end(state: State, entries: list[Entry]) -> Iterator[Fault]:
+    """Whether the ledger ends where the anchor says that it does."""
+    if not state.local:
+        return
+    anchor = _anchor(state)
+    if anchor is not None:
+        yield from _check_end(anchor, entries)
+    elif entries:
+        yield Fault("ledger", entries[-1].epoch, "anchor.json is missing")
 
 
 def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ svg g rect { fill: var(--soft); stroke: var(--line) } svg .edge { fill: none; st
 
 def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
     """A whole page of its own: a title, then each section's heading and content, which is HTML."""
-    body = "\n".join(f"<h2>{escape(heading)}</h2>\n<div class=\"scroll\">{content}</div>" for heading, content in sections)
+    body = "\n".join(f'<h2>{escape(heading)}</h2>\n<div class="scroll">{content}</div>' for heading, content in sections)
     head = f'<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>'
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n'
 

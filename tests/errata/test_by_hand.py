@@ -1,0 +1,224 @@
+"""`errata revert`, `correct` and `compact`: what they do, that it stands, and that they may die at any durable step (issue 7, item 5)."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.failures import Usage
+from errata.options import Correction, EngineOptions, RunOptions
+from storage import durable
+from storage.durable import Moment
+from tests.errata.audited import LINES, lines, with_history
+from tests.pipelines import Folder
+
+SAIL = RunOptions(engine=EngineOptions("sail"))
+TYPO = Correction("lines", {"line": "l03"}, {"qty": "77"}, "a typo")
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    return with_history(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture
+def folder(history: Folder, tmp_path: Path) -> Folder:
+    return copied(history, tmp_path / "copy")
+
+
+def copied(folder: Folder, place: Path) -> Folder:
+    shutil.copytree(folder.path, place)
+    return Folder(place)
+
+
+def state(folder: Folder) -> dict[str, Any]:
+    project = folder.load()
+    return {node: list(project.show(node)) for node in project.node_names} | {"costs.csv": folder.text("costs.csv")}
+
+
+def revert(folder: Folder) -> None:
+    folder.load().revert(1, SAIL)
+
+
+def correct(folder: Folder) -> None:
+    folder.load().correct(TYPO, SAIL)
+
+
+def compact(folder: Folder) -> None:
+    folder.load().compact(3, SAIL.engine)
+
+
+# -- revert
+
+
+def test_a_revert_brings_back_what_stood_and_says_so(folder: Folder) -> None:
+    then = {node: list(folder.load().show(node, 1)) for node in folder.load().node_names}
+    result = folder.load().revert(1, SAIL)
+    assert result.epoch == 4
+    assert {node: list(folder.load().show(node)) for node in then} == then
+    assert {row["cause"] for row in folder.log("lines") if row["epoch"] == 4} == {"revert:1"}
+    assert folder.violations() == []
+
+
+def test_a_revert_stands_until_a_file_changes(folder: Folder) -> None:
+    revert(folder)
+    reverted = state(folder)
+    assert not folder.run().committed
+    assert state(folder) == reverted
+    folder.write_csv("lines.csv", LINES, lines(0)[:5])
+    folder.run()
+    assert [row["line"] for row in folder.load().show("lines")] == ["l00", "l01", "l02", "l03", "l04"]
+    assert folder.violations() == []
+
+
+def test_a_revert_to_before_the_first_run_takes_everything_back(folder: Folder) -> None:
+    folder.load().revert(0, SAIL)
+    assert list(folder.load().show("lines")) == []
+    assert folder.text("costs.csv") == "label,cost,n\n"
+
+
+def test_what_stands_already_makes_no_epoch(folder: Folder) -> None:
+    assert not folder.load().revert(3, SAIL).committed
+
+
+def test_an_epoch_that_is_not_there_is_told(folder: Folder) -> None:
+    with pytest.raises(Usage, match="there is no epoch 9"):
+        folder.load().revert(9, SAIL)
+
+
+# -- correct
+
+
+def test_a_correction_shows_its_effect_and_stands(folder: Folder) -> None:
+    before = next(row for row in folder.load().show("lines") if row["line"] == "l03")
+    effect, result = folder.load().correct(TYPO, SAIL)
+    assert result.epoch == 4
+    assert {"node": "lines", "op": "+C", "before": before, "after": {**before, "qty": 77}} in list(effect)
+    assert not folder.run().committed
+    assert next(row for row in folder.load().why("lines", {"line": "l03"}) if row["live"])["reason"] == "a typo"
+    assert [row.get("reason") for row in folder.load().runs()] == [None, None, None, "a typo"]
+    assert folder.violations() == []
+
+
+def test_a_corrected_record_is_the_files_again_when_its_file_changes(folder: Folder) -> None:
+    correct(folder)
+    folder.write_csv("lines.csv", LINES, lines(0)[:5])
+    folder.run()
+    assert [row["qty"] for row in folder.load().show("lines")] == [record["qty"] for record in lines(0)[:5]]
+
+
+def test_a_retraction_takes_the_record_back(folder: Folder) -> None:
+    folder.load().correct(Correction("lines", {"line": "l03"}, {}, "never ordered"), SAIL)
+    assert "l03" not in [row["line"] for row in folder.load().show("lines")]
+
+
+def test_a_dry_run_shows_the_same_and_keeps_nothing(folder: Folder) -> None:
+    before = state(folder)
+    shown, result = folder.load().correct(TYPO, RunOptions(engine=EngineOptions("sail"), dry_run=True))
+    assert not result.committed
+    assert state(folder) == before
+    made, _ = folder.load().correct(TYPO, SAIL)
+    assert list(shown) == list(made)
+
+
+@pytest.mark.parametrize(
+    ("correction", "said"),
+    [
+        (Correction("lines", {"line": "l99"}, {"qty": "1"}, ""), "no record of 'lines' has line=l99"),
+        (Correction("lines", {"line": "l03"}, {"qty": "many"}, ""), "'many' is no Int"),
+        (Correction("lines", {"line": "l03"}, {"line": "l04"}, ""), "part of the primary key"),
+        (Correction("lines", {"line": "l03"}, {"quantity": "1"}, ""), "has no column 'quantity'"),
+        (Correction("totals", {"label": "x"}, {"cost": "1"}, ""), "'totals' is no source"),
+    ],
+)
+def test_what_cannot_be_corrected_is_told(folder: Folder, correction: Correction, said: str) -> None:
+    with pytest.raises(Usage, match=said):
+        folder.load().correct(correction, SAIL)
+    assert folder.load().head_epoch() == 3
+
+
+# -- compact
+
+
+def test_a_base_changes_no_later_answer(folder: Folder) -> None:
+    before, middle = state(folder), list(folder.load().show("totals", 2))
+    told = list(folder.load().compact(3, SAIL.engine))
+    assert all(row["files"] <= 1 for row in told)
+    assert state(folder) == before
+    assert list(folder.load().show("totals", 2)) == middle
+    assert {row["epoch"] for row in folder.log("lines")} == {2, 3}
+    assert folder.violations() == []
+
+
+def test_readers_of_folded_epochs_are_told_so(folder: Folder) -> None:
+    compact(folder)
+    with pytest.raises(Usage, match="the history before epoch 2 was folded into a base"):
+        list(folder.load().show("lines", 1))
+    with pytest.raises(Usage, match="the history before epoch 2 was folded into a base"):
+        revert(folder)
+
+
+def test_runs_go_on_from_a_base(folder: Folder, history: Folder, tmp_path: Path) -> None:
+    other = copied(history, tmp_path / "other")
+    folder.load().compact(4, SAIL.engine)
+    for one in (folder, other):
+        one.write_csv("lines.csv", LINES, lines(1))
+        one.run()
+    assert state(folder) == state(other)
+    assert folder.violations() == []
+
+
+# -- dying
+
+
+class Died(BaseException):
+    """The process ends here; nothing catches it."""
+
+
+@pytest.mark.parametrize("action", [revert, correct, compact])
+def test_every_durable_step_may_be_the_last(action: Callable[[Folder], None], history: Folder, tmp_path: Path) -> None:
+    seen: list[str] = []
+    done = copied(history, tmp_path / "done")
+    with durable.probing(lambda moment: seen.append(moment.name) if moment.side == "after" else None):
+        action(done)
+    outcomes = (state(history), state(done))
+    for number in range(1, len(seen) + 1):
+        dying = copied(history, tmp_path / str(number))
+
+        def probe(moment: Moment, number: int = number) -> None:
+            if (moment.number, moment.side) == (number, "after"):
+                raise Died
+
+        with pytest.raises(Died), durable.probing(probe):
+            action(dying)
+        gc.collect()  # a process that died holds no lock
+        dying.run()
+        committed = "append:ledger" in seen[:number]
+        assert json.dumps(state(dying)) == json.dumps(outcomes[committed]), seen[number - 1]
+        assert dying.violations() == [], seen[number - 1]
+
+
+def test_a_refresh_that_dies_leaves_what_stood(history: Folder, tmp_path: Path) -> None:
+    dying = copied(history, tmp_path / "dying")
+
+    def probe(moment: Moment) -> None:
+        if moment.name == "append:ledger" and moment.side == "before":
+            raise Died
+
+    with pytest.raises(Died), durable.probing(probe):
+        dying.run(full_refresh=True)
+    gc.collect()
+    assert {node: list(dying.load().show(node)) for node in ("lines", "totals")} == {node: list(history.load().show(node)) for node in ("lines", "totals")}
+    dying.run()
+    assert state(dying) == state(history)
+    assert dying.load().head_epoch() == 3
+    assert dying.violations() == []
+    dying.run(full_refresh=True)
+    assert dying.load().head_epoch() == 1
+    assert dying.violations() == []

@@ -1,0 +1,96 @@
+"""`errata why`: take the records that it names away and the row is another or gone (QUALITY, 15; DESIGN section 9, I9)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errata.failures import Usage
+from tests.errata.audited import LINES, NODES, PRICES, lines, prices, project, with_history
+from tests.pipelines import Folder
+
+KEYS = {"lines": ("line",), "prices": ("sku", "label", "price")}
+
+
+def shown(folder: Folder, node: str) -> Counter[tuple[tuple[str, Any], ...]]:
+    return Counter(tuple(row.items()) for row in folder.load().show(node))
+
+
+def behind(folder: Folder, node: str, row: dict[str, Any]) -> dict[str, set[tuple[Any, ...]]]:
+    """The live source records that `why` names, by source, as tuples of the values that tell them apart."""
+    named: dict[str, set[tuple[Any, ...]]] = {"lines": set(), "prices": set()}
+    for found in folder.load().why(node, {name: str(value) for name, value in row.items()}):
+        if found["live"]:
+            named[found["source"]].add(tuple(found["data"][name] for name in KEYS[found["source"]]))
+    return named
+
+
+def without(records: list[dict[str, Any]], source: str, named: dict[str, set[tuple[Any, ...]]]) -> list[dict[str, Any]]:
+    return [record for record in records if tuple(record[name] for name in KEYS[source]) not in named[source]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_the_named_records_the_row_is_another_or_gone(seed: int, tmp_path: Path) -> None:
+    folder = project(tmp_path / "whole", seed)
+    folder.run()
+    chance = random.Random(seed)
+    for node in NODES:
+        before = shown(folder, node)
+        if not before:
+            continue
+        row = chance.choice(sorted(before, key=str))
+        named = behind(folder, node, dict(row))
+        assert named["lines"]
+        rest = Folder(tmp_path / f"rest-{node}")
+        rest.write("pipeline.yaml", folder.text("pipeline.yaml"))
+        rest.write_csv("lines.csv", LINES, without(lines(seed), "lines", named))
+        rest.write_csv("prices.csv", PRICES, without(prices(seed), "prices", named))
+        rest.run(ephemeral=False)
+        assert shown(rest, node)[row] < before[row], node
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_records_that_are_not_named_do_not_matter(seed: int, tmp_path: Path) -> None:
+    folder = project(tmp_path / "whole", seed)
+    folder.run()
+    for node in ("priced", "totals", "running"):
+        row = min(shown(folder, node), key=str)
+        named = behind(folder, node, dict(row))
+        kept = {"lines": lines(seed), "prices": prices(seed)}
+        only = {source: [one for one in records if one not in without(records, source, named)] for source, records in kept.items()}
+        rest = Folder(tmp_path / f"only-{node}")
+        rest.write("pipeline.yaml", folder.text("pipeline.yaml"))
+        rest.write_csv("lines.csv", LINES, only["lines"])
+        rest.write_csv("prices.csv", PRICES, only["prices"] or prices(seed))
+        rest.run()
+        assert shown(rest, node)[row], node
+
+
+def test_a_record_brings_the_chain_of_its_versions(tmp_path: Path) -> None:
+    folder = with_history(tmp_path)
+    standing = next(row for row in folder.load().show("lines") if row["line"] == "l02")
+    found = list(folder.load().why("lines", {"line": "l02"}))
+    assert [(row["epoch"], row["op"], row["live"]) for row in found] == [(1, "+A", False), (3, "+C", True)]
+    assert found[-1]["data"] == standing
+    assert {row["file"] for row in found} == {"lines.csv"}
+
+
+def test_a_row_that_does_not_stand_and_a_field_that_is_not_there_are_told(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    folder.run()
+    with pytest.raises(Usage, match="no live row of 'totals' has label=nothing"):
+        list(folder.load().why("totals", {"label": "nothing"}))
+    with pytest.raises(Usage, match="has no field 'lable'"):
+        list(folder.load().why("totals", {"lable": "x"}))
+
+
+def test_a_pipeline_that_changed_since_has_to_run_first(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("qty > 0", "qty > 1"))
+    with pytest.raises(Usage, match="is not the one of epoch 1: wanted"):
+        list(folder.load().why("totals", {"label": "x"}))
