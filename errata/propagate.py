@@ -276,7 +276,7 @@ class NodeSurroundings:
     @property
     def values(self) -> RunValues:
         """System variables as the node's programs read them."""
-        return self.flow.values_of(self.node)
+        return replace(self.flow.values_of(self.node), settle=self.settled)
 
     @property
     def first(self) -> bool:

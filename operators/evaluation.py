@@ -26,16 +26,23 @@ Settle = Callable[[Applied], Applied]
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 
+def as_it_is(frame: DataFrame) -> DataFrame:
+    """A frame that is not settled."""
+    return frame
+
+
 @dataclass(frozen=True, slots=True)
 class RunValues:
     """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
 
-    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node.
+    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node. `settle` computes
+    a frame once where it is small (`operators.base.Surroundings.settled`), so that what is built on it stays a small plan.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     labels: FileLabels = field(default_factory=FileLabels)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settle: Callable[[DataFrame], DataFrame] = field(default=as_it_is, compare=False)
 
     def of(self, node: str) -> RunValues:
         """The values that a node sees."""

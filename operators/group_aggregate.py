@@ -120,7 +120,7 @@ class Aggregate(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """One row a group, and a reject for each record whose arguments fail."""
         before = self._arguments(as_appends(frames[0], "recompute"), values)
-        rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums)
+        rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
         return self._with_rejects(self._finished(rows, values), before.bad)
 
     def answer(self, around: Surroundings) -> Outcome:
@@ -188,7 +188,7 @@ class Aggregate(Keyed):
         alive = state.where(column(ROWS) > 0) if self.groups else state
         results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
         wrong = first_true(wrongs(accumulators))
-        return self._finished(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong")), values)
+        return self._finished(values.settle(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), values)
 
     def _finished(self, groups: DataFrame, values: RunValues) -> DataFrame:
         """Rows of the output from group fields, `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""

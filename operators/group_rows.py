@@ -23,11 +23,13 @@ INEXACT = "inexact sum"
 """Not a failure of the data: the node is computed again with sums that hold every double."""
 
 
-def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], *, wide: bool = False) -> DataFrame:
+def grouped(
+    frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], *, wide: bool = False, settle: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
     """One row a group: the group fields, the result of each call, and `__wrong` (why the group cannot be finalized, or null).
 
     In: positive op rows with `_key`, the group fields and the calls' argument columns. No groups: one row, also over nothing.
-    `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
+    `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too. `settle`: see `RunValues`.
     """
     sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
     native = {use.column: made for use in calls if use.column not in sums and (made := native_aggregate(use)) is not None}
@@ -40,6 +42,7 @@ def grouped(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUs
     parts += [*native.values(), *(_rows_of(use).alias(f"{use.column}_rows") for use in listed), F.count(F.lit(1)).alias("__rows")]
     added = ready.groupBy(*map(column, groups)).agg(*parts) if groups else ready.agg(*parts)
     carried = added.select(*map(column, groups), *(part for one in sums.values() for part in one.carried()), *_kept(native, listed), "__rows")
+    carried = settle(carried) if sums else carried
     results = [one.result().alias(name) for name, one in sums.items()]
     wrong = first_true([*wrongs(sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
     finished = carried.select(*map(column, groups), *results, *_kept(native, listed), wrong.alias("__wrong"))
