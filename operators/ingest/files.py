@@ -38,8 +38,9 @@ class FileRecord:
     """One file of a source as an epoch left it, kept in the ledger.
 
     `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
-    whether record n has label n, `undeclared` the columns beyond the schema with their types. Of sources that keep what was
-    once delivered: `present` is false once the file is gone, `replaced` true once its earlier content was overwritten.
+    whether record n has label n, `undeclared` the columns beyond the schema with their types. `present` is false of a file that is
+    gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
+    former `replaced` true once its earlier content was overwritten.
     """
 
     path: str
@@ -119,16 +120,18 @@ def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_h
             fresh = FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
             added.append(fresh)
         elif record.seen(file):
-            fresh = record
+            fresh = replace(record, present=True)
         elif (digest := content_hash(file.name)) == record.hash:
-            fresh = replace(record, mtime_ns=file.mtime_ns)
+            fresh = replace(record, mtime_ns=file.mtime_ns, present=True)
         else:
-            fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest)
+            fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True)
             changed.append(fresh)
         now.append(fresh)
-    kept_labels = {record.label for record in now} - {record.label for record in added}
+    here = {file.name for file in found}
+    restored = [record for record in known if not record.present and record.path not in here]
+    kept_labels = {record.label for record in (*now, *restored)} - {record.label for record in added}
     removed = tuple(record for record in known if record.label not in kept_labels)
-    return FileChanges(tuple(now), tuple(added), tuple(changed), removed)
+    return FileChanges((*now, *restored), tuple(added), tuple(changed), removed)
 
 
 def in_order(present: Sequence[FileRecord | None]) -> set[int]:

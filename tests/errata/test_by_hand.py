@@ -20,6 +20,18 @@ from tests.pipelines import Folder
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
 TYPO = Correction("lines", {"line": "l03"}, {"qty": "77"}, "a typo")
+FILES = """\
+pipeline:
+  name: files
+nodes:
+  - type: source
+    name: words
+    config: { name: words, type: csv, glob: in/*.csv, schema: [{ name: word, type: string }] }
+  - type: output
+    name: out
+    input: words
+    config: { name: out, type: csv, path: out.csv }
+"""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +86,26 @@ def test_a_revert_stands_until_a_file_changes(folder: Folder) -> None:
     folder.write_csv("lines.csv", LINES, lines(0)[:5])
     folder.run()
     assert [row["line"] for row in folder.load().show("lines")] == ["l00", "l01", "l02", "l03", "l04"]
+    assert folder.violations() == []
+
+
+def test_records_of_a_file_that_is_gone_stand_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", FILES)
+    for name, word in (("a", "one"), ("b", "two")):
+        folder.write(f"in/{name}.csv", f"word\n{word}\n")
+    folder.run()
+    folder.remove("in/b.csv")
+    folder.run()
+    folder.load().revert(1, SAIL)
+    assert [row["word"] for row in folder.load().show("words")] == ["one", "two"]
+    assert not folder.run().committed
+    folder.write("in/c.csv", "word\nthree\n")
+    folder.run()
+    assert [row["word"] for row in folder.load().show("words")] == ["one", "two", "three"]
+    folder.write("in/b.csv", "word\nfour\n")
+    folder.run()
+    assert sorted(row["word"] for row in folder.load().show("words")) == ["four", "one", "three"]
     assert folder.violations() == []
 
 
