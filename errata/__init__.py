@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from changelog.forms import changelog_stream
     from errata.diagnostics import Diagnostic, PipelineErrors
-    from errata.failures import Busy, Failure, StorageFailed, Stopped
+    from errata.failures import Busy, Failure, Stopped, StorageFailed
     from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
     from errata.project import Project, load
 
@@ -26,8 +26,19 @@ _PLACES = {
 }  # fmt: skip
 
 __all__ = [
-    "Busy", "Diagnostic", "EngineOptions", "Failure", "LogFilter", "PipelineErrors", "Project", "RunOptions", "RunResult", "StorageFailed",
-    "Stopped", "changelog_stream", "load",
+    "Busy",
+    "Diagnostic",
+    "EngineOptions",
+    "Failure",
+    "LogFilter",
+    "PipelineErrors",
+    "Project",
+    "RunOptions",
+    "RunResult",
+    "Stopped",
+    "StorageFailed",
+    "changelog_stream",
+    "load",
 ]  # fmt: skip
 
 

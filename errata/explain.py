@@ -25,7 +25,7 @@ COSTS = {
 """What a change costs at a node of each class (docs/architecture.md, "Operators")."""
 
 
-def explain(project: Project, format: str) -> str:  # noqa: A002 - the option's word
+def explain(project: Project, format: str) -> str:
     """The plan of a project as `text`, `json` or `dot`. Reads no data and starts no engine."""
     return {"text": _text, "json": _json, "dot": _dot}[format](project.plan)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from errata.plan import Node
     from operators.output import Output
+    from operators.output_config import OutputConfig
     from storage.engines import Engine
     from storage.formats import Session
 
@@ -144,7 +145,7 @@ def _packed(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    return cast(bytes, sink.getvalue().to_pybytes())
+    return cast("bytes", sink.getvalue().to_pybytes())
 
 
 def _unpacked(blob: bytes) -> pa.RecordBatch:
@@ -154,31 +155,48 @@ def _unpacked(blob: bytes) -> pa.RecordBatch:
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
 
 
-def write_output(
-    exports: Exports, node: Node, rows: OutputRows, target: Path, engine: Engine, undeclared: Sequence[tuple[str, str]], warn: Callable[[str], None]
-) -> list[Written]:
-    """Stage the file (or the parts) of an output. `undeclared`: names and types of the sources' undeclared fields in order.
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """Writes outputs of one run: what it stages, the engine that renders large ones, who is told of oversize groups."""
 
-    `warn` is told of oversize groups. Raises StorageFailed.
-    """
-    from operators.output import write_plan
-    from storage import formats
+    exports: Exports
+    engine: Engine
+    warn: Callable[[str], None]
 
-    output = cast("Output", node.operator)
-    config = output.config
-    columns, shape = output_columns(output, undeclared)
-    echoed = None if output.echoed is None else rows.header_elements(output.echoed)
-    writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed))
-    try:
-        if writer.sequential:
-            empty = output.echoed is not None and rows.empty
-            return [exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(engine, shape)))]
-        if config.split is not None:
-            return _write_parts(exports, output, rows, target, engine, writer, shape, warn)
-        parts = rows.rendered(engine, lambda batch: writer.render(shape(batch)))
-        return [exports.stage(target, _document(writer, parts))]
-    except formats.OutputError as error:
-        raise StorageFailed(f"output '{node.name}': {error}") from error
+    def write(self, node: Node, rows: OutputRows, target: Path, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
+        """Stage the file (or the parts) of an output. `undeclared`: names and types of the sources' undeclared fields in order.
+
+        Raises StorageFailed.
+        """
+        from operators.output import write_plan
+        from storage import formats
+
+        output = cast("Output", node.operator)
+        config = output.config
+        columns, shape = output_columns(output, undeclared)
+        echoed = None if output.echoed is None else rows.header_elements(output.echoed)
+        writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed))
+        try:
+            if writer.sequential:
+                empty = output.echoed is not None and rows.empty
+                return [self.exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
+            if config.split is not None:
+                return self._parts(config, rows.batches(self.engine, shape), target, writer)
+            parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
+            return [self.exports.stage(target, _document(writer, parts))]
+        except formats.OutputError as error:
+            raise StorageFailed(f"output '{node.name}': {error}") from error
+
+    def _parts(self, config: OutputConfig, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
+        from storage.formats import splitting
+
+        plan = splitting.SplitPlan(**config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
+        names = [column.name for column in writer.plan.columns]
+        renamed = {source: name for name, source in config.mapping.items()}
+        group = names.index(renamed.get(plan.group_key, plan.group_key)) if plan.group_key else None
+        pieces = splitting.split(plan, writer, batches, group=group, warn=self.warn)
+        parts = groupby(pieces, key=lambda piece: piece.seq)
+        return [self.exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
 
 
 def _in_order(session: Session, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
@@ -197,20 +215,6 @@ def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:
             yield separator + part
             separator = writer.separator()
     yield writer.footer()
-
-
-def _write_parts(
-    exports: Exports, output: Output, rows: OutputRows, target: Path, engine: Engine, writer: Any, shape: Any, warn: Callable[[str], None]
-) -> list[Written]:
-    from storage.formats import splitting
-
-    plan = splitting.SplitPlan(**output.config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
-    names = [column.name for column in writer.plan.columns]
-    renamed = {source: name for name, source in output.config.mapping.items()}
-    group = names.index(renamed.get(plan.group_key, plan.group_key)) if plan.group_key else None
-    pieces = splitting.split(plan, writer, rows.batches(engine, shape), group=group, warn=warn)
-    parts = groupby(pieces, key=lambda piece: piece.seq)
-    return [exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
 
 
 def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, Any]], Callable[[Any], Any]]:

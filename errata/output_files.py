@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql import functions as F
 
 from changelog.schema import column
-from errata.export import OutputRows, Written, write_output
+from errata.export import Exporter, OutputRows, Written
 from errata.tables import SMALL_ROWS
 from operators.lineage import file_of
 
@@ -46,7 +46,7 @@ def write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: 
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, force=run.options.force)
     for target, part in pieces:
-        made += write_output(run.exports, node, part, target, flow.engine, undeclared, run.warn)
+        made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, undeclared)
     if output.config.write_meta:
         made += [_sidecar(run, flow, node, targets.path(node), made)]
     if output.config.changelog is not None:

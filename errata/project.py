@@ -260,7 +260,7 @@ class Project:
 
         return explain_field(self.plan, node, parameter)
 
-    def explain(self, format: str = "text") -> str:  # noqa: A002 - the option's word
+    def explain(self, format: str = "text") -> str:
         """The plan as `text`, `json` or `dot`."""
         from errata.explain import explain
 

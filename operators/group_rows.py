@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -124,7 +125,7 @@ class _ListedCall:
         offsets = rows.offsets.to_pylist()
         found: list[Any] = []
         wrong: list[str | None] = []
-        for start, end in zip(offsets, offsets[1:], strict=False):
+        for start, end in pairwise(offsets):
             try:
                 found.append(encode(self.function.python(*(column[start - offsets[0] : end - offsets[0]] for column in values)), self.type))  # type: ignore[misc]  # aggregates have a Python function
                 wrong.append(None)

@@ -12,13 +12,13 @@ ConfigPath = tuple[str | int, ...]
 class Problems(Protocol):
     """Collects diagnostics of one node; all independent ones are reported at once."""
 
-    def report(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None, on_key: bool = False) -> None:  # noqa: A002 - the field's word
+    def report(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None, on_key: bool = False) -> None:
         """An error at a place of this node's YAML (`on_key`: at the key, not its value)."""
 
     def report_help(self, code: str, message: str, path: ConfigPath, help_text: str | None = None) -> None:
         """`report` for checkers that hand the help on."""
 
-    def warn(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None) -> None:  # noqa: A002 - the field's word
+    def warn(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None) -> None:
         """A warning at a place of this node's YAML; it does not stop the pipeline."""
 
     def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:

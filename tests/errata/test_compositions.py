@@ -129,7 +129,7 @@ nodes:
         (CALL, SCALED.replace("inputs: {", "scoped_vars: {record: {tier: {type: int}}}\n  inputs: {"), "E174", 4, "composition 'scaled' reads '$record.tier', which the pipeline around it does not declare"),
     ],
 )  # fmt: skip
-def test_refused(call: str, body: str, code: str, line: int, says: str, tmp_path: Path) -> None:
+def test_refused(call: str, body: str, code: str, line: int, says: str, tmp_path: Path) -> None:  # noqa: PLR0917 - one a column of the table
     found = findings(project(tmp_path, call + OUTPUT, body))
     assert [(one.code, one.line) for one in found] == [(code, line)]
     assert found[0].message.startswith(says)

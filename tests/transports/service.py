@@ -45,7 +45,7 @@ def serving(answer: Callable[[Asked], Answer]) -> Iterator[Service]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802 - the name that the server looks for
+        def do_GET(self) -> None:
             parts = urlsplit(self.path)
             request = Asked(parts.path, dict(parse_qsl(parts.query)), {name.lower(): value for name, value in self.headers.items()})
             asked.append(request)

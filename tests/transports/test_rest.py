@@ -217,7 +217,7 @@ def test_private_addresses_are_refused_before_anything_is_sent():
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1",
+    ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1",  # noqa: S104 - an address that is refused
      "::ffff:127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::"],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address):
