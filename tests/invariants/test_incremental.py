@@ -102,15 +102,16 @@ def run_history(history: Sequence[Files], *, keyed: bool, persist: str = "all", 
 
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+half = settings(relaxed, max_examples=max(8, settings.default.max_examples // 2))
 
 
-@relaxed
+@half
 @given(histories(keyed=False))
 def test_keyless_files_follow_every_change(history: list[Files]) -> None:
     run_history(history, keyed=False)
 
 
-@relaxed
+@half
 @given(histories(keyed=True))
 def test_keyed_files_follow_every_change(history: list[Files]) -> None:
     run_history(history, keyed=True)
