@@ -118,14 +118,25 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
     lock: _Lock = _FileLock(Path(state.claim)) if local else _TableLock(state.claim)
     owner = Owner.this_process(execution_id)
     try:
-        taken_from = durable.step("claim", lambda: lock.take(owner, wait=False))
+        taken_from = _taken(lock, owner, wait=False)
     except Held as held:
         if not wait:
             raise
         if waiting is not None:
             waiting(held.owner)
-        taken_from = durable.step("claim", lambda: lock.take(owner, wait=True))
+        taken_from = _taken(lock, owner, wait=True)
     return Claim(lock, taken_from, None if local else RENEW_SECONDS)
+
+
+def _taken(lock: _Lock, owner: Owner, *, wait: bool) -> Owner | None:
+    """Take a lock as one durable step; who is interrupted right then lets go of it."""
+    try:
+        return durable.step("claim", lambda: lock.take(owner, wait=wait))
+    except Held:
+        raise
+    except BaseException:
+        lock.leave()
+        raise
 
 
 class _FileLock:
