@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, Schema, compile_program
@@ -162,6 +162,7 @@ def test_any_text_ends_in_a_program_or_in_diagnostics(text):
     assert compile_or_diagnose(text) < 2
 
 
+@settings(max_examples=settings.default.max_examples * 50)
 @given(trees.programs, st.data())
 def test_a_mutated_program_ends_in_a_program_or_in_diagnostics(program, data):
     text = canonical_text(Parsed(program, None, (), ()))
