@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Rounds:
     """Settles one run. `visit` runs one node by its stage; `places` is asked for once the sources are visited.
 
-    `held`: how many records of each source were suppressed before.
+    `held`: how many records of each source were suppressed before; they take part again where there is anything new, or `always`.
     """
 
     flow: Flow
@@ -43,6 +43,7 @@ class Rounds:
     visit: Callable[[Stage], None]
     places: Callable[[], Places]
     held: Mapping[str, int] = field(default_factory=dict)
+    always: bool = False
     settled: Settled = field(default_factory=Settled)
     triggers: list[Trigger] = field(default_factory=list)
     _base: _Base = field(init=False)
@@ -53,6 +54,11 @@ class Rounds:
         versions = {node.name: self.flow.versions_of(node) for node in self.plan}
         for stage in self._of_kind("source"):
             self.visit(stage)
+        if not self._something_changed():
+            for stage in self.stages:
+                if self.plan[stage.node].kind != "source":
+                    self.visit(stage)
+            return self.settled
         for name in self.held:
             self._readmit(self.plan[name], versions[name])
         sources = _Base.of(self.flow)
@@ -64,6 +70,10 @@ class Rounds:
             self._rewind(sources, versions)
         self._keep_triggers()
         return self.settled
+
+    def _something_changed(self) -> bool:
+        logic = any(stage.action in ("first", "rebuild") for stage in self.stages)
+        return self.always or logic or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
 
     def _readmit(self, node: Node, versions: Mapping[str, int | None]) -> None:
         """Let the records take part that are still suppressed because no file was read."""

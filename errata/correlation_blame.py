@@ -63,7 +63,7 @@ class Blames:
         marks = {source: self._mates_of_rejects(source, failures) for source, failures in rejected.items()}
         for fields, names, groups in self.groups.overflowing(cap):
             for source, found in self._overflowed(names, groups, fields, cap).items():
-                marks[source] = {**found, **marks.get(source, {})}
+                marks[source] = {**marks.get(source, {}), **found}
         return marks
 
     def _mates_of_rejects(self, source: str, failures: Sequence[Failure]) -> dict[bytes, Suppression]:

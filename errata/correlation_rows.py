@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from changelog.algebra import as_appends, as_retractions, consolidate
 from changelog.ops import is_negative, is_positive
 from changelog.schema import column, image_columns
+from errata.tables import SMALL_ROWS
 from operators.base import reject_key
 
 if TYPE_CHECKING:
@@ -65,18 +66,23 @@ class Held:
     count: int
 
     def readmitted(self, made: Ingested, engine: Engine) -> Ingested:
-        """What the files brought, in terms of the changelog, with every suppressed record taking part again."""
+        """What the files brought, in terms of the changelog, with every suppressed record taking part again; nothing where they brought nothing."""
+        known = made.table.num_rows if made.table is not None else made.bound
+        delta = engine.from_arrow(made.table) if made.table is not None else made.frame
+        if delta is not None and known is not None and known <= SMALL_ROWS:
+            table = engine.to_arrow(delta)
+            delta = engine.from_arrow(table) if table.num_rows else None
+        if delta is None:
+            return replace(made, table=None, frame=None)
+        if made.refuse is not None:
+            made.refuse(delta)
         plain = unmarked(self.rows)
         back = as_retractions(self.rows, READMIT)
-        delta = engine.from_arrow(made.table) if made.table is not None else made.frame
-        if delta is None:
-            return replace(made, table=None, frame=readmitting(None, self.rows), signed=True, bound=2 * self.count)
         delta = delta.select(*map(column, back.columns))
         gone = delta.where(is_negative(F.col("_op")))
         rows = delta.where(is_positive(F.col("_op"))).unionByName(gone.join(plain.select("_key"), "_key", "left_anti"))
         rows = rows.unionByName(back).unionByName(as_appends(plain.join(gone.select("_key"), "_key", "left_anti"), READMIT))
-        known = made.table.num_rows if made.table is not None else made.bound
-        return replace(made, table=None, frame=consolidate(rows), signed=True, bound=None if known is None else known + 2 * self.count)
+        return replace(made, table=None, frame=consolidate(rows), signed=True, refuse=None, bound=None if known is None else known + 2 * self.count)
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame:

@@ -208,7 +208,7 @@ class Run:
         def visit(stage: Stage) -> None:
             seconds[stage.node] = seconds.get(stage.node, 0.0) + self._visit(flow, sources, stage, files).seconds
 
-        rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), held_before(self.head))
+        rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), held_before(self.head), self.retry or self._removed_nodes())
         self.settled = rounds.run()
         for stage in stages:
             self.options.listener(_event(self.plan[stage.node], stage, flow.done[stage.node], flow, seconds[stage.node]))

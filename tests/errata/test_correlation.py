@@ -1,0 +1,199 @@
+"""Rollback: records fail at random places; outputs and DLQ are those of the surviving records, in one run and spread over several."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.errata.rollback import HEADER, Expected, Files, expected, pipeline
+from tests.pipelines import Folder, command
+
+NAMES = ("shop-a.csv", "shop-b.csv", "web-a.csv")
+relaxed = settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def record(number: int) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({
+        "id": st.just(number), "sale": st.sampled_from([None, 1, 1, 2, 3, 4, 5]), "dept": st.sampled_from(["toys", "books", "maps", "skip"]),
+        "qty": st.sampled_from(["1", "2", "3", "7", "12", "30", "bad"]), "k": st.sampled_from([1, 3, 7, 7, None, 0, "x"]),
+    })  # fmt: skip
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Files]:
+    """Versions of three files: records come, go, are corrected, swap places; files come and go."""
+    numbers = iter(range(1, 1000))
+    files = {name: [draw(record(next(numbers))) for _ in range(draw(st.integers(0, 5)))] for name in NAMES}
+    versions: list[Files] = [{name: list(rows) for name, rows in files.items()}]
+    for _ in range(draw(st.integers(1, 3))):
+        for _ in range(draw(st.integers(1, 3))):
+            _change(draw, files, numbers)
+        versions.append({name: list(rows) for name, rows in files.items()})
+    return versions
+
+
+def _change(draw: st.DrawFn, files: dict[str, list[dict[str, Any]]], numbers: Any) -> None:
+    name = draw(st.sampled_from(NAMES))
+    rows = files.setdefault(name, [])
+    kind = draw(st.sampled_from(["insert", "insert", "remove", "correct", "correct", "swap", "file"]))
+    at = draw(st.integers(0, max(len(rows) - 1, 0)))
+    if kind == "insert":
+        rows.insert(at, draw(record(next(numbers))))
+    elif kind == "file":
+        del files[name]
+    elif rows and kind == "remove":
+        del rows[at]
+    elif rows and kind == "correct":
+        rows[at] = draw(record(rows[at]["id"]))
+    elif rows:
+        rows[at], rows[0] = rows[0], rows[at]
+
+
+def lay_out(folder: Folder, files: Files) -> None:
+    """Make the data folder hold exactly these files."""
+    for name in NAMES:
+        if name in files:
+            folder.write_csv(f"data/{name}", HEADER, files[name])
+        else:
+            folder.remove(f"data/{name}")
+
+
+def check(folder: Folder, want: Expected, exit_code: int) -> None:
+    """Outputs and DLQ are what the model says."""
+    for name in ("big", "small", "totals"):
+        assert folder.rows(f"out/{name}.csv") == getattr(want, name), name
+    found = folder.rows("out/rejected.csv") if want.rejected else []
+    assert Counter((row["_cxl_dlq_error_category"], row["id"]) for row in found) == want.rejected
+    assert (folder.path / "out/rejected.csv").exists() == bool(want.rejected)
+    assert exit_code == (2 if want.rejected else 0)
+
+
+def run_history(history: list[Files], *, keyed: bool, persist: str = "all", engine: str = "sail") -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Folder(Path(place), engine)
+        folder.write("pipeline.yaml", pipeline(keyed=keyed, persist=persist))
+        for files in history:
+            lay_out(folder, files)
+            check(folder, expected(files, keyed=keyed), folder.run().exit_code)
+        assert folder.violations() == []
+        before = folder.state_files()
+        assert not folder.run().committed
+        assert folder.state_files() == before
+
+
+@settings(relaxed, max_examples=4)
+@given(histories())
+def test_keyless_sources_settle_like_a_full_run(history: list[Files]) -> None:
+    run_history(history, keyed=False)
+
+
+@settings(relaxed, max_examples=3)
+@given(histories())
+def test_keyed_sources_settle_like_a_full_run(history: list[Files]) -> None:
+    run_history(history, keyed=True)
+
+
+@settings(relaxed, max_examples=2)
+@given(histories())
+def test_changelogs_of_boundaries_alone_settle_the_same(history: list[Files]) -> None:
+    run_history(history, keyed=False, persist="boundaries")
+
+
+# Causes, cursors, commands ----------------------------------------------------------------------------------------------
+def line(number: int, sale: int | None, qty: str = "30", dept: str = "toys") -> dict[str, Any]:
+    return {"id": number, "sale": sale, "dept": dept, "qty": qty, "k": 7}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", pipeline(keyed=False))
+    return made
+
+
+def causes(folder: Folder, node: str, epoch: int) -> list[tuple[str, str, int]]:
+    return [(row["op"], row["cause"], row["data"]["id"]) for row in folder.log(node) if row["epoch"] == epoch]
+
+
+def test_a_clean_group_that_breaks_is_rolled_back_and_comes_back(folder: Folder) -> None:
+    good = [line(1, 1), line(2, 1), line(3, 2)]
+    lay_out(folder, {"shop-a.csv": good})
+    folder.run()
+    lay_out(folder, {"shop-a.csv": [good[0], line(2, 1, "bad"), good[2]]})
+    assert folder.run().exit_code == 2
+    assert causes(folder, "shop", 2) == [("-R", "rollback:shop:2", 1), ("-R", "correction", 2)]
+    assert causes(folder, "big", 2) == [("-R", "rollback:shop:2", 1), ("-R", "correction", 2)]
+    lay_out(folder, {"shop-a.csv": good})
+    assert folder.run().exit_code == 0
+    assert sorted(causes(folder, "shop", 3)) == [("+A", "ingest", 2), ("+A", "readmit", 1)]
+    assert folder.violations() == []
+
+
+def test_a_record_that_was_never_admitted_nets_to_nothing(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2)]})
+    folder.run()
+    assert causes(folder, "shop", 1) == [("+A", "ingest", 3)]
+    lay_out(folder, {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2), line(4, 3)]})
+    folder.run()
+    assert causes(folder, "shop", 2) == [("+A", "ingest", 4)]
+    assert causes(folder, "parse", 2) == [("+A", "ingest", 4)]
+
+
+def test_the_cursor_is_the_last_row_that_came_through(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(1, 1), line(2, 2)], "shop-b.csv": [line(3, 3), line(4, 4, "bad"), line(5, 4)], "web-a.csv": [line(6, 9, "bad")]})
+    result = folder.run()
+    assert result.per_source_rollback_cursors == {"shop": 3}
+
+
+def test_a_group_that_overflows_rewinds_the_cursor(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(1, 1), *(line(number, 2) for number in range(2, 7)), line(7, 3)]})
+    assert folder.run().per_source_rollback_cursors == {"shop": 1}
+
+
+def test_status_counts_what_is_suppressed(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2)]})
+    folder.run()
+    shop = next(one for one in folder.load().status()["sources"] if one["name"] == "shop")
+    assert (shop["rows_live"], shop["rows_suppressed"], shop["cursor"]) == (1, 2, 3)
+
+
+def test_dlq_shows_groups_and_tries_them_again(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(1, 8, "bad"), line(2, 8), line(3, 2)]})
+    folder.run()
+    groups = list(folder.load().dlq_groups())
+    shown = [(one["group"], one["source"], one["records"], one["triggers"], one["collateral"], one["trigger"], one["category"]) for one in groups]
+    assert shown == [("8", "shop", 2, 1, 1, "data/shop-a.csv:1", "type_coercion_failure")]
+    assert [(one["row"], one["category"]) for one in folder.load().dlq_list()] == [(1, "type_coercion_failure"), (2, "correlated")]
+    path = str(folder.path / "pipeline.yaml")
+    code, _, err = command("dlq", path, "retry", "9")
+    assert (code, "suppressed groups: 8" in err) == (64, True)
+    assert command("dlq", path, "retry", "8", "--engine", "sail")[0] == 2
+
+
+def test_thresholds_count_failures_and_all_entries(folder: Folder) -> None:
+    text = pipeline(keyed=False).replace("max_group_buffer: 4", "type_error_threshold: 0.4")
+    folder.write("pipeline.yaml", text)
+    lay_out(folder, {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 1), line(4, 2)]})
+    assert folder.run().exit_code == 2
+    code, _, err = command("run", str(folder.path / "pipeline.yaml"), "--engine", "sail", "--full-refresh", "--error-threshold", "2")
+    assert (code, "3 records were rejected" in err) == (3, True)
+
+
+def test_a_change_of_the_key_settles_anew(folder: Folder) -> None:
+    files = {"shop-a.csv": [line(1, 1, "bad"), line(2, 1, dept="books"), line(3, 2, dept="books")]}
+    lay_out(folder, files)
+    folder.run()
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["3"]
+    folder.write("pipeline.yaml", pipeline(keyed=False).replace("correlation_key: sale", "correlation_key: dept"))
+    folder.run()
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["2", "3"]
+    folder.write("pipeline.yaml", pipeline(keyed=False).replace("      correlation_key: sale\n", ""))
+    assert folder.run().exit_code == 2
+    assert [(row["id"], row["_cxl_dlq_error_category"]) for row in folder.rows("out/rejected.csv")] == [("1", "type_coercion_failure")]
+    assert folder.violations() == []
