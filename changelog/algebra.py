@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from changelog.images import fingerprint, parts, whole
+from changelog.images import alike, fingerprint, parts, whole
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, image_columns
 
@@ -138,18 +138,19 @@ def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
-    """`keys`, `_cause`, `_old` and `_new` (structs of `names`), and the fingerprint of each side's `compare` columns."""
+    """`keys`, `_cause`, `_old` and `_new` (structs of `names`), and `_same`: whether the sides' `compare` columns are."""
     sides = []
     for frame, side in ((old, _OLD), (new, _NEW)):
         image = F.struct(*map(column, names)).alias(side)
         printed = fingerprint(frame, names if compare is None else compare).alias(f"{side}_print")
         sides.append(frame.select(*keys, F.col(CAUSE).alias(f"{side}{CAUSE}"), image, printed))
     joined = sides[0].join(sides[1], list(keys), "full")
-    return joined.withColumn(CAUSE, F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"))
+    same = alike(F.col(f"{_OLD}_print"), F.col(f"{_NEW}_print"), len(parts(new, names if compare is None else compare)))
+    return joined.withColumns({CAUSE: F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"), "_same": same})
 
 
 def _changed(joined: DataFrame) -> DataFrame:
-    return joined.where(~F.col(f"{_OLD}_print").eqNullSafe(F.col(f"{_NEW}_print"))).select(KEY, CAUSE, _OLD, _NEW)
+    return joined.where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
 
 
 def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str]) -> DataFrame:

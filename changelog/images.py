@@ -7,12 +7,13 @@ struct is whether it is null, and the parts of its fields.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StructType
 
-from changelog.schema import KEY, column
+from changelog.schema import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,12 +36,20 @@ def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list
 
 
 def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
-    """One struct of the parts: compare it with `eqNullSafe`, at a cost linear in the number of columns. In: a frame with `_key`.
+    """One struct of the parts: `f` is 0, `f0`, `f1`, ... are the parts in order. Compare two with `alike`."""
+    return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
 
-    Every part may be null by its type, also where an engine finds that it never is: structs that differ in that do not compare.
+
+def alike(old: Column, new: Column, count: int) -> Column:
+    """Whether two fingerprints of `count` parts are the same; a null struct is no fingerprint's equal but another null's.
+
+    Part by part: an engine does not compare structs when it finds that a part of one alone is never null.
     """
-    present = F.col(KEY) >= F.lit(b"")  # always so, which no optimizer sees
-    return F.struct(F.lit(0).alias("f"), *(F.when(present, part).alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
+    fields = ["f", *(f"f{at}" for at in range(count))]
+    same = [old.getField(name).eqNullSafe(new.getField(name)) for name in fields]
+    while len(same) > 1:  # in pairs of pairs: plans may nest only so deep
+        same = [left & right for left, right in zip_longest(same[::2], same[1::2], fillvalue=F.lit(True))]
+    return same[0]
 
 
 def _split(value: Column, kind: DataType) -> Iterator[Column]:
