@@ -17,10 +17,12 @@ from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import key_fields, ranks
+from errata.correlation_probe import would_fail
 from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.failures import Stopped
+from errata.tables import SMALL_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,6 +68,7 @@ class Rounds:
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer), versions)
         if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
             raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
+        self._probe(blames, versions)
         while not self._round(blames, versions):
             self._rewind(sources, versions)
         self._keep_triggers()
@@ -92,6 +95,16 @@ class Rounds:
 
     def _of_kind(self, *kinds: str) -> Iterator[Stage]:
         return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
+
+    def _probe(self, blames: Blames, versions: Mapping[str, Any]) -> None:
+        """Settle what fails ahead of every barrier before large deltas are written for nothing."""
+        bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
+        if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
+            return
+        while True:
+            failures = list(would_fail(self.flow, self.plan, self.stages))
+            if not failures or not self._suppress(failures, blames, versions):
+                return
 
     def _round(self, blames: Blames, versions: Mapping[str, Any]) -> bool:
         """Run all nodes but the sources, rank by rank. False where something new failed: then it has been suppressed."""

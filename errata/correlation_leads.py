@@ -15,6 +15,8 @@ from errata.record_places import Lead, lead_of
 from errata.rejects import lead_of_reject
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from errata.plan import Node, Plan
     from errata.propagate import Flow
     from operators.group_aggregate import Aggregate
@@ -43,8 +45,11 @@ class Leads:
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
         flow = self.flow
-        frame = flow.tables.rejects(flow.engine, node, flow.values).where(~F.col("_error").startswith(MARK))
-        table = flow.engine.to_arrow(frame.select("_key", "_error")).sort_by("_key")
+        return self.of_rows(node, flow.tables.rejects(flow.engine, node, flow.values).where(~F.col("_error").startswith(MARK)))
+
+    def of_rows(self, node: Node, rejects: DataFrame) -> Iterator[Failure]:
+        """The same of rejects that a node would keep."""
+        table = self.flow.engine.to_arrow(rejects.select("_key", "_error")).sort_by("_key")
         for key, text in zip(table.column("_key").to_pylist(), table.column("_error").to_pylist(), strict=True):
             error = json.loads(text)
             lead = lead_of_reject(node, key, error)

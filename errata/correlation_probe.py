@@ -1,0 +1,54 @@
+"""What would fail ahead of every barrier: the deltas of the sources are sent through the nodes that map row by row, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql import functions as F
+
+from changelog.ops import is_positive
+from errata.correlation_leads import Failure, Leads
+from errata.correlation_plan import ranks
+from errata.tables import entered, stands
+from operators.base import Linear
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node, Plan
+    from errata.propagate import Flow
+    from errata.stages import Stage
+
+Frames = dict[str, "DataFrame | None"]
+"""The rows that this run brings to each node that was looked at; None where there are none."""
+
+
+def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[Failure]:
+    """The failures that lead back to something, of nodes that follow their inputs' deltas; others are left to their own turn."""
+    order = ranks(plan)
+    frames: Frames = {node.name: flow.done[node.name].frame for node in plan.of_kind("source")}
+    for stage in stages:
+        node = plan[stage.node]
+        if order[node.name] != 0 or node.kind == "source" or not _follows(flow, node, stage, frames):
+            continue
+        rows = frames[node.name] = _rows(flow, plan, node, frames)
+        if rows is not None and node.operator.may_reject:
+            yield from Leads(flow, plan).of_rows(node, rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op"))))
+
+
+def _follows(flow: Flow, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:
+    """Whether what the node brings is made of its inputs' deltas alone."""
+    plain = stage.action == "delta" or (stage.action == "first" and flow.epoch == 1)
+    return plain and not node.feeds and isinstance(node.operator, Linear) and all(name in frames for name, _ in node.inputs)
+
+
+def _rows(flow: Flow, plan: Plan, node: Node, frames: Mapping[str, DataFrame | None]) -> DataFrame | None:
+    parts: list[DataFrame] = []
+    for index, (name, port) in enumerate(node.inputs):
+        above = frames[name]
+        if above is not None:
+            rows = entered(stands(above, plan[name], port), node, index)
+            parts.append(cast("Linear", node.operator).images(rows, index, flow.values_of(node)))
+    return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
