@@ -39,7 +39,7 @@ demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
 # Both parts are run, whatever became of the first.
 test: $(BIN)/.develop ## the whole suite: on Sail side by side, then the Spark part where Java is
 	@outcome=0; \
-	$(BIN)/python -m pytest -n auto --hypothesis-profile ci $(ARGS) || outcome=1; \
+	$(BIN)/python -m pytest -n auto $(ARGS) || outcome=1; \
 	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) || outcome=1; \
 	else echo "no Java: the Spark part of the suite was left out" >&2; fi; \
 	exit $$outcome

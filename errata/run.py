@@ -15,7 +15,7 @@ from errata.correlation_plan import concerns, held_before
 from errata.correlation_settled import COMBINE, Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
-from errata.failures import Busy, Failure, StorageFailed, Stopped
+from errata.failures import Busy, Failure, Stopped, StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
 from errata.options import Event, RunOptions, RunResult
@@ -233,7 +233,6 @@ class Run:
             stood, held = self.head is not None and node.name in self.head.plan, held_before(self.head).get(node.name, 0)
             delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held)
             self._guard(node, delta, before)
-            return delta, files
         except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}") from error
         except Exception as error:
@@ -241,6 +240,7 @@ class Run:
             if text is None:
                 raise
             raise StorageFailed(f"source '{node.name}': {text}") from error
+        return delta, files
 
     def _guard(self, node: Node, delta: NodeDelta, before: int) -> None:
         """Stop a run that would take back most of a source, as an emptied or truncated file would."""
@@ -283,7 +283,7 @@ class Run:
         actions = {stage.node: stage.action for stage in stages}
         for node in self.plan.of_kind("output"):
             same = flow.done[node.name].empty and actions[node.name] in ("skip", "delta") and self.head is not None
-            if same and targets.intact(node, cast(Entry, self.head)):
+            if same and targets.intact(node, cast("Entry", self.head)):
                 written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
             else:
                 written[node.name] = self._export(flow, node, targets, sources, files)
