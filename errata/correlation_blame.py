@@ -72,7 +72,7 @@ class Blames:
         groups = self.groups.of_rejects(source, {key: one.error for key, one in by_key.items()}, fields)
         first = {group: by_key[key] for key, group in sorted(groups.items(), reverse=True)}
         blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
-        mates = self.groups.mates(source, first, fields) if first else {}
+        mates = self.groups.mates(source, first, fields) if first and not self._keeps_mates(self.plan[source]) else {}
         return {key: blames[first[group].lead.key].collateral() for key, group in mates.items()}
 
     def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
@@ -110,7 +110,7 @@ class Blames:
             groups = self.groups.of_records(source, keys, fields)
             marks |= {key: blames[key].own() if key in own else blames[key].collateral() for key in groups}
             first = {group: key for key, group in sorted(groups.items(), reverse=True) if group is not None}
-            if first:
+            if first and not self._keeps_mates(node):
                 mates |= {key: blames[first[group]].collateral() for key, group in self.groups.mates(source, first, fields).items()}
         return {**mates, **marks}
 
@@ -138,6 +138,18 @@ class Blames:
         route = error.get("route") or branch_of(self.plan, node, bare(failure.key))
         told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
         return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
+
+    def _keeps_mates(self, source: Node) -> bool:
+        """Whether the mates of a failing record stay: under `retraction_scope: record`, where a source's rows reach nothing but relaxed aggregates."""
+        if self.plan.model.error_handling.retraction_scope == "group":
+            return False
+        work, ends = [source], set()
+        while work:
+            for consumer in self.plan.consumers[work.pop().name]:
+                relaxed = getattr(consumer.operator, "relaxed", False)
+                ends |= {consumer.name} if consumer.kind == "output" else set()
+                work += [] if relaxed else [consumer]
+        return not ends
 
     def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:
         """The key fields that make a group for a failure at a node: under the policy `primary` the first one alone."""
