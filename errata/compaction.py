@@ -87,7 +87,7 @@ class Compaction(Run):
         nodes = {name: self._unsigned(counts) for name, counts in head.nodes.items()} if self._all_folded(head) else head.nodes
         return replace(
             head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions), nodes=nodes,
-            counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base")}, **base, "kind": "compact"},
+            counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base", "gone")}, **base, "kind": "compact"},
             files={}, previous="", hash="",
         )  # fmt: skip
 

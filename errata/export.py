@@ -45,7 +45,8 @@ class Exports:
     """The files of one run: staged before the commit, published after it; removed when the run fails."""
 
     written: list[Written] = field(default_factory=list)
-    gone: list[Path] = field(default_factory=list)
+    gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
+    """Files that are to be removed, with what the ledger keeps of them."""
 
     def publish(self) -> None:
         """Rename everything over its target; remove what is not written any more."""
@@ -53,7 +54,7 @@ class Exports:
             durable.publish(one.staged, one.target)
         for path in self.gone:
             durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
-        self.written, self.gone = [], []
+        self.written, self.gone = [], {}
 
     def discard(self) -> None:
         """Remove what was staged."""

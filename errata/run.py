@@ -114,7 +114,8 @@ class Run:
                 self._export(flow, node, targets, sources)
             if not targets.dlq_intact(head):
                 self._export_rejects(flow, targets, sources, head)
-            self.exports.publish()
+        self.exports.gone |= targets.leftovers(head)
+        self.exports.publish()
         return self._result(head, {}, committed=False)
 
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
@@ -288,6 +289,8 @@ class Run:
             else:
                 written[node.name] = self._export(flow, node, targets, sources, files)
         written["dlq"] = self._export_rejects(flow, targets, sources, self.standing, files)
+        present = {one.target for one in self.exports.written}
+        self.exports.gone |= {path: entry for path, entry in targets.leftovers(self.head).items() if path not in present}
         return written
 
     def _export(
@@ -319,8 +322,8 @@ class Run:
 
         path = targets.dlq
         if path is None or not flow.total_rejected():
-            if path is not None and head is not None and head.nodes.get("dlq", {}).get("files"):
-                self.exports.gone.append(path)
+            if path is not None and head is not None:
+                self.exports.gone |= {path: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
             return []
         if head is not None and not any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
@@ -353,9 +356,12 @@ class Run:
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
             sources={name: _source_summary(one, files[name], self.settled, rejects) for name, one in sources.items()},
-            counters={"rejected": flow.total_rejected(), "correlated": self.settled.collateral, **self.remarks()},
+            counters={"rejected": flow.total_rejected(), "correlated": self.settled.collateral, **self._removed_files(), **self.remarks()},
         )  # fmt: skip
         return self.append(entry)
+
+    def _removed_files(self) -> dict[str, Any]:
+        return {"gone": list(self.exports.gone.values())} if self.exports.gone else {}
 
     def append(self, entry: Entry) -> Entry:
         """Commit an entry, with the seals of what the run wrote. Raises Busy where the claim was lost."""

@@ -103,12 +103,17 @@ class Targets:
         entries = head.nodes.get("dlq", {}).get("files", [])
         return all(is_intact(entry, self.folder) for entry in entries)
 
+    def leftovers(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+        """The files that the last epoch was to remove and that are there all the same, since its run died before it came to that."""
+        entries = () if head is None else head.counters.get("gone", ())
+        return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
+
     def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
         """Parts of a split output, and files of source files, that are not written any more are removed."""
         if head is None or (self.configs[node.name].split is None and not self.by_source_file(node)):
             return
-        before = [self.folder / entry["path"] for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")]
-        exports.gone.extend(path for path in before if path not in written)
+        before = {self.folder / entry["path"]: entry for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")}
+        exports.gone |= {path: entry for path, entry in before.items() if path not in written}
 
 
 def _files(head: Entry | None) -> list[Mapping[str, Any]]:

@@ -91,10 +91,14 @@ class Claim:
         return self._lost
 
     def release(self) -> None:
-        """Let the claim go. One durable step."""
+        """Let the claim go, also where it is interrupted right then. One durable step."""
         if not self._over.is_set():
             self._over.set()
-            durable.step("release", self._lock.leave)
+            try:
+                durable.step("release", self._lock.leave)
+            except BaseException:
+                self._lock.leave()
+                raise
 
     def __enter__(self) -> Self:
         return self
