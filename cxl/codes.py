@@ -7,7 +7,7 @@ from typing import Any
 from cxl.modules import Modules
 from cxl.resolve import Target
 from cxl.system import SystemTypes
-from cxl.types import Schema
+from cxl.types import STRING, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ SETTINGS: Mapping[str, Target] = {
     "bad group": Target(**_ROWS, mode="aggregate", group_by=("nam",)),
     "window": Target(**_ROWS, window=True),
     "combine": Target(schema=_FIELDS, inputs={"orders": _FIELDS, "prices": Schema.of({"id": "int"})}),
+    "document": Target(**_ROWS, system=SystemTypes(doc={"Head": {"batch_id": STRING}})),
     "body": Target(**_ROWS, system=SystemTypes(withheld=frozenset({"pipeline.cutoff"}))),
 }
 """What examples are compiled against: fields amount, price, name, ok, day, items, info."""
@@ -94,6 +95,7 @@ CODES: tuple[Code, ...] = (
     # Warnings
     Code("CXL-L001", "an emit that reaches no record", "Behind an emit each block nothing is left to emit to: put it before the block.", "emit each x in items { emit y = x }\nemit z = 1", "emit z = 1\nemit each x in items { emit y = x }"),
     Code("CXL-L002", "an arm that is never reached", "'_' catches everything: it is the last arm.", "emit x = match amount { _ => 1, 2 => 3 }", "emit x = match amount { 2 => 3, _ => 1 }"),
+    Code("CXL-L003", "a document field that no source declares", "A section that no envelope declares is in no document: its fields are null.", "emit x = $doc.Head.batch", "emit x = $doc.Head.batch_id", "document"),
 )  # fmt: skip
 
 

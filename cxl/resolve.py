@@ -193,7 +193,8 @@ class Resolver:
         if type_ is None:
             sections = self.target.system.doc or {}
             near = did_you_mean(section, sections) if section not in sections else did_you_mean(name, sections[section])
-            self.findings.error("CXL-R005", f"unknown document field '$doc.{section}.{name}'", path[0][1].to(name_span), help=near)
+            message = f"no source declares the document field '$doc.{section}.{name}', so it is null"
+            self.findings.warning("CXL-L003", message, path[0][1].to(name_span), help=near)
             return poison(root.span.to(name_span)), 2
         return typed.System(type_.or_null, root.span.to(name_span), "doc", (section, name)), 2
 
@@ -211,7 +212,7 @@ class Resolver:
 
 
 def poison(span: Span) -> typed.Literal:
-    """What stands for an expression that is in error: its type is not known, so nothing follows from it."""
+    """A null whose type is not known, so that nothing follows from it: it stands for an expression that is in error or for what nobody declares."""
     return typed.Literal(ANY, span, None)
 
 

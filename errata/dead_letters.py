@@ -47,11 +47,13 @@ def entries(reading: Reading) -> Iterator[Row]:
     """One row an entry of the DLQ: where the record came from, what is said of it, its source fields."""
     rejects = rejects_of(reading)
     columns = [name for name in source_columns(reading.plan, rejects) if not name.startswith("$ck.")] if reading.plan else []
+    raw = any(one.raw for one in rejects)
     for one in rejects:
-        told = {
+        told: dict[str, Any] = {
             "source": one.source or "", "file": one.file, "row": one.row, "category": one.category, "detail": one.detail, "stage": one.stage,
             "route": one.route, "trigger": one.trigger, "epoch": one.epoch,
         }  # fmt: skip
+        told |= {"raw": one.raw} if raw else {}
         yield told | {name: one.fields.get(name, "") for name in columns if name not in told}
 
 

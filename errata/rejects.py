@@ -28,7 +28,7 @@ class Reject:
     """One rejected record. `source` and `row` are None where no single source record is behind it.
 
     `row` counts in the file, `number` across the files of the source; `record` is the key of the source record. `by`: what rolled it
-    back, where something did.
+    back, where something did. `raw`: the text of a record that could not be read.
     """
 
     node: str
@@ -46,6 +46,7 @@ class Reject:
     number: int | None = None
     record: bytes = b""
     by: str = ""
+    raw: str = ""
 
 
 class Rejects:
@@ -101,11 +102,11 @@ class Rejects:
     ) -> Reject:
         """The entry of a rejected row: its key, epoch and error."""
         key, epoch, error = row
-        told = {name: str(error.get(name) or "") for name in ("category", "detail", "stage", "route", "trigger", "by")}
+        told = {name: str(error.get(name) or "") for name in ("category", "detail", "stage", "route", "trigger", "by", "raw")}
         return Reject(
             str(error.get("node") or node.name), key, epoch, told["category"], told["detail"], told["stage"] or f"{node.kind}:{node.name}",
             told["route"] or branch_of(self.plan, node, bare(key)), told["trigger"], lead.node if lead else None, place.file if place else "",
-            place.row if place else None, fields, place.number if place else None, lead.key if lead else b"", told["by"],
+            place.row if place else None, fields, place.number if place else None, lead.key if lead else b"", told["by"], told["raw"],
         )  # fmt: skip
 
     def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:
@@ -157,20 +158,24 @@ METADATA = (
     "_cxl_dlq_id", "_cxl_dlq_timestamp", "_cxl_dlq_source_file", "_cxl_dlq_source_row", "_cxl_dlq_stage", "_cxl_dlq_route", "_cxl_dlq_trigger",
 )  # fmt: skip
 REASON = ("_cxl_dlq_error_category", "_cxl_dlq_error_detail")
+RAW = "_cxl_dlq_raw"
+"""Where some record could not be read: its text."""
 
 
 def dlq_text(plan: Plan, rejects: Sequence[Reject], started: Mapping[int, datetime]) -> str:
-    """The DLQ file: a CSV with the documents' columns, then the declared columns of the sources concerned, then `$ck.*`."""
+    """The DLQ file: a CSV with the documents' columns, the text of unreadable records, the declared columns of the sources concerned, then `$ck.*`."""
     dlq = plan.model.error_handling.dlq
     columns = source_columns(plan, rejects) if dlq.include_source_row else []
+    raw = [RAW] if dlq.include_source_row and any(one.raw for one in rejects) else []
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*METADATA, *(REASON if dlq.include_reason else ()), *columns])
+    writer.writerow([*METADATA, *(REASON if dlq.include_reason else ()), *raw, *columns])
     for one in rejects:
         moment = started.get(one.epoch, datetime.now(UTC))
         head = [entry_id(moment, one), _rfc3339(moment), one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
         reason = [one.category, one.detail] if dlq.include_reason else []
-        writer.writerow([*head, *reason, *(one.fields.get(name.removeprefix("$ck."), "") if _has(plan, one, name) else "" for name in columns)])
+        text = [one.raw] if raw else []
+        writer.writerow([*head, *reason, *text, *(one.fields.get(name.removeprefix("$ck."), "") if _has(plan, one, name) else "" for name in columns)])
     return buffer.getvalue()
 
 

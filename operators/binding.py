@@ -49,6 +49,8 @@ class Binding:
         try:
             program = compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
             self.reads.update(program.reads_system)
+            if program.warnings and not generated:
+                self.problems.cxl(CxlErrors(program.warnings), path)
             return program if self._may_read(program, path, origin) else None
         except CxlErrors as errors:
             if generated:

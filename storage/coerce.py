@@ -2,12 +2,14 @@
 
 An empty cell is the empty text in a `string` (or `any`) column and null in every other; a cell that does not convert is null in the result and
 true in the mask. Accepted spellings: int, optional sign and digits within 64 bits; float, the same with fraction and exponent, `inf`, `nan`;
-bool true yes 1 on / false no 0 off in any case; dates and times as in `storage.dates`, the pipeline's own formats first.
+bool true yes 1 on / false no 0 off in any case; numeric, what is an int or else a float, kept as JSON text; dates and times as in
+`storage.dates`, the pipeline's own formats first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import NamedTuple
 
 import orjson
@@ -23,7 +25,7 @@ _ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int64(),
     "float": pa.float64(),
-    "numeric": pa.float64(),
+    "numeric": pa.string(),
     "bool": pa.bool_(),
     "date": pa.date32(),
     "date_time": TIMESTAMP,
@@ -33,6 +35,7 @@ _ARROW: dict[str, pa.DataType] = {
     "null": pa.string(),
 }
 DYNAMIC = frozenset({"any", "array", "map", "null"})
+"""Types of any JSON value."""
 _TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
 
 
@@ -58,7 +61,7 @@ def arrow_type(declared: str) -> pa.DataType:
 
 def is_dynamic(declared: str) -> bool:
     """Whether the column's values are JSON text."""
-    return base_type(declared) in DYNAMIC
+    return base_type(declared) in DYNAMIC | {"numeric"}
 
 
 def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:
@@ -99,13 +102,21 @@ def _floats(text: pl.Series) -> pl.Series:
     return text.cast(pl.Float64, strict=False)
 
 
+def _numbers(text: pl.Series) -> pl.Series:
+    """The JSON text of numbers: an int where the text is one, else a float that JSON can hold."""
+    ints = text.cast(pl.Int64, strict=False)
+    rest = text.set(ints.is_not_null(), None)
+    floats = [None if cell is None or not isfinite(cell) else orjson.dumps(cell).decode() for cell in rest.cast(pl.Float64, strict=False)]
+    return ints.cast(pl.String).zip_with(ints.is_not_null(), pl.Series(floats, dtype=pl.String))
+
+
 def _bools(text: pl.Series) -> pl.Series:
     lower = text.str.to_lowercase()
     true = lower.is_in(_TRUE)
     return true.set(~(true | lower.is_in(_FALSE)), None)
 
 
-_PARSERS: dict[str, Callable[[pl.Series], pl.Series]] = {"int": _ints, "float": _floats, "numeric": _floats, "bool": _bools}
+_PARSERS: dict[str, Callable[[pl.Series], pl.Series]] = {"int": _ints, "float": _floats, "numeric": _numbers, "bool": _bools}
 
 
 def _as_json(text: pa.Array) -> pa.Array:

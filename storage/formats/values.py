@@ -19,7 +19,6 @@ _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str, type(None)}),
     "int": frozenset({int, type(None)}),
     "float": frozenset({float, type(None)}),
-    "numeric": frozenset({float, type(None)}),
     "bool": frozenset({bool, type(None)}),
 }
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
@@ -118,6 +117,13 @@ def _float(value: Any) -> float | None:
     return None if isinstance(value, list | dict) else float(value)
 
 
+def _number(value: Any) -> str | None:
+    """The JSON text of a number; true and false are 1 and 0."""
+    if isinstance(value, list | dict):
+        return None
+    return canonical(int(value) if isinstance(value, bool) else value)
+
+
 def _bool(value: Any) -> bool | None:
     return bool(value) if isinstance(value, int) else None
 
@@ -126,4 +132,4 @@ def _never(_value: Any) -> None:
     return None
 
 
-_CONVERT: dict[str, Callable[[Any], Any]] = {"int": _int, "float": _float, "numeric": _float, "bool": _bool}
+_CONVERT: dict[str, Callable[[Any], Any]] = {"int": _int, "float": _float, "numeric": _number, "bool": _bool}

@@ -5,6 +5,7 @@ The figures are worked out by hand or by the standard library's own parsers.
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -108,12 +109,14 @@ def test_a_document_is_read_behind_merge_route_and_distinct(tmp_path):
     assert folder.text("rest.csv") == "id,amount,batch\n3,30,B\n4,40,none\n"
 
 
-def test_an_unknown_section_or_field_is_told_with_the_one_that_was_meant(tmp_path):
+def test_an_unknown_section_or_field_is_null_and_told_with_the_one_that_was_meant(tmp_path):
     wrong = XML_SOURCE.replace("      MERGE\n", "") + TAGGED.replace("$doc.Foot.count", "$doc.Foot.cuont")
-    code, told = stopped(project(tmp_path, wrong, {"in/a.xml": document("A", 1, [(1, 1)])}))
-    assert code == 1
+    folder = project(tmp_path, wrong, {"in/a.xml": document("A", 1, [(1, 1)])})
+    code, told = stopped(folder)
+    assert code == 0
     assert "$doc.Foot.cuont" in told
     assert "count" in told.split("help", 1)[1]
+    assert folder.text("out.csv") == "id,amount,batch,share\n1,1,A,\n"
 
 
 documents = st.dictionaries(
@@ -353,6 +356,21 @@ nodes:
     code, told = stopped(folder)
     assert code == 4
     assert "in/b.csv: record 2: 1 cells where the header has 2 (malformed_record)" in told
+
+
+def test_the_text_of_an_unreadable_record_is_in_the_dead_letter_queue(tmp_path):
+    pipeline = """
+pipeline: {name: bad}
+error_handling: {strategy: continue, dlq: {path: dlq.csv}}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: in.csv, schema: [{name: a, type: int}, {name: b, type: int}]}}
+  - {type: output, name: out, input: s, config: {name: out, type: csv, path: out.csv}}
+"""
+    folder = project(tmp_path, pipeline, {"in.csv": "a,b\n1,2\n4,5,6\nx,8\n"})
+    assert folder.run().exit_code == 2
+    unread, bad = csv.DictReader(folder.text("dlq.csv").splitlines())
+    assert (unread["_cxl_dlq_error_category"], unread["_cxl_dlq_raw"], unread["a"]) == ("malformed_record", "4,5,6", "")
+    assert (bad["_cxl_dlq_error_category"], bad["_cxl_dlq_raw"], bad["a"]) == ("type_coercion_failure", "", "x")
 
 
 # Dotted columns ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Text to types: accepted spellings by an independent grammar, empties, failures, dates."""
 
+import json
+import math
 import re
 from datetime import UTC, date, datetime
 
@@ -110,6 +112,18 @@ def test_text_stays_and_dynamic_text_is_json():
     assert one(" 01 ", "nullable(string)") == (" 01 ", False)
     assert one('a"b', "any") == ('"a\\"b"', False)
     assert one(None, "any") == (None, False)
+
+
+@given(text=NUMERIC_TEXT)
+@settings(max_examples=500, deadline=None)
+def test_numeric_is_an_int_or_else_a_float(text):
+    whole, (real, _) = expected_int(text), one(text, "float")
+    number = whole if whole is not None else real
+    held = number is not None and math.isfinite(number)
+    value, failed = one(text, "numeric")
+    assert failed == (not held and text != "")
+    assert (value is not None) == held
+    assert not held or repr(json.loads(value)) == repr(number)
 
 
 def test_types():

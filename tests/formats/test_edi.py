@@ -191,6 +191,7 @@ def test_layout_of_written_x12():
         ("edifact", EDIFACT_OUT, "colour", "red", "column 'colour' has no place in edifact"),
         ("edifact", {"interchange_from_doc": "ic"}, "e01", "x", "no record has the document section 'ic'"),
         ("edifact", {"interchange": ["a"]}, "e01", "x", "a message needs a type"),
+        ("x12", {**X12_OUT, "interchange": ["000", *X12_OUT["interchange"][1:]]}, "e01", "x", "ISA01 '000' is longer than its 2 characters"),
     ],
 )
 def test_what_cannot_be_written(form, options, column, row, message):

@@ -59,6 +59,9 @@ class Interchange(Session):
             )
         if len(elements) != len(_ISA_WIDTHS):
             raise OutputError(f"the ISA header has {len(elements)} elements where 16 are needed")
+        for place, (element, width) in enumerate(zip(elements, _ISA_WIDTHS, strict=True), 1):
+            if len(element) > width:
+                raise OutputError(f"ISA{place:02d} {element!r} is longer than its {width} characters")
         return elements
 
     def _group(self) -> Sequence[str]:

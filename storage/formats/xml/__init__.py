@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def _element_path(value: str) -> str:
+    steps = value.removeprefix("/").removeprefix("/").removesuffix("/").split("/")
+    if wrong := next((step for step in steps if not is_name(step)), None):
+        raise ValueError(f"'{wrong}' is no name of an XML element: a path is //name, /a/b or a/b")
+    return value
+
+
 class XmlReadOptions(Options):
     """`options:` of an XML source. Without `record_path` the root element is the only record."""
 
-    record_path: str | None = None
+    record_path: Annotated[str, AfterValidator(_element_path)] | None = None
     attribute_prefix: str = "@"
     namespace_handling: Literal["strip", "qualify"] = "strip"
 
