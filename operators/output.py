@@ -191,14 +191,20 @@ def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:
     return not wrong
 
 
-UNCUT = {"edifact": "E323", "x12": "E338"}
-"""Formats whose files are one whole, with the code for a `split` of them."""
+UNCUT = {
+    "edifact": ("E323", "an edifact output is one interchange, which cannot be split"),
+    "x12": ("E338", "an x12 output is one interchange, which cannot be split"),
+}
+"""Formats whose files are one whole, with the code for a `split` of them and what is told."""
 
 
 def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
-    if config.split is None or config.type not in UNCUT:
+    from storage import formats
+
+    if config.split is None or formats.writer_type(config.type).splittable:
         return True
-    binding.problems.report(UNCUT[config.type], f"an {config.type} output is one interchange, which cannot be split", ("config", "split"))
+    code, message = UNCUT.get(config.type, ("E345", f"a {config.type} output is not written in parts"))
+    binding.problems.report(code, message, ("config", "split"))
     return False
 
 

@@ -54,7 +54,7 @@ def typed_batches(
     """
     present = [column for column in columns if column.name in text]
     done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}
-    batch = _assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
+    batch = assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
     if document is not None:
         batch = batch.append_column(pa.field(DOCUMENT, pa.string()), pa.array(document, pa.string()))
     yield from cut(batch)
@@ -70,16 +70,17 @@ def record_batches(
     done = {column.name: coerce_values(values[column.name], column.type, date_formats) for column in columns}
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
-    yield from cut(_assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
+    yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
 
 
-def _assembled(
+def assembled(
     columns: Sequence[Column],
     done: Mapping[str, Coerced],
     rows: pa.Array,
     rejected: pa.Array | None,
     cells: Callable[[str, pa.Array], list[str | None]],
 ) -> pa.RecordBatch:
+    """One batch of converted columns; a column that `done` lacks is null. `cells` gives the text that a column had in some rows."""
     values = [done[column.name].values if column.name in done else pa.nulls(len(rows), arrow_type(column.type)) for column in columns]
     failed = {name: result.failed for name, result in done.items() if result.failed is not None}
     errors = pa.nulls(len(rows), pa.string())

@@ -2,17 +2,23 @@
 
 import random
 import time
+from datetime import date
 
+import pyarrow as pa
 import pytest
 
 from storage import formats
 from storage.formats import ArrayPath, Column, ReadPlan
+from tests.formats.columnar import arrow_file, parquet_file
 from tests.formats.reading import records_or_error
 from tests.formats.test_edi import EDI, X12
 
 COLUMNS = tuple(Column(*column) for column in [("a", "int"), ("b", "date"), ("c", "string"), ("e01", "float"), ("seg_id", "any")])
 LAYOUT = {"fields": [{"name": "a", "start": 0, "width": 3}, {"name": "b", "start": 3, "width": 10}, {"name": "c", "width": 2}]}
+TYPED = pa.table({"a": [1, 2], "b": [date(2024, 1, 5), None], "c": ["x", "y"], "e01": [1.5, None], "seg_id": [[1], None], "more": [{"k": 1}, None]})
 SAMPLES = {
+    "arrow": [({}, arrow_file(TYPED)), ({}, arrow_file(TYPED, compression="zstd"))],
+    "parquet": [({}, parquet_file(TYPED)), ({}, parquet_file(TYPED, compression="none", row_group_size=1))],
     "csv": [({}, b'a,b,c,e01\n1,2024-01-05,"x,\ny",1.5\n2,,"q""q",\n'), ({"encoding": "utf-16"}, "a,b\n1,é\n".encode("utf-16"))],
     "json": [
         ({}, b'[{"a": 1, "b": "2024-01-05"}, {"a": "x", "c": [1, {"z": null}]}]'),
@@ -94,7 +100,7 @@ def test_five_thousand_damaged_files(form):
 
 
 def test_every_format_has_a_reader_and_a_writer():
-    assert formats.names() == ("csv", "edifact", "fixed_width", "json", "x12", "xml")
+    assert formats.names() == ("arrow", "csv", "edifact", "fixed_width", "json", "parquet", "x12", "xml")
     for name in formats.names():
         assert formats.reader_type(name).Options
         assert formats.writer_type(name).Options

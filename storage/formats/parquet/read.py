@@ -1,0 +1,79 @@
+"""Row groups to records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.formats.batches import BATCH_ROWS
+from storage.formats.columnar import with_rows
+from storage.formats.contract import Buffer, InputError, Range
+
+if TYPE_CHECKING:
+    from storage.formats.parquet import ParquetReader
+
+BROKEN = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, ValueError, NotImplementedError)
+"""What the library raises of a file that is none."""
+
+
+def opened(data: Buffer, name: str) -> Any:
+    """The file's metadata and content. Raises InputError."""
+    try:
+        return pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
+    except BROKEN as wrong:
+        raise InputError(name, f"cannot be read as Parquet: {first_line(wrong)}") from None
+
+
+def ranges_of(data: Buffer, name: str, target: int) -> list[Range]:
+    """Row groups that follow each other, about `target` bytes together. Their bytes are the whole file's; `head` names the first and the last."""
+    file = opened(data, name).metadata
+    sizes = [(file.row_group(at).num_rows, file.row_group(at).total_byte_size) for at in range(file.num_row_groups)]
+    return grouped(sizes, len(data), target)
+
+
+def grouped(sizes: list[tuple[int, int]], end: int, target: int) -> list[Range]:
+    """Ranges of groups of so many records and bytes."""
+    parts: list[Range] = []
+    first, row, held, records = 0, 1, 0, 0
+    for at, (rows, size) in enumerate(sizes):
+        held, records = held + size, records + rows
+        if held >= target or at == len(sizes) - 1:
+            parts.append(Range(0, end, row, b"%d %d" % (first, at)))
+            first, row, held, records = at + 1, row + records, 0, 0
+    return parts or [Range(0, end)]
+
+
+def groups_of(part: Range | None, count: int) -> range:
+    """The groups of a range."""
+    if part is None or not part.head:
+        return range(count)
+    first, last = map(int, part.head.split())
+    return range(first, last + 1)
+
+
+def read_records(reader: ParquetReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+    """The records of a whole file or of some of its row groups. Raises InputError."""
+    file = opened(data, name)
+    present = set(file.schema_arrow.names)
+    wanted = [column for column in {top for one in reader.plan.columns for top in (one.name, one.name.partition(".")[0])} if column in present]
+    groups = list(groups_of(part, file.metadata.num_row_groups))
+    batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=sorted(wanted)) if wanted else _bare(file, groups)
+    try:
+        yield from with_rows(reader.plan, batches, part.first_row if part else 1)
+    except BROKEN as wrong:
+        raise InputError(name, f"cannot be read as Parquet: {first_line(wrong)}") from None
+
+
+def _bare(file: Any, groups: list[int]) -> Iterator[pa.RecordBatch]:
+    """Batches without columns, for a file that has none of those that are declared."""
+    for group in groups:
+        count = file.metadata.row_group(group).num_rows
+        yield pa.RecordBatch.from_arrays([pa.nulls(count)], [""])
+
+
+def first_line(wrong: Exception) -> str:
+    """What an exception says, in short."""
+    return (str(wrong).splitlines() or [type(wrong).__name__])[0]
