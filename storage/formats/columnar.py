@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import TIMESTAMP, Coerced, arrow_type, base_type, coerce, is_dynamic
+from storage.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, coerce
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.contract import Column, InputError, ReadPlan
 from storage.formats.texts import float_text, time_text
@@ -67,7 +67,7 @@ def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = 
     """A typed column as its declared type."""
     name, kind = base_type(declared), values.type
     if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name == JSON and is_dynamic(declared):
+        if kind.extension_name == JSON and name in DYNAMIC:
             return _parsed(values.storage.cast(pa.string()))
         return coerce_array(values.storage, declared, date_formats)
     if pa.types.is_dictionary(kind):
@@ -135,12 +135,11 @@ def _utc(values: pa.Array) -> pa.Array:
     return _naive(values).cast(pa.timestamp("us")).cast(TIMESTAMP)
 
 
-_NUMBERS = ("float", "numeric")
 _DIRECT: tuple[tuple[tuple[str, ...], Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
     (("int",), pa.types.is_integer, lambda values: values.cast(pa.int64())),
-    (_NUMBERS, lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind), lambda values: values.cast(pa.float64(), safe=pa.types.is_floating(values.type))),
+    (("float",), lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind), lambda values: values.cast(pa.float64(), safe=pa.types.is_floating(values.type))),
     (("int",), pa.types.is_decimal, lambda values: values.cast(pa.int64())),
-    (_NUMBERS, pa.types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),
+    (("float",), pa.types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),
     (("bool",), pa.types.is_boolean, lambda values: values),
     (("date",), pa.types.is_date, lambda values: values.cast(pa.date32())),
     (("date_time",), pa.types.is_timestamp, _utc),

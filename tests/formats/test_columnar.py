@@ -21,7 +21,7 @@ LOST = object()
 """A cell that does not convert."""
 
 CASES = [
-    (pa.int16(), 7, {"int": 7, "float": 7.0, "string": "7", "bool": True, "any": "7", "date": LOST}),
+    (pa.int16(), 7, {"int": 7, "float": 7.0, "string": "7", "bool": True, "numeric": "7", "any": "7", "date": LOST}),
     (pa.uint64(), 2**63, {"int": LOST, "float": 2.0**63, "string": "9223372036854775808"}),
     (pa.float32(), 0.5, {"float": 0.5, "int": LOST, "string": "0.5", "any": "0.5"}),
     (pa.float64(), 3.0, {"int": 3, "float": 3.0, "string": "3"}),
@@ -45,6 +45,7 @@ CASES = [
     (pa.map_(pa.string(), pa.bool_()), [("x", True)], {"map": '{"x":true}'}),
     (pa.json_(), '{"a": [1]}', {"any": '{"a":[1]}', "string": '{"a": [1]}'}),
     (pa.json_(), "{no json", {"any": LOST}),
+    (pa.json_(), "1.5", {"numeric": "1.5", "any": "1.5"}),
     (pa.duration("s"), timedelta(seconds=90), {"float": 90.0, "any": "90.0"}),
 ]
 
@@ -129,11 +130,12 @@ def test_levels_of_compression_are_checked():
             formats.writer("parquet", wrong, plan)
 
 
-COLUMNS = tuple(Column(name, name) for name in ("int", "float", "bool", "string", "date", "date_time", "any"))
+COLUMNS = tuple(Column(name, name) for name in ("int", "float", "bool", "string", "date", "date_time", "any", "numeric"))
 json_texts = st.sampled_from(['{"a":[1,null]}', '"x"', "1.5", "true", "[]"])
 cells = {
     "int": st.integers(-(2**63), 2**63 - 1), "float": st.floats(allow_nan=False), "bool": st.booleans(), "string": st.text(max_size=4), "date": st.dates(),
     "date_time": st.datetimes().map(lambda moment: moment.replace(tzinfo=UTC)), "any": json_texts,
+    "numeric": st.sampled_from(["1", "1.5", "-3"]),
 }  # fmt: skip
 rows = st.lists(st.fixed_dictionaries({name: st.none() | cell for name, cell in cells.items()}), max_size=6)
 SCHEMA = pa.schema([(column.name, arrow_type(column.type)) for column in COLUMNS])
