@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.images import alike, fingerprint, parts, whole
+from changelog.lazy import F
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, image_columns
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from changelog.lazy import F, Window
 from changelog.ops import Op, is_negative, is_positive
 from changelog.schema import EPOCH, KEY, OP
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 
 if TYPE_CHECKING:

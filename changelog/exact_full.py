@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, StructField, StructType
-
 from changelog.exact import FloatSum
+from changelog.lazy import F
 from changelog.schema import column
 
 if TYPE_CHECKING:
@@ -24,6 +22,8 @@ def with_total(states: DataFrame, total: FloatSum, name: str) -> DataFrame:
 
     In: one row a group, with the sums of contributions; they need not be carried. Works for every layout.
     """
+    from pyspark.sql.types import DoubleType, StructField, StructType
+
     limbs, counts = total.limbs, total.columns[len(total.limbs) : -1]
     kept = [field for field in states.schema.fields if field.name not in total.columns]
     packed = states.select(

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from changelog.algebra import pair
 from changelog.envelopes import PAIRED, PLAIN, Form, known, op_names
+from changelog.lazy import F, Window
 from changelog.ops import Op, is_negative, is_positive
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, data_columns
 

@@ -8,18 +8,16 @@ struct is whether it is null, and the parts of its fields.
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, StructType
-
+from changelog.lazy import F
 from changelog.schema import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructType
 
 
 def parts(frame: DataFrame, names: Sequence[str]) -> list[Column]:
@@ -53,11 +51,11 @@ def alike(old: Column, new: Column, count: int) -> Column:
 
 
 def _split(value: Column, kind: DataType) -> Iterator[Column]:
-    if isinstance(kind, StructType):
+    if kind.typeName() == "struct":
         yield value.isNull()
-        for field in kind.fields:
+        for field in cast("StructType", kind).fields:
             yield from _split(value.getField(field.name), field.dataType)
-    elif isinstance(kind, DoubleType):
+    elif kind.typeName() == "double":
         yield F.when(F.isnan(value), F.lit(None)).otherwise(value)
         yield F.when(F.isnan(value), "NaN").when(value == 0.0, value.cast("string"))
     else:
@@ -65,10 +63,10 @@ def _split(value: Column, kind: DataType) -> Iterator[Column]:
 
 
 def _together(kind: DataType, rest: Iterator[Column]) -> Column:
-    if isinstance(kind, StructType):
+    if kind.typeName() == "struct":
         missing = next(rest)
-        return F.when(~missing, F.struct(*(_together(field.dataType, rest).alias(field.name) for field in kind.fields)))
-    if isinstance(kind, DoubleType):
+        return F.when(~missing, F.struct(*(_together(field.dataType, rest).alias(field.name) for field in cast("StructType", kind).fields)))
+    if kind.typeName() == "double":
         number, mark = next(rest), next(rest)
         return F.when(mark == "NaN", float("nan")).when(mark == "-0.0", -0.0).when(mark == "0.0", 0.0).otherwise(number)
     return next(rest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
+from changelog.lazy import F
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

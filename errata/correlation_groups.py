@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.keys import decode_key, key_column
+from changelog.lazy import F
 from changelog.schema import column
 from errata.correlation_rows import is_suppressed
 from errata.record_places import bare

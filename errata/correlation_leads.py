@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import MARK
 from errata.record_places import Lead, lead_of

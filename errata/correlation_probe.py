@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, cast
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.ops import is_positive
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import ranks

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_appends, as_retractions, consolidate
+from changelog.lazy import F
 from changelog.ops import is_negative, is_positive
 from changelog.schema import column, image_columns
 from errata.tables import SMALL_ROWS

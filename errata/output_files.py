@@ -15,8 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written
 from errata.tables import SMALL_ROWS

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed

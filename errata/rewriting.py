@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import diff
+from changelog.lazy import F
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
@@ -96,8 +95,9 @@ class Rewrite(Run):
         delta = flow.keep(source.node, Outcome(self.change.rows(flow, source.node), signed=True), None)
         return delta, self.change.files(source.node.name, source.changes.now)
 
-    def _judge(self, flow: Flow) -> None:
-        Run._judge(self, flow)  # noqa: SLF001 - its own base class; `super()` does not find it in a class with slots
+    def judge(self, flow: Flow) -> None:
+        """Thresholds as for any run; then what the change does is known, and a dry one ends. Raises Stopped, DryRun."""
+        Run.judge(self, flow)  # `super()` does not find it in a class with slots
         self.effect.extend(effects(self, flow))
         if self.dry:
             raise DryRun

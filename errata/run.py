@@ -15,9 +15,10 @@ from errata.correlation_plan import concerns, held_before
 from errata.correlation_settled import COMBINE, Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.export import Exports
-from errata.failures import Busy, Failure, Stopped, StorageFailed
+from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, place_told
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
+from errata.judging import guard, judge, stop_at_first
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.soft_checks import warnings
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from storage.claim import Claim
     from storage.engines import Engine
     from storage.locations import State
-
-MAX_RETRACT_SHARE = 0.5
-"""The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
 
 
 @dataclass(slots=True)
@@ -123,7 +121,7 @@ class Run:
         try:
             self._clear(flow)
             files = self._propagate(flow, sources, stages)
-            self._judge(flow)
+            self.judge(flow)
             if self._nothing_came_of_it(flow, stages):
                 self.restore()
                 return self._unchanged(targets, sources)
@@ -197,7 +195,7 @@ class Run:
             delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
         else:
             delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
-        self._stop_at_first(flow, node, delta, files.get(node.name, ()))
+        stop_at_first(self.plan, flow, node, delta, files.get(node.name, ()))
         return _event(node, stage, delta, flow, monotonic() - began)
 
     def _settle(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], files: dict[str, tuple[FileRecord, ...]]) -> None:
@@ -233,7 +231,7 @@ class Run:
             before = flow.live_rows.get(node.name, 0)
             stood, held = self.head is not None and node.name in self.head.plan, held_before(self.head).get(node.name, 0)
             delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held)
-            self._guard(node, delta, before)
+            guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}") from error
         except Exception as error:
@@ -243,38 +241,9 @@ class Run:
             raise StorageFailed(f"source '{node.name}': {text}") from error
         return delta, files
 
-    def _guard(self, node: Node, delta: NodeDelta, before: int) -> None:
-        """Stop a run that would take back most of a source, as an emptied or truncated file would."""
-        share = MAX_RETRACT_SHARE if self.options.max_retract_share is None else self.options.max_retract_share
-        taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)
-        replaced = delta.ops.get("+A", 0) + delta.ops.get("+C", 0)
-        if before and taken - replaced > share * before:
-            message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
-            raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
-
-    def _stop_at_first(self, flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord]) -> None:
-        """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does."""
-        fatal = node.operator.fatal
-        strict = self.plan.model.error_handling.strategy == "fail_fast"
-        if not delta.rejected or not (strict or fatal):
-            return
-        first = flow.first_reject(node, frozenset() if strict else fatal)
-        if first:
-            kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-            message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
-            goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
-            raise kind(message, help="" if first.get("category") in fatal else goes_on)
-
-    def _judge(self, flow: Flow) -> None:
-        """Thresholds, judged before anything is committed."""
-        handling = self.plan.model.error_handling
-        rejected = flow.total_rejected()
-        failed = rejected - self.settled.collateral
-        if self.options.error_threshold and rejected > self.options.error_threshold:
-            raise Stopped(f"{rejected:,} records were rejected, more than the threshold of {self.options.error_threshold:,}")
-        read = sum(flow.live_rows.get(node.name, 0) for node in self.plan.of_kind("source"))
-        if handling.type_error_threshold is not None and read and failed / read > handling.type_error_threshold:
-            raise Stopped(f"{failed:,} of {read:,} records failed, more than the share {handling.type_error_threshold:g} of type_error_threshold")
+    def judge(self, flow: Flow) -> None:
+        """Thresholds, judged before anything is committed. Raises Stopped."""
+        judge(self.plan, self.options, flow, self.settled.collateral)
 
     def _stage_exports(
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, stages: Sequence[Stage]
@@ -323,7 +292,7 @@ class Run:
         path = targets.dlq
         if path is None or not flow.total_rejected():
             if path is not None and head is not None:
-                self.exports.gone |= {path: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
+                self.exports.gone |= targets.of_dlq(head)
             return []
         if head is not None and not any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))

@@ -100,8 +100,11 @@ class Targets:
 
     def dlq_intact(self, head: Entry) -> bool:
         """Whether the DLQ file is as the last epoch left it: there, or rightly absent."""
-        entries = head.nodes.get("dlq", {}).get("files", [])
-        return all(is_intact(entry, self.folder) for entry in entries)
+        return all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
+
+    def of_dlq(self, head: Entry) -> dict[Path, Mapping[str, Any]]:
+        """The DLQ file that the last epoch wrote, if it did."""
+        return {self.folder / entry["path"]: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
 
     def leftovers(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
         """The files that the last epoch was to remove and that are there all the same, since its run died before it came to that."""

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from changelog.images import fingerprint
+from changelog.lazy import F, Window
 from changelog.ops import is_negative, weight
 from changelog.schema import column, image_columns
 from errata.op_rows import Kept

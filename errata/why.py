@@ -10,9 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from changelog.labels import parse_label
+from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.diagnostics import did_you_mean

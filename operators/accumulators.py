@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pyspark.sql import functions as F
-
 from changelog.exact import FloatSum, IntSum
+from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
 

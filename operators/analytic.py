@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.keys import key_column
+from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind, Type
 from operators.base import Keyed

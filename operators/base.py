@@ -11,15 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from changelog.algebra import as_appends, consolidate, diff
+from changelog.lazy import F
 from operators.evaluation import RunValues
 from operators.origins import by_key
 from operators.rows import OWN_HIDDEN, KeyShape, RowType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from cxl import spark, typed
 from operators.combine_match import RIGHT, Predicate, Side, join_keys, key_names
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type

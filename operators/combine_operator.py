@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_appends, diff
+from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
 from cxl.types import Schema

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from changelog.keys import key_column
+from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
 from operators.base import Keyed

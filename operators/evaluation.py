@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from changelog.key_columns import with_index
+from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
-from cxl.spark import FAILED, INDEX, PASS, Applied
+from cxl.spark import FAILED, INDEX, PASS
 from operators import documents
 from operators.lineage import FileLabels, file_of, source_name_of
 from operators.rows import META, RowType
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
+    from cxl.spark import Applied
 
-Settle = Callable[[Applied], Applied]
+Settle = Callable[["Applied"], "Applied"]
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 

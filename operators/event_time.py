@@ -8,9 +8,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from changelog.lazy import F, Window
 from changelog.schema import column
 from operators.lineage import source_name_of
 from operators.rows import KeyShape, RowType

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from cxl import spark
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_appends, consolidate, diff
 from changelog.keys import key_column
+from changelog.lazy import F
 from changelog.ops import weight
 from changelog.schema import column
 from cxl.types import STRING, Schema

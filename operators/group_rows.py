@@ -7,8 +7,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
 from operators.accumulators import Accumulator, accumulator, native_aggregate

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from operators.rows import KeyShape, RowType
 
 if TYPE_CHECKING:
@@ -46,6 +44,8 @@ def file_of(frame: DataFrame, row: RowType, labels: FileLabels) -> tuple[DataFra
     own = F.col("_file") if "_file" in row.hidden else F.lit(None).cast("string")
     if not labels.paths or not _has_labels(row.key):
         return frame, own
+    import pyarrow as pa
+
     prefixes = pa.array(list(labels.paths), pa.binary())
     table = frame.sparkSession.createDataFrame(pa.table({"__prefix": prefixes, "__path": pa.array(labels.paths.values(), pa.string())}))
     marked = frame.withColumn("__prefix", _file_prefix(row.key, F.col("_key")))

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
-from pyspark.sql import functions as F
 
 from changelog.key_columns import with_prefix
+from changelog.lazy import F
 from changelog.schema import column
-from cxl.spark.columns import literal
 from cxl.types import ANY, Kind, Schema, Type, type_name, unify
 from operators.base import Linear
 from operators.binding import Binding
@@ -92,6 +91,8 @@ class Merge(Linear):
 
 def _started(name: str, type_: Type, values: RunValues) -> Column:
     """A rider that the records of an input lack: a variable has the value that it had before anything was written."""
+    from cxl.spark.columns import literal
+
     variable = dotted(name)
     value = values.values.get(variable) if variable is not None else None
     return literal(value, type_).alias(name)

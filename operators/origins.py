@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
+from changelog.lazy import F
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

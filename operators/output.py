@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from changelog.keys import key_column
+from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Schema, Type
 from operators.base import Linear

@@ -12,9 +12,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
-from pyspark.sql import functions as F
 
 from changelog.key_columns import with_index
+from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
 from operators.base import Keyed, Linear, Operator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
 from operators.evaluation import RunValues, Settle, evaluate, prepare, rejects

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
-from pyspark.sql import functions as F
 
+from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark, typed
 from cxl.spark import FAILED

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_appends, diff
 from changelog.keys import key_column
+from changelog.lazy import F
 from changelog.ops import is_negative, is_positive
 from changelog.schema import column
 from operators.base import Delta, Outcome, Surroundings, compared

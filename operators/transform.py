@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from operators.analytic import bind_window
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
+from changelog.lazy import F, Window
 from operators.time_window_config import TimeWindow
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.exact import FloatSum, IntSum
+from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import typed
 from cxl.types import Kind, Type
@@ -151,23 +149,23 @@ def _last(use: WindowUse, frames: Frames) -> Column:
     return F.last(_value(use)).over(frames.rows) if frames.whole else _value(use)
 
 
-def _shifted(shift: Callable[..., Column]) -> Callable[[WindowUse, Frames], Column]:
+def _shifted(shift: str) -> Callable[[WindowUse, Frames], Column]:
     def made(use: WindowUse, frames: Frames) -> Column:
-        return shift(_value(use), offset(use) or 0).over(frames.places)
+        return cast("Column", getattr(F, shift)(_value(use), offset(use) or 0).over(frames.places))
 
     return made
 
 
-def _ranked(rank: Callable[[], Column]) -> Callable[[WindowUse, Frames], Column]:
+def _ranked(rank: str) -> Callable[[WindowUse, Frames], Column]:
     def made(use: WindowUse, frames: Frames) -> Column:
-        return rank().over(frames.peers).cast("bigint") if frames.order else F.lit(1).cast("bigint")
+        return getattr(F, rank)().over(frames.peers).cast("bigint") if frames.order else F.lit(1).cast("bigint")
 
     return made
 
 
-def _over_rows(function: Callable[[Column], Column]) -> Callable[[WindowUse, Frames], Column]:
+def _over_rows(function: str) -> Callable[[WindowUse, Frames], Column]:
     def made(use: WindowUse, frames: Frames) -> Column:
-        return _as_stored(function(_comparable(use)).over(frames.rows), use)
+        return _as_stored(getattr(F, function)(_comparable(use)).over(frames.rows), use)
 
     return made
 
@@ -205,18 +203,18 @@ def _truth(level: Column) -> Column:
 
 
 _NATIVE: Mapping[str, Callable[[WindowUse, Frames], Column]] = {
-    "min": _over_rows(F.min),
-    "max": _over_rows(F.max),
+    "min": _over_rows("min"),
+    "max": _over_rows("max"),
     "count": lambda use, frames: F.count(F.lit(1)).over(frames.rows),
     "row_number": lambda use, frames: frames.number.cast("bigint"),
-    "rank": _ranked(F.rank),
-    "dense_rank": _ranked(F.dense_rank),
+    "rank": _ranked("rank"),
+    "dense_rank": _ranked("dense_rank"),
     "first_value": lambda use, frames: F.first(_value(use)).over(frames.rows),
     "first": lambda use, frames: F.first(_value(use)).over(frames.rows),
     "last_value": _last,
     "last": _last,
-    "lag": _shifted(F.lag),
-    "lead": _shifted(F.lead),
+    "lag": _shifted("lag"),
+    "lead": _shifted("lead"),
     "any": _some,
     "exists": _some,
     "every": _every,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 from operators.rows import physical_type
 from operators.running_sum import running_sums

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -78,6 +78,8 @@ class Entry:
 
 
 NAMES = tuple(member.name for member in fields(Entry))
+MOMENTS = ("started", "finished")
+EPOCH_BEGINS = datetime(1970, 1, 1, tzinfo=UTC)
 DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"})
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp"}
 
@@ -201,7 +203,10 @@ def _entries(table: Any, *, newest: bool) -> list[Entry]:
 
     last = max((last for (last,) in add_actions(table, "max.epoch")), default=0) if newest else None
     there = {field.name for field in table.schema().fields}
-    return [_entry(row) for row in scanned(table, [name for name in NAMES if name in there], Within("epoch", first=last)).to_pylist()]
+    rows = scanned(table, [name for name in NAMES if name in there], Within("epoch", first=last))
+    for name in MOMENTS:  # as numbers: pyarrow loads pandas to make datetimes
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast("int64"))
+    return [_entry(row) for row in rows.to_pylist()]
 
 
 def _rows(entries: Sequence[Entry]) -> Any:
@@ -219,7 +224,7 @@ def _row(entry: Entry) -> Json:
 
 def _entry(row: Mapping[str, Any]) -> Entry:
     values = {name: orjson.loads(value or "{}") if name in DOCUMENTS else value for name, value in row.items()}
-    return Entry(**values | {name: values[name].astimezone(UTC) for name in ("started", "finished")})
+    return Entry(**values | {name: EPOCH_BEGINS + timedelta(microseconds=values[name]) for name in MOMENTS})
 
 
 def _canonical(value: Any) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -40,10 +40,15 @@ def scanned(table: DeltaTable, columns: list[str], *within: Within) -> pa.Table:
     """The rows of a table that meet all conditions, some columns of them, in plain types and no order."""
     conditions = [condition for one in within for condition in one.conditions()]
     reader = table.scan(columns=columns, predicate=" AND ".join(conditions) or None)
-    return plain(pa.table(reader))
+    return plain(_read(reader))
 
 
 def add_actions(table: DeltaTable, *columns: str) -> list[tuple[int, ...]]:
     """What the log says of each file: `num_records`, `min.<column>`, `max.<column>`."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = _read(table.get_add_actions(flatten=True))
     return list(zip(*(actions.column(name).to_pylist() for name in columns), strict=True)) if actions.num_rows else []
+
+
+def _read(stream: Any) -> pa.Table:
+    """A stream of Arrow batches as a table; without `pa.table`, which loads pandas."""
+    return pa.RecordBatchReader.from_stream(stream).read_all()

@@ -20,6 +20,7 @@ from cxl.source import Span
 from cxl.spark import program as programs
 from cxl.spark.columns import spark_type
 from cxl.spark.context import Context
+from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.spark.session import session
 from cxl.spark.worker import arrow_type, decoded, encode
 from cxl.types import INT, STRING, Kind, Type
@@ -83,10 +84,10 @@ def _plan(spark: SparkSession, case: Case, context: Context) -> _Plan:
 
 def _cells(applied: programs.Applied, output: Mapping[str, Type], meta: Mapping[str, Type]) -> Iterator[_Cell]:
     yield _Cell(("", "record"), INT, F.col(_RECORD))
-    yield _Cell(("", "pass"), _FLAG, F.col(programs.PASS))
-    yield _Cell(("", "failed"), _FLAG, F.col(programs.FAILED))
+    yield _Cell(("", "pass"), _FLAG, F.col(PASS))
+    yield _Cell(("", "failed"), _FLAG, F.col(FAILED))
     if applied.fans_out:
-        yield _Cell(("", "index"), INT, F.col(programs.INDEX).cast("bigint"))
+        yield _Cell(("", "index"), INT, F.col(INDEX).cast("bigint"))
     if applied.can_fail:
         for name, type_ in _FAILURE:
             yield _Cell(("failure", name), type_, F.col(_ERROR).getField(name))

@@ -18,10 +18,8 @@ from cxl.spark import interpreted
 from cxl.spark.columns import Lowered, any_of, both
 from cxl.spark.context import Context
 from cxl.spark.lowering import Lowering
+from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.types import Kind
-
-PASS, FAILED, INDEX = "_cxl_pass", "_cxl_failed", "_cxl_index"
-"""Columns of an applied program: every filter let the row through; the row failed; the element's number behind emit each."""
 
 
 @dataclass(frozen=True, slots=True)

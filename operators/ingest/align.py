@@ -6,10 +6,11 @@ rest (patience diff: the longest run of anchors in order), and what lies between
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from operators.ingest.ascending import longest_ascending
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -87,37 +88,10 @@ def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
     positions = positions[:, np.argsort(positions[0])]
     if len(positions[1]) < 2 or bool((np.diff(positions[1]) > 0).all()):
         return positions[0], positions[1]
-    kept = _longest_ascending(positions[1].tolist())
+    kept = longest_ascending(positions[1].tolist())
     return positions[0][kept], positions[1][kept]
 
 
 def _once(hashes: Hashes) -> Positions:
     _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
     return np.asarray(first[counts == 1], np.int64)
-
-
-def _longest_ascending(values: list[int]) -> list[int]:
-    """Positions of a longest strictly ascending subsequence."""
-    tails: list[int] = []
-    ends: list[int] = []
-    before = [-1] * len(values)
-    for at, value in enumerate(values):
-        place = bisect_left(tails, value)
-        before[at] = ends[place - 1] if place else -1
-        if place == len(tails):
-            tails.append(value)
-            ends.append(at)
-        else:
-            tails[place], ends[place] = value, at
-    chain: list[int] = []
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        chain.append(at)
-        at = before[at]
-    return chain[::-1]
-
-
-def longest_in_order(labels: list[tuple[int, ...]]) -> set[int]:
-    """Positions of a longest selection of labels that ascend: the files that kept their place."""
-    ranks = {label: rank for rank, label in enumerate(sorted(set(labels)))}
-    return set(_longest_ascending([ranks[label] for label in labels]))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.delivered import deliver, error, rejected
 from operators.ingest.deliveries import compare_deliveries

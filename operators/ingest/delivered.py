@@ -8,9 +8,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_retractions, consolidate, diff
+from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import is_late, is_whole_history, whole
 from operators.ingest.events import net_changes, place_key

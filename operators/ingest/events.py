@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from changelog.images import fingerprint
+from changelog.lazy import F, Window
 from changelog.schema import column
 
 if TYPE_CHECKING:

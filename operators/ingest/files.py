@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Protocol
 
 from changelog.labels import labels_between
-from operators.ingest.align import longest_in_order
+from operators.ingest.ascending import longest_in_order
 
 Label = tuple[int, ...]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
-
 from changelog.images import parts
+from changelog.lazy import F
 
 if TYPE_CHECKING:
     import pyarrow as pa

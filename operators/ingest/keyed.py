@@ -8,10 +8,9 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_retractions, diff
 from changelog.keys import key_column
+from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import whole
 from operators.ingest.events import place_key

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from operators.ingest.delivered import deliver
 from operators.ingest.deliveries import compare_deliveries
 from operators.ingest.intake import Ingested, Intake, merge_strategy

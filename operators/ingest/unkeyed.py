@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from changelog.algebra import as_retractions
 from changelog.labels import labels_between, parse_label, row_label, row_labels
+from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.align import align
 from operators.ingest.files import FileRecord, Label, Part

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from cxl import spark
 from operators.evaluation import prepare
 from operators.ingest.delivered import deliver

@@ -13,6 +13,8 @@ from errata.cli import main
 from errata.diagnostics import Diagnostic, PipelineErrors
 from errata.failures import Busy, Stopped, StorageFailed
 from errata.options import Correction, LogFilter, RunResult
+from tests.invariants.sales import HEADER, pipeline
+from tests.pipelines import Folder
 
 COMMANDS = [
     "check",
@@ -239,6 +241,18 @@ def test_help_is_light() -> None:
     program = "import sys; from errata.cli import main; main(['--help']); print([m for m in ('pyspark', 'polars', 'pyarrow', 'deltalake', 'pydantic', 'rich', 'cxl') if m in sys.modules], file=sys.stderr)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert answer.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(("words", "heavy"), [(["check"], {"pyspark", "polars", "pyarrow", "numpy", "deltalake"}), (["run"], {"pyspark", "polars"})])
+def test_what_needs_no_engine_loads_none(words: list[str], heavy: set[str], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", pipeline("snapshot"))
+    folder.write_csv("data/a.csv", HEADER, [{"id": 1, "region": "EU", "amount": 1.5, "parts": 2}])
+    folder.run()
+    program = "import sys; from errata.cli import main; code = main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    command = [sys.executable, "-c", program, *words, str(tmp_path / "pipeline.yaml")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert {module.split(".")[0] for module in answer.stderr.split()} & (heavy | {"pandas"}) == set()
 
 
 def test_a_reader_that_has_enough_is_no_failure(application, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,58 @@
+"""What ends a run before anything is committed: emptied sources, a first failing record under fail_fast, too many rejects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from errata.failures import Stopped, StorageFailed
+from errata.ingest import place_told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from errata.options import RunOptions
+    from errata.plan import Node, Plan
+    from errata.propagate import Flow, NodeDelta
+    from operators.ingest.files import FileRecord
+
+MAX_RETRACT_SHARE = 0.5
+"""The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
+
+
+def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:
+    """Stop a run that would take back most of a source's rows (`before`: those that stood), as an emptied or truncated file would. Raises Stopped."""
+    share = MAX_RETRACT_SHARE if options.max_retract_share is None else options.max_retract_share
+    taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)
+    replaced = delta.ops.get("+A", 0) + delta.ops.get("+C", 0)
+    if before and taken - replaced > share * before:
+        message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
+        raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
+
+
+def stop_at_first(plan: Plan, flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord]) -> None:
+    """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
+
+    Raises Stopped, StorageFailed where a record is malformed.
+    """
+    fatal = node.operator.fatal
+    strict = plan.model.error_handling.strategy == "fail_fast"
+    if not delta.rejected or not (strict or fatal):
+        return
+    first = flow.first_reject(node, frozenset() if strict else fatal)
+    if first:
+        kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
+        message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
+        goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
+        raise kind(message, help="" if first.get("category") in fatal else goes_on)
+
+
+def judge(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> None:
+    """Thresholds; `collateral` of the rejected records failed only with their group. Raises Stopped."""
+    handling = plan.model.error_handling
+    rejected = flow.total_rejected()
+    failed = rejected - collateral
+    if options.error_threshold and rejected > options.error_threshold:
+        raise Stopped(f"{rejected:,} records were rejected, more than the threshold of {options.error_threshold:,}")
+    read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
+    if handling.type_error_threshold is not None and read and failed / read > handling.type_error_threshold:
+        raise Stopped(f"{failed:,} of {read:,} records failed, more than the share {handling.type_error_threshold:g} of type_error_threshold")
