@@ -25,9 +25,8 @@ def batch_schema(columns: Sequence[Column], *, document: bool = False) -> pa.Sch
     return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
 
 
-def with_document(batches: Iterator[pa.RecordBatch], sections: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The batches with the same `_doc` on every record."""
-    text = document_text(sections)
+def with_document(batches: Iterator[pa.RecordBatch], text: str) -> Iterator[pa.RecordBatch]:
+    """The batches with the same `_doc`, a `document_text`, on every record."""
     for batch in batches:
         yield batch.append_column(pa.field(DOCUMENT, pa.string()), pa.repeat(pa.scalar(text), batch.num_rows))
 

@@ -39,8 +39,11 @@ class Task:
 
 
 def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, ...]:
-    """`Reader.undeclared` of a file. Raises InputError."""
-    return reader.undeclared(buffer_of(path, name), name)
+    """`Reader.undeclared` of a file. Raises InputError, also for a section of its envelope that is not what it is declared to be."""
+    data = buffer_of(path, name)
+    if reader.plan.sections and not reader.plan.document:
+        reader.envelope(data, name)
+    return reader.undeclared(data, name)
 
 
 def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +21,15 @@ from storage.formats.texts import text_of
 MAX_SEGMENT = 64 << 10
 MOST_ELEMENTS = 999
 _BLOCK = 20_000
+_BYTES = 1 << 20
 _ELEMENT = re.compile(r"e([0-9]{2,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A record of the body: its fields, null left out, and the sections of the envelope levels around it."""
 
     fields: Mapping[str, str]
-    levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    levels: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
 def element_name(index: int) -> str:
@@ -41,22 +42,89 @@ _NAMES = tuple(element_name(index) for index in range(1, MOST_ELEMENTS + 1))
 
 def positional(elements: Sequence[str]) -> dict[str, str]:
     """Elements by column name, empty ones left out."""
-    return {name: text for name, text in zip(_NAMES, elements, strict=False) if text}
+    named = dict(zip(_NAMES, elements, strict=False))
+    return {name: text for name, text in named.items() if text} if "" in elements else named
 
 
-def text_in(data: Buffer, name: str) -> str:
-    """The file as text. Raises InputError where it is not UTF-8."""
-    try:
-        return bytes(data).removeprefix(b"\xef\xbb\xbf").decode()
-    except UnicodeDecodeError as wrong:
-        raise InputError(name, f"not valid UTF-8: {wrong.reason}", offset=wrong.start) from None
+def element_at(elements: Sequence[str], index: int) -> str:
+    """An element, empty where the segment ends before it."""
+    return elements[index] if index < len(elements) else ""
 
 
-def check_width(elements: Sequence[str], most: int, tag: str, number: int, name: str) -> None:
-    """Raise InputError for a segment with more elements than there are columns."""
-    if len(elements) > most:
-        text = f"segment {number} ({tag}) has {len(elements)} elements, more than max_elements {most}: raise options.max_elements"
-        raise InputError(name, text)
+def text_blocks(data: Buffer, name: str) -> Iterator[str]:
+    """The file's text in blocks, none empty, without white space ahead of the first. Raises InputError where it is not UTF-8."""
+    decoder, begun = codecs.getincrementaldecoder("utf-8-sig")(), False
+    for at in range(0, len(data), _BYTES):
+        block = data[at : at + _BYTES]
+        try:
+            text = decoder.decode(block, at + _BYTES >= len(data))
+        except UnicodeDecodeError as wrong:
+            before = len(wrong.object) - len(block)
+            raise InputError(name, f"not valid UTF-8: {wrong.reason}", offset=at - before + wrong.start) from None
+        text = text if begun else text.lstrip("\r\n \t")
+        if text:
+            begun = True
+            yield text
+
+
+class Reading:
+    """The state of an interchange while its segments pass; a format supplies what a segment means."""
+
+    trailer: ClassVar[str]
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+        self.number = 0
+        self.closed = False
+
+    def segment(self, elements: list[str]) -> Body | None:
+        """The record that a segment is; null for one of the envelope. Raises InputError."""
+        self.number += 1
+        tag, data = elements[0], elements[1:]
+        if len(data) > self.most:
+            raise self.wrong(f"has {len(data)} elements, more than max_elements {self.most}: raise options.max_elements", f" ({tag[:10]})")
+        if self.closed:
+            raise self.wrong(f"'{tag[:10]}' stands behind the {self.trailer} trailer")
+        return self.meaning(tag, data)
+
+    def meaning(self, tag: str, data: list[str]) -> Body | None:
+        """What a segment of the open interchange is. Raises InputError."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The text has ended. Raises InputError."""
+        if not self.closed:
+            raise InputError(self.name, f"the {self.trailer} trailer is missing: the interchange is cut off behind segment {self.number}")
+
+    def wrong(self, text: str, shown: str = ":") -> InputError:
+        """What is wrong with the segment that passes."""
+        return InputError(self.name, f"segment {self.number}{shown} {text}")
+
+
+def bodies_in(
+    reading: Reading, blocks: Iterable[str], split: Callable[[str], list[str]], elements: Callable[[str], list[str]], *, blank: bool = False
+) -> Iterator[Body]:
+    """The records of an interchange whose text comes in blocks; `blank`: what is empty between two terminators is no segment. Raises InputError."""
+    rest = ""
+    for block in blocks:
+        *segments, rest = split(rest + block)
+        for part in segments:
+            segment = part.lstrip("\r\n")
+            _check_length(reading, segment)
+            if segment or not blank:
+                body = reading.segment(elements(segment))
+                if body is not None:
+                    yield body
+        _check_length(reading, rest)
+    if rest.strip():
+        shown = rest.strip()[:20]
+        raise InputError(reading.name, f"'{shown}' stands behind the last segment terminator: the interchange is cut off or something follows it")
+    reading.finish()
+
+
+def _check_length(reading: Reading, segment: str) -> None:
+    if len(segment) > MAX_SEGMENT:
+        raise InputError(reading.name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
 
 
 def check_count(what: str, told: str, counted: int, number: int, name: str) -> None:
@@ -77,7 +145,8 @@ def undeclared_fields(plan: ReadPlan, bodies: Iterable[Body], order: Sequence[st
         return ()
     seen: set[str] = set()
     for body in bodies:
-        seen.update(body.fields)
+        if not body.fields.keys() <= seen:
+            seen.update(body.fields)
     extra = [field for field in order if field in seen and field not in plan.names]
     if extra and plan.on_unmapped == "reject":
         raise InputError(name, f"undeclared field '{extra[0]}': the schema does not name it and on_unmapped is reject")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedIOBase
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 from storage.formats.contract import Buffer, InputError, Range
@@ -44,17 +45,20 @@ def bytes_of(path: Path, name: str, part: Range) -> Buffer:
     return whole if part.start == 0 and part.end == len(whole) else whole[part.start : part.end]
 
 
-def _decompressed(path: Path, name: str) -> bytes:
-    most, blocks, size = path.stat().st_size * RATIO, [], 0
-    try:
-        for block in _OPENERS[path.suffix.lower()](path):
-            size += len(block)
-            if size > FREE_BYTES and size > most:
-                raise InputError(name, f"the archive unpacks to more than {RATIO} times its size")
-            blocks.append(block)
-    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:
-        raise InputError(name, f"cannot be decompressed: {wrong}") from None
-    return b"".join(blocks)
+def _decompressed(path: Path, name: str) -> Buffer:
+    """The content in a temporary file that nothing else sees, mapped."""
+    most, size = path.stat().st_size * RATIO, 0
+    with TemporaryFile() as unpacked:
+        try:
+            for block in _OPENERS[path.suffix.lower()](path):
+                size += len(block)
+                if size > FREE_BYTES and size > most:
+                    raise InputError(name, f"the archive unpacks to more than {RATIO} times its size")
+                unpacked.write(block)
+            unpacked.flush()
+        except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:
+            raise InputError(name, f"cannot be decompressed: {wrong}") from None
+        return mmap(unpacked.fileno(), 0, access=ACCESS_READ) if size else b""
 
 
 def _blocks(stream: BufferedIOBase | IO[bytes]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, OptionError, ReadPlan, Section
+from storage.formats.json.structure import located
 from tests.formats.reading import records_of
 from tests.formats.writing import written
 
@@ -219,3 +220,62 @@ def test_the_line_of_a_deep_value_counts_from_the_beginning_of_the_file(target):
     data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000
     with pytest.raises(InputError, match="f: line 21: nested deeper than 1000 levels"):
         records_of(json_reader([("a", "any")], {"format": "ndjson"}), data, target, name="f")
+
+
+# Documents in pieces ----------------------------------------------------------------------------------------------------
+VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab"\\[]{}:, \né', max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text('a"\\:{', max_size=3), inner, max_size=3)),
+    max_leaves=6,
+)
+RECORD = st.dictionaries(st.sampled_from(["a", "b", 'c"', "\\d"]), VALUE, max_size=3)
+
+
+@given(
+    records=st.lists(st.one_of(RECORD, VALUE), max_size=8),
+    around=st.dictionaries(st.sampled_from(["x", "data", 'q"', "é"]), VALUE, max_size=3),
+    path=st.sampled_from([(), ("r",), ("p", "r"), ("p", "é", "r")]),
+    indent=st.sampled_from([None, 2]),
+    target=st.integers(1, 60),
+    block=st.integers(1, 40),
+    escape=st.booleans(),
+)
+@settings(max_examples=300, deadline=None)
+def test_an_array_in_pieces_has_the_records_of_the_whole(*, records, around, path, indent, target, block, escape):
+    document = records
+    for step in reversed(path):
+        document = {**around, step: document, "z": around}
+    data = json.dumps(document, indent=indent, ensure_ascii=escape).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("storage.formats.json.structure._BLOCK", block)
+        found = located(data, path, target, "f")
+        reader = json_reader([("a", "any")], {"record_path": ".".join(path)} if path else {"format": "array"}, on_unmapped="drop")
+        whole, cut = records_of(reader, data), records_of(reader, data, target)
+    assert json.loads(found.skeleton(data)) == json.loads(json.dumps(document).replace(json.dumps(records), "[]", 1)) or not records
+    assert [value for piece in found.pieces for value in json.loads(b"[" + data[piece.start : piece.end] + b"]")] == records
+    assert [(row.number, row.data, row.error) for row in cut] == [(row.number, row.data, row.error) for row in whole]
+    assert len(whole) == len(records)
+
+
+def test_of_keys_that_come_twice_the_last_counts():
+    reader = json_reader([("a", "int")], {"record_path": "r"})
+    assert [row.data for row in records_of(reader, b'{"r": [{"a": 1}], "r": [{"a": 2}, {"a": 3}]}')] == [{"a": 2}, {"a": 3}]
+
+
+@pytest.mark.parametrize("text", ["[1,]", "[,1]", '[{"a":1},,{"a":2}]', '[{"a":1]}', '[{"a":1}] x', '[{"a":1}', '[{"a":"x]}', "[1 2]", '["\\"]'])
+@pytest.mark.parametrize("target", [1, 5, 1000])
+def test_what_is_no_json_is_none_in_pieces_either(text, target):
+    with pytest.raises(InputError, match="not valid JSON"):
+        records_of(json_reader([("a", "any")], {"format": "array"}), text.encode(), target)
+
+
+def test_a_range_has_the_sections_of_its_document():
+    data = b'{"h": {"id": 7}, "r": [{"a": 1}, {"a": 2}]}'
+    reader = json_reader([("a", "int")], {"record_path": "r"}, sections=(section("/h", id="int"),), document=True)
+    rows = [row for part in reader.split(data, "f", 1) for batch in reader.read(data[part.start : part.end], "f", part) for row in batch.to_pylist()]
+    assert [(row["a"], row["_row"], row["_doc"]) for row in rows] == [(1, 1, '{"head":{"id":7}}'), (2, 2, '{"head":{"id":7}}')]
+
+
+def test_lines_are_no_document_with_sections():
+    reader = json_reader([], {"format": "ndjson"}, sections=(section("/h", id="int"),))
+    assert reader.envelope(b'{"h": {"id": 7}}\n{"h": {"id": 8}}\n', "f") == {}

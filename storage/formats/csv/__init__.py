@@ -101,9 +101,9 @@ class CsvReader(Reader):
         batches = read_chunk(self, bytes(data), name, part)
         if not self.plan.document:
             return batches
-        from storage.formats.batches import with_document
+        from storage.formats.batches import document_text, with_document
 
-        return with_document(batches, {})
+        return with_document(batches, document_text({}))
 
 
 @register_writer("csv")

@@ -6,20 +6,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from storage.formats.contract import Buffer, Column, InputError
 from storage.formats.edi import (
-    MAX_SEGMENT,
     Body,
+    Reading,
+    bodies_in,
     body_batches,
     check_count,
     check_echo,
-    check_width,
+    element_at,
     element_name,
     interchange_sections,
     positional,
-    text_in,
+    text_blocks,
     undeclared_fields,
 )
 
@@ -43,7 +47,6 @@ class Service:
     @classmethod
     def of(cls, text: str) -> tuple[Service, str]:
         """The characters that a leading UNA gives (the Level A ones without it) and the text behind it."""
-        text = text.lstrip("\r\n \t")
         return (cls(*text[3:9]), text[9:]) if text.startswith("UNA") and len(text) >= 9 else (cls(), text)
 
     def segments(self, text: str) -> list[str]:
@@ -75,72 +78,60 @@ class Service:
         return re.compile(re.escape(self.release) + "(.)", re.DOTALL)
 
 
-class Reading:
+class InterchangeReading(Reading):
     """The state of one interchange while its segments pass."""
 
+    trailer = "UNZ"
+
     def __init__(self, name: str, most: int) -> None:
-        self.name, self.most = name, most
+        super().__init__(name, most)
         self.header: list[str] | None = None
-        self.message: tuple[str, str] | None = None
+        self.reference: str | None = None
+        self.message: dict[str, str] = {}
         self.in_message = 0
         self.messages = 0
-        self.number = 0
-        self.closed = False
 
-    def segment(self, elements: list[str]) -> Body | None:
-        """The record that a segment is; null for one of the envelope. Raises InputError."""
-        self.number += 1
-        tag, data = elements[0], elements[1:]
-        check_width(data, self.most, tag, self.number, self.name)
-        if self.closed:
-            raise self._wrong(f"'{tag}' stands behind the UNZ trailer")
+    @override
+    def meaning(self, tag: str, data: list[str]) -> Body | None:
         if self.header is None:
-            self._open(tag, data)
+            if tag != "UNB":
+                raise self.wrong(f"an interchange begins with UNB, not with '{tag[:10]}'")
+            self.header = data
             return None
         if tag in ("UNG", "UNE"):
-            raise self._wrong(f"functional groups ({tag}) are not supported")
+            raise self.wrong(f"functional groups ({tag}) are not supported")
         if tag == "UNZ":
             self._close(data)
             return None
         return self._in_message(tag, data)
 
-    def finish(self) -> None:
-        """The text has ended. Raises InputError."""
-        if not self.closed:
-            raise InputError(self.name, f"the UNZ trailer is missing: the interchange is cut off behind segment {self.number}")
-
-    def _open(self, tag: str, data: list[str]) -> None:
-        if tag != "UNB":
-            raise self._wrong(f"an interchange begins with UNB, not with '{tag[:10]}'")
-        self.header = data
-
     def _close(self, data: list[str]) -> None:
-        if self.message is not None:
-            raise self._wrong(f"UNZ inside message '{self.message[0]}', whose UNT is missing")
-        check_count("the UNZ message count", _at(data, 0), self.messages, self.number, self.name)
-        check_echo("the UNZ control reference", _at(data, 1), control_reference(self.header or []), self.number, self.name)
+        if self.reference is not None:
+            raise self.wrong(f"UNZ inside message '{self.reference}', whose UNT is missing")
+        check_count("the UNZ message count", element_at(data, 0), self.messages, self.number, self.name)
+        check_echo("the UNZ control reference", element_at(data, 1), control_reference(self.header or []), self.number, self.name)
         self.closed = True
 
     def _in_message(self, tag: str, data: list[str]) -> Body | None:
         if tag == "UNH":
-            if self.message is not None:
-                raise self._wrong(f"UNH inside message '{self.message[0]}', whose UNT is missing")
-            self.message, self.in_message = (_at(data, 0), _at(data, 1)), 0
-            self.messages += 1
-        if tag == "UNB" or self.message is None:
-            raise self._wrong(f"'{tag[:10]}' stands outside a message")
+            self._open_message(data)
+        if tag == "UNB" or self.reference is None:
+            raise self.wrong(f"'{tag[:10]}' stands outside a message")
         self.in_message += 1
-        reference, kind = self.message
         if tag == "UNT":
-            check_count("the UNT segment count", _at(data, 0), self.in_message, self.number, self.name)
-            check_echo("the UNT message reference", _at(data, 1), reference, self.number, self.name)
-            self.message = None
+            check_count("the UNT segment count", element_at(data, 0), self.in_message, self.number, self.name)
+            check_echo("the UNT message reference", element_at(data, 1), self.reference, self.number, self.name)
+            self.reference = None
             return None
-        fields = {"seg_id": tag, "msg_ref": reference, "msg_type": kind}
-        return Body({key: value for key, value in fields.items() if value} | positional(data))
+        return Body({"seg_id": tag, **self.message, **positional(data)})
 
-    def _wrong(self, text: str) -> InputError:
-        return InputError(self.name, f"segment {self.number}: {text}")
+    def _open_message(self, data: list[str]) -> None:
+        if self.reference is not None:
+            raise self.wrong(f"UNH inside message '{self.reference}', whose UNT is missing")
+        self.reference, self.in_message = element_at(data, 0), 0
+        self.messages += 1
+        fields = {"msg_ref": self.reference, "msg_type": element_at(data, 1)}
+        self.message = {name: text for name, text in fields.items() if text}
 
 
 def control_reference(header: Sequence[str]) -> str:
@@ -148,25 +139,12 @@ def control_reference(header: Sequence[str]) -> str:
     return next((element for element in header[4:] if element), "")
 
 
-def _at(data: Sequence[str], index: int) -> str:
-    return data[index] if index < len(data) else ""
-
-
 def bodies_of(reader: EdifactReader, data: Buffer, name: str) -> Iterator[Body]:
     """The records of an interchange. Raises InputError."""
-    service, text = Service.of(text_in(data, name))
-    reading = Reading(name, reader.options.max_elements)
-    *segments, rest = service.segments(text)
-    for segment in (part.lstrip("\r\n") for part in segments):
-        if len(segment) > MAX_SEGMENT:
-            raise InputError(name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
-        body = reading.segment(service.elements(segment))
-        if body is not None:
-            yield body
-    if rest.strip():
-        shown = rest.strip()[:20]
-        raise InputError(name, f"'{shown}' stands behind the last segment terminator: the interchange is cut off or something follows it")
-    reading.finish()
+    blocks = text_blocks(data, name)
+    service, text = Service.of(next(blocks, ""))
+    reading = InterchangeReading(name, reader.options.max_elements)
+    return bodies_in(reading, chain([text], blocks), service.segments, service.elements)
 
 
 def read_records(reader: EdifactReader, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:
@@ -183,7 +161,7 @@ def undeclared_columns(reader: EdifactReader, data: Buffer, name: str) -> tuple[
 
 def sections_of(reader: EdifactReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
     """The declared sections, which are all the UNB."""
-    service, text = Service.of(text_in(data, name))
+    service, text = Service.of(next(text_blocks(data, name), ""))
     elements = service.elements(service.segments(text)[0].lstrip("\r\n"))
     if elements[0] != "UNB":
         raise InputError(name, f"segment 1: an interchange begins with UNB, not with '{elements[0][:10]}'")

@@ -64,9 +64,9 @@ class FixedWidthReader(Reader):
         batches = read_records(self, bytes(data), name, part)
         if not self.plan.document:
             return batches
-        from storage.formats.batches import with_document
+        from storage.formats.batches import document_text, with_document
 
-        return with_document(batches, {})
+        return with_document(batches, document_text({}))
 
 
 @register_writer("fixed_width")

@@ -61,9 +61,9 @@ class JsonReader(Reader):
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
-        from storage.formats.json.read import line_ranges
+        from storage.formats.json.read import ranges_of
 
-        return line_ranges(self, data, name, target)
+        return ranges_of(self, data, name, target)
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
@@ -78,9 +78,12 @@ class JsonReader(Reader):
         batches = read_records(self, data, name, part)
         if not self.plan.document:
             return batches
-        from storage.formats.batches import with_document
+        from storage.formats.batches import document_text, with_document
+        from storage.formats.json.read import ELEMENTS
 
-        return with_document(batches, self.envelope(data, name))
+        if part and part.head.startswith(ELEMENTS):
+            return with_document(batches, part.head.removeprefix(ELEMENTS).decode())
+        return with_document(batches, document_text(self.envelope(data, name)))
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""JSON text to records: where the records of a document lie, their members as columns, nested arrays exploded or joined."""
+"""JSON text to records, a piece of the file at a time: their members as columns, nested arrays exploded or joined."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from storage.formats.batches import record_batches
-from storage.formats.contract import Buffer, Column, InputError, Range, Reject
+from storage.formats.batches import document_text, record_batches
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
+from storage.formats.json.structure import Located, located
 from storage.formats.lines import line_ranges_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 Record: TypeAlias = dict[str, Any] | Reject
 BOM = b"\xef\xbb\xbf"
 BLOCK = 20_000
+PIECE = 4 << 20
+"""Bytes of lines or elements that are parsed at a time."""
+ELEMENTS = b"elements "
+"""How the head of a range of elements begins; behind it stands the `_doc` of its records, where it is wanted."""
 
 
 def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
@@ -61,17 +66,29 @@ def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]
         yield (record.raw or "null").encode() if isinstance(record, Reject) else orjson.dumps(record)
 
 
-def line_ranges(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
-    """Ranges of lines of an NDJSON file; one range where the form is another, or where exploded arrays make records of unknown number."""
-    if len(data) <= target or not has_plain_lines(reader, data):
-        return [Range(0, len(data))]
-    return line_ranges_of(data, name, target)
+def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
+    """Ranges of lines of an NDJSON file or of elements of an array; one range where exploded arrays make records of unknown number."""
+    whole = [Range(0, len(data))]
+    if len(data) <= target or _explodes(reader):
+        return whole
+    form = form_of(reader.options, data)
+    if form == "ndjson":
+        return line_ranges_of(data, name, target)
+    array = _array(reader.options, form, data, name, target)
+    if array is None or not array.pieces:
+        return whole
+    head = ELEMENTS + (document_text(_sections(reader, data, array, name)) if reader.plan.document else "").encode()
+    _skeleton(data, array, name)
+    return [Range(piece.start, piece.end, piece.first, head) for piece in array.pieces]
 
 
 def has_plain_lines(reader: JsonReader, data: Buffer) -> bool:
     """Whether each line is one record."""
-    exploding = any(path.mode == "explode" for path in reader.plan.array_paths)
-    return not exploding and form_of(reader.options, data) == "ndjson"
+    return not _explodes(reader) and form_of(reader.options, data) == "ndjson"
+
+
+def _explodes(reader: JsonReader) -> bool:
+    return any(path.mode == "explode" for path in reader.plan.array_paths)
 
 
 def form_of(options: JsonReadOptions, data: Buffer) -> str:
@@ -84,14 +101,24 @@ def form_of(options: JsonReadOptions, data: Buffer) -> str:
     if options.steps:
         return "object"
     line = re.compile(rb"(?:\xef\xbb\xbf)?\s*([^\n]*)").match(data)
-    return "ndjson" if not line or _is_json(line[1]) or not _is_json(bytes(data).removeprefix(BOM)) else "object"
+    if not line or _is_json(line[1]) or len(data) > MAX_RECORD_BYTES:
+        return "ndjson"
+    return "object" if _is_json(bytes(data).removeprefix(BOM)) else "ndjson"
 
 
 def sections_of(reader: JsonReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections that the document has. Raises InputError for a target that is no object or a value of another type."""
+    """The declared sections that the document has; several lines are no document. Raises InputError for a target that is no object or a value of another type."""
     if not reader.plan.sections:
         return {}
-    document = _document(bytes(data), name)
+    form = form_of(reader.options, data)
+    if form == "ndjson" and (len(data) > MAX_RECORD_BYTES or not _is_json(bytes(data).removeprefix(BOM))):
+        return {}
+    return _sections(reader, data, _array(reader.options, form, data, name, len(data)), name)
+
+
+def _sections(reader: JsonReader, data: Buffer, array: Located | None, name: str) -> dict[str, dict[str, Any]]:
+    below = any(section.where.split("/")[1:][: len(reader.options.steps)] == list(reader.options.steps) for section in reader.plan.sections)
+    document = _document(bytes(data), name) if array is None or below else _skeleton(data, array, name)
     found = {}
     for section in reader.plan.sections:
         target = _pointed(document, section.where)
@@ -121,35 +148,93 @@ def _is_json(text: bytes) -> bool:
 
 
 def _expanded(reader: JsonReader, data: Buffer, name: str, part: Range | None = None) -> Iterable[Record]:
-    text = bytes(data).removeprefix(BOM)
-    records = _line_records(text, part.first_row, name) if part and part.head else _records(reader.options, text, name)
+    records = _part_records(data, part, name) if part and part.head else _records(reader.options, data, name)
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _line_records(data: bytes, first_row: int, name: str) -> Iterator[Record]:
-    return (_line(line, number, name) for number, line in enumerate(_lines(data), first_row))
+def _part_records(data: Buffer, part: Range, name: str) -> Iterator[Record]:
+    if part.head.startswith(ELEMENTS):
+        return map(_element, _elements(data[:], part.start, name))
+    return _line_records(data, part.first_row, name)
 
 
-def _records(options: JsonReadOptions, data: bytes, name: str) -> Iterator[Record]:
+def _line_records(data: Buffer, first_row: int, name: str) -> Iterator[Record]:
+    return (_line(line, number, name) for number, line in enumerate(_lines(data, name), first_row))
+
+
+def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Record]:
     form = form_of(options, data)
     if form == "ndjson":
         yield from _line_records(data, 1, name)
         return
-    if not data.strip():
+    array = _array(options, form, data, name, PIECE)
+    if array is None:
+        yield from map(_element, _whole(options, form, data, name))
+        return
+    _skeleton(data, array, name)
+    for piece in array.pieces:
+        yield from map(_element, _elements(data[piece.start : piece.end], piece.start, name, data))
+
+
+def _array(options: JsonReadOptions, form: str, data: Buffer, name: str, target: int) -> Located | None:
+    """Where the records are elements of an array that stands whole in the document: that array."""
+    return located(data, options.steps, target, name) if form == "array" or options.steps else None
+
+
+def _skeleton(data: Buffer, array: Located, name: str) -> Any:
+    """The document without its records. Raises InputError."""
+    try:
+        return orjson.loads(array.skeleton(data).removeprefix(BOM))
+    except orjson.JSONDecodeError:
+        return _document(bytes(data), name)  # which tells where it is wrong
+
+
+def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -> list[Any]:
+    """The elements of a piece of an array that begins at byte `start` of the file. Raises InputError."""
+    try:
+        found: list[Any] = orjson.loads(b"[" + text + b"]")
+    except orjson.JSONDecodeError as wrong:
+        raise _broken(wrong, start, name, whole) from None
+    if not found:
+        raise InputError(name, "not valid JSON: an element is missing between two commas", offset=start)
+    return found
+
+
+def _broken(wrong: orjson.JSONDecodeError, start: int, name: str, whole: Buffer | None) -> InputError:
+    if "depth limit" in wrong.msg:
+        return InputError(name, "nested deeper than 1000 levels")
+    at = start + len(wrong.doc[: wrong.pos].encode()) - 1
+    if whole is None:
+        return InputError(name, f"not valid JSON: {_reason(wrong)}", offset=at)
+    before = whole[:at]
+    column = at - before.rfind(b"\n")
+    return InputError(name, f"not valid JSON: {_reason(wrong)}, column {column}", line=before.count(b"\n") + 1)
+
+
+def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list[Any]:
+    """The records of a document that has no array to take them from, or that is broken. Raises InputError."""
+    if not data[:].strip():
         raise InputError(name, "the file is empty where a JSON document is expected")
-    document = _document(data, name)
+    if len(data) > MAX_RECORD_BYTES:
+        raise InputError(name, f"the array of records is missing or cut off, and a record is not longer than {MAX_RECORD_BYTES >> 20} MB")
+    document = _document(bytes(data), name)
     if form == "array":
-        if not isinstance(document, list):
-            raise InputError(name, "the document is no array, as format 'array' has it")
-        found = document
-    else:
-        found = _target(document, options, name)
-    for element in found:
-        yield element if isinstance(element, dict) else _no_object(orjson.dumps(element).decode())
+        raise InputError(name, "the document is no array, as format 'array' has it")
+    return _target(document, options, name)
 
 
-def _lines(data: bytes) -> Iterator[bytes]:
-    return (line for line in data.split(b"\n") if line and not line.isspace())
+def _element(value: Any) -> Record:
+    return value if isinstance(value, dict) else _no_object(orjson.dumps(value).decode())
+
+
+def _lines(data: Buffer, name: str) -> Iterator[bytes]:
+    at = len(BOM) if data[: len(BOM)] == BOM else 0
+    while at < len(data):
+        end = data.find(b"\n", at + PIECE) + 1 or len(data)
+        if end - at > PIECE + MAX_RECORD_BYTES:
+            raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB", offset=at)
+        yield from (line for line in data[at:end].split(b"\n") if line and not line.isspace())
+        at = end
 
 
 def _line(line: bytes, number: int, name: str) -> Record:

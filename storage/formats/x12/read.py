@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from storage.formats.contract import Buffer, Column, InputError
 from storage.formats.edi import (
-    MAX_SEGMENT,
     Body,
+    Reading,
+    bodies_in,
     body_batches,
     check_count,
     check_echo,
-    check_width,
+    element_at,
     element_name,
     interchange_sections,
     positional,
-    text_in,
+    text_blocks,
     undeclared_fields,
 )
 
@@ -26,28 +31,26 @@ if TYPE_CHECKING:
     from storage.formats.x12 import X12Reader
 
 
-class Reading:
+class InterchangeReading(Reading):
     """The state of one interchange while its segments pass: the open group and set, what has been counted in each."""
 
+    trailer = "IEA"
+
     def __init__(self, name: str, most: int, header: Sequence[str]) -> None:
-        self.name, self.most, self.header = name, most, header
+        super().__init__(name, most)
+        self.header = header
+        self.number = 1
         self.group: list[str] | None = None
         self.set: list[str] | None = None
+        self.fields: dict[str, str] = {}
         self.groups = self.sets = self.segments = 0
-        self.number = 1
-        self.closed = False
         self.levels: dict[str, dict[str, str]] = {}
 
-    def segment(self, elements: list[str]) -> Body | None:
-        """The record that a segment is; null for one of the envelope. Raises InputError."""
-        self.number += 1
-        tag, data = elements[0], elements[1:]
-        check_width(data, self.most, tag, self.number, self.name)
-        if self.closed:
-            raise self._wrong(f"'{tag[:10]}' stands behind the IEA trailer")
+    @override
+    def meaning(self, tag: str, data: list[str]) -> Body | None:
         match tag:
             case "ISA":
-                raise self._wrong("a second ISA before the IEA trailer")
+                raise self.wrong("a second ISA before the IEA trailer")
             case "GS":
                 self._open_group(data)
                 return None
@@ -59,69 +62,58 @@ class Reading:
                 return None
         return self._in_set(tag, data)
 
-    def finish(self) -> None:
-        """The text has ended. Raises InputError."""
-        if not self.closed:
-            raise InputError(self.name, f"the IEA trailer is missing: the interchange is cut off behind segment {self.number}")
-
     def _open_group(self, data: list[str]) -> None:
         if self.group is not None:
-            raise self._wrong("GS inside a functional group whose GE is missing")
+            raise self.wrong("GS inside a functional group whose GE is missing")
         self.group, self.sets = data, 0
         self.groups += 1
         self.levels = {"functional_group": positional(data)}
 
     def _close_group(self, data: list[str]) -> None:
         if self.group is None or self.set is not None:
-            raise self._wrong(
+            raise self.wrong(
                 "GE without an open functional group" if self.group is None else "GE inside a transaction set whose SE is missing"
             )
-        check_count("GE01, the count of transaction sets,", _at(data, 0), self.sets, self.number, self.name)
-        check_echo("GE02, the group control number,", _at(data, 1), _at(self.group, 5), self.number, self.name)
+        check_count("GE01, the count of transaction sets,", element_at(data, 0), self.sets, self.number, self.name)
+        check_echo("GE02, the group control number,", element_at(data, 1), element_at(self.group, 5), self.number, self.name)
         self.group, self.levels = None, {}
 
     def _close(self, data: list[str]) -> None:
         if self.group is not None:
-            raise self._wrong("IEA inside a functional group whose GE is missing")
-        check_count("IEA01, the count of functional groups,", _at(data, 0), self.groups, self.number, self.name)
-        check_echo("IEA02, the interchange control number,", _at(data, 1), _at(self.header, 12), self.number, self.name)
+            raise self.wrong("IEA inside a functional group whose GE is missing")
+        check_count("IEA01, the count of functional groups,", element_at(data, 0), self.groups, self.number, self.name)
+        check_echo("IEA02, the interchange control number,", element_at(data, 1), element_at(self.header, 12), self.number, self.name)
         self.closed = True
 
     def _in_set(self, tag: str, data: list[str]) -> Body | None:
         if tag == "ST":
-            if self.group is None or self.set is not None:
-                raise self._wrong(
-                    "ST outside a functional group" if self.group is None else "ST inside a transaction set whose SE is missing"
-                )
-            self.set, self.segments = data, 0
-            self.sets += 1
-            self.levels = {**self.levels, "transaction_set": positional(data)}
+            self._open_set(data)
         if self.set is None:
-            raise self._wrong(f"'{tag[:10]}' stands outside a transaction set")
+            raise self.wrong(f"'{tag[:10]}' stands outside a transaction set")
         self.segments += 1
         if tag == "SE":
             self._close_set(data)
             return None
-        fields = {"seg_id": tag, "set_ref": _at(self.set, 1), "set_type": _at(self.set, 0)}
-        return Body({key: value for key, value in fields.items() if value} | positional(data), self.levels)
+        return Body({"seg_id": tag, **self.fields, **positional(data)}, self.levels)
+
+    def _open_set(self, data: list[str]) -> None:
+        if self.group is None or self.set is not None:
+            raise self.wrong("ST outside a functional group" if self.group is None else "ST inside a transaction set whose SE is missing")
+        self.set, self.segments = data, 0
+        self.sets += 1
+        self.levels = {**self.levels, "transaction_set": positional(data)}
+        fields = {"set_ref": element_at(data, 1), "set_type": element_at(data, 0)}
+        self.fields = {name: text for name, text in fields.items() if text}
 
     def _close_set(self, data: list[str]) -> None:
-        check_count("SE01, the count of segments,", _at(data, 0), self.segments, self.number, self.name)
-        check_echo("SE02, the set control number,", _at(data, 1), _at(self.set or [], 1), self.number, self.name)
+        check_count("SE01, the count of segments,", element_at(data, 0), self.segments, self.number, self.name)
+        check_echo("SE02, the set control number,", element_at(data, 1), element_at(self.set or [], 1), self.number, self.name)
         self.set = None
         self.levels = {"functional_group": self.levels["functional_group"]}
-
-    def _wrong(self, text: str) -> InputError:
-        return InputError(self.name, f"segment {self.number}: {text}")
-
-
-def _at(data: Sequence[str], index: int) -> str:
-    return data[index] if index < len(data) else ""
 
 
 def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
     """ISA01 to ISA16, the element separator, the terminator, and the text behind the header. Raises InputError."""
-    text = text.lstrip("\r\n \t")
     if not text.startswith("ISA") or len(text) < 4:
         raise InputError(name, f"segment 1: an interchange begins with ISA, not with '{text[:10]}'")
     separator = text[3]
@@ -136,20 +128,11 @@ def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
 
 def bodies_of(reader: X12Reader, data: Buffer, name: str) -> Iterator[Body]:
     """The records of an interchange. Raises InputError."""
-    header, separator, terminator, text = header_in(text_in(data, name), name)
-    reading = Reading(name, reader.options.max_elements, header)
-    *segments, rest = text.split(terminator)
-    for segment in (part.lstrip("\r\n") for part in segments):
-        if len(segment) > MAX_SEGMENT:
-            raise InputError(name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
-        if segment or terminator not in "\r\n":
-            body = reading.segment(segment.split(separator))
-            if body is not None:
-                yield body
-    if rest.strip():
-        shown = rest.strip()[:20]
-        raise InputError(name, f"'{shown}' stands behind the last segment terminator: the interchange is cut off or something follows it")
-    reading.finish()
+    blocks = text_blocks(data, name)
+    header, separator, terminator, text = header_in(next(blocks, ""), name)
+    reading = InterchangeReading(name, reader.options.max_elements, header)
+    split, elements = methodcaller("split", terminator), methodcaller("split", separator)
+    return bodies_in(reading, chain([text], blocks), split, elements, blank=terminator in "\r\n")
 
 
 def read_records(reader: X12Reader, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:
@@ -166,5 +149,5 @@ def undeclared_columns(reader: X12Reader, data: Buffer, name: str) -> tuple[Colu
 
 def sections_of(reader: X12Reader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
     """The declared sections, which are all the ISA."""
-    header, *_ = header_in(text_in(data, name), name)
+    header, *_ = header_in(next(text_blocks(data, name), ""), name)
     return interchange_sections(reader.plan.sections, header, name)

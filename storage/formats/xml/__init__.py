@@ -68,13 +68,17 @@ class XmlReader(Reader):
 
         if self.plan.on_unmapped == "drop":
             return ()
+        known = set(self.plan.names)
         found: dict[str, None] = {}
-        for number, record in enumerate(elements_of(self, data, name), 1):
-            extra = [field for field in record if field not in self.plan.names]
+        for number, record in enumerate(elements_of(self, data, name, names_only=True), 1):
+            if record.keys() <= known:
+                continue
+            extra = [field for field in record if field not in known]
             if extra and self.plan.on_unmapped == "reject":
                 text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
                 raise InputError(name, text)
             found.update(dict.fromkeys(extra))
+            known |= found.keys()
         return tuple(Column(field) for field in found)
 
     @override
@@ -84,9 +88,9 @@ class XmlReader(Reader):
         batches = read_records(self, data, name)
         if not self.plan.document:
             return batches
-        from storage.formats.batches import with_document
+        from storage.formats.batches import document_text, with_document
 
-        return with_document(batches, self.envelope(data, name))
+        return with_document(batches, document_text(self.envelope(data, name)))
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:

@@ -36,11 +36,11 @@ def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
     return (orjson.dumps(fields) for fields in elements_of(reader, data, name))
 
 
-def elements_of(reader: XmlReader, data: Buffer, name: str) -> Iterator[Fields]:
-    """Every record as text by field name, arrays exploded or joined."""
+def elements_of(reader: XmlReader, data: Buffer, name: str, *, names_only: bool = False) -> Iterator[Fields]:
+    """Every record as text by field name, arrays exploded or joined; `names_only`: all text is null."""
     options, arrays = reader.options, reader.plan.array_paths
     collector = Collector(options.record_path, options.attribute_prefix, arrays, strip=options.namespace_handling == "strip")
-    for fields, found in scan(data, name, collector):
+    for fields, found in scan(data, name, collector, names_only=names_only):
         if found:
             yield from _expanded(fields, found, arrays)
         else:

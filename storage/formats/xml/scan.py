@@ -13,10 +13,28 @@ from xml.parsers import expat
 from storage.formats.contract import MAX_RECORD_BYTES, ArrayPath, Buffer, InputError
 
 Fields: TypeAlias = dict[str, str | None]
+Found: TypeAlias = dict[str, list[Fields | str | None]]
+"""The elements of arrays by their names."""
 MAX_DEPTH = 1000
 _BLOCK = 1 << 18
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
 _REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
+
+
+class _Name:
+    """A field's name, and the names of its children by their tags; `stamp` says in which record it was met last."""
+
+    __slots__ = ("array", "children", "inside", "name", "stamp")
+
+    def __init__(self, name: str, *, array: bool = False, inside: bool = False) -> None:
+        self.name, self.array, self.inside = name, array, inside
+        self.children: dict[str, _Name] = {}
+        self.stamp = 0
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the names of children and attributes."""
+        return f"{self.name}." if self.name and not self.array else ""
 
 
 class Collector:
@@ -26,96 +44,121 @@ class Collector:
         self.anywhere = bool(path) and str(path).startswith("//")
         self.steps = [step for step in (path or "").split("/") if step]
         self.prefix, self.strip = prefix, strip
-        self.arrays = {".".join(array.steps): array for array in arrays}
-        self.stack: list[str] = []
-        self.records: list[tuple[Fields, dict[str, list[Fields | str | None]]]] = []
-        self.base = 0
-        self.ignored = 0
-        self.seen: set[str] = set()
+        self.arrays = frozenset(".".join(array.steps) for array in arrays)
+        self.path: list[str] = []
+        self.records: list[tuple[Fields, Found]] = []
+        self.root = _Name("")
+        self.known: dict[tuple[bool, str], _Name] = {}
+        self.attributes: dict[str, str] = {}
+        self.node: _Name | None = None
+        self.open: list[_Name | None] = []
+        self.outer: tuple[Fields, int] = ({}, 0)
+        self.depth = self.ignored = self.stamp = self.last = 0
         self.fields: Fields = {}
-        self.found: dict[str, list[Fields | str | None]] = {}
-        self.outer: list[tuple[Fields, set[str], list[str], str]] = []
-        self.names: list[str] = []
-        self.tags: dict[str, str] = {}
+        self.found: Found = {}
+        self.leaf = False
         self.text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element opens."""
-        name = self.tags.get(tag) or self._remember(tag)
-        self.stack.append(name)
-        if len(self.stack) > MAX_DEPTH:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
             raise TooDeepError
+        node = self.node
         if self.ignored:
             self.ignored += 1
-        elif self.base:
-            self._child(name, attributes)
-        elif self._matches():
-            self.base, self.fields, self.found, self.seen = len(self.stack), {}, {}, set()
-            self.names = [""]
+        elif node is None:
+            self._outside(tag, attributes)
+        else:
+            child = node.children.get(tag) or self._remember(node, tag)
+            if child.stamp == self.stamp and not child.array:
+                self.ignored = 1
+                return
+            self.open.append(node)
+            self.node, self.leaf = child, True
+            if self.text:
+                self.text.clear()
+            if child.array:
+                self._element(attributes)
+                return
+            child.stamp = self.stamp
             if attributes:
-                self._attributes("", attributes)
+                self.fields.setdefault(child.name, None)
+                self._attributes(child, attributes)
 
     def end(self, _tag: str) -> None:
         """An element closes."""
-        self.stack.pop()
+        self.depth -= 1
+        node = self.node
         if self.ignored:
             self.ignored -= 1
+        elif node is None:
+            self.path.pop()
+            return
+        elif node.array:
+            self._element_ends(node)
+        else:
+            self.node = self.open.pop()
+            if self.node is None:
+                self.path.pop()
+                self.records.append((self.fields, self.found))
+            elif self.leaf:
+                self.fields[node.name] = ("".join(self.text).strip() or None) if self.text else None
+            elif self.fields.get(node.name, "") is None:
+                del self.fields[node.name]  # it has children, so it is no field
+        self.leaf = False
+        if self.text:
             self.text.clear()
-        elif self.base:
-            self._close(self.names.pop())
 
     def characters(self, text: str) -> None:
         """Text inside an element of a record."""
-        if self.base and not self.ignored:
+        if self.node is not None and not self.ignored:
             self.text.append(text)
 
-    def _remember(self, tag: str) -> str:
-        self.tags[tag] = name = tag.rpartition(":")[2] if self.strip else tag
-        return name
+    def _outside(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.path.append(self._plain(tag))
+        if self._matches():
+            self._begin()
+            self.node, self.fields, self.found = self.root, {}, {}
+            self.open = [None]
+            self._attributes(self.root, attributes)
+
+    def _begin(self) -> None:
+        self.last += 1
+        self.stamp = self.last
 
     def _matches(self) -> bool:
         if not self.steps:
-            return len(self.stack) == 1
-        return (self.stack[-len(self.steps) :] if self.anywhere else self.stack) == self.steps
+            return len(self.path) == 1
+        return (self.path[-len(self.steps) :] if self.anywhere else self.path) == self.steps
 
-    def _child(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.text.clear()
-        parent = self.names[-1]
-        name = f"{parent}.{tag}" if parent else tag
-        if parent and self.fields.get(parent, "") is None:
-            del self.fields[parent]  # it has children, so it is no field
-        if name in self.arrays and not self.outer:
-            self.outer.append((self.fields, self.seen, self.names, name))
-            self.fields, self.seen, self.names = {}, set(), [""]
-            self._attributes("", attributes)
-        elif name in self.seen:
-            self.ignored = 1
-        else:
-            self.seen.add(name)
-            self.names.append(name)
-            self.fields.setdefault(name, None)
-            if attributes:
-                self._attributes(f"{name}.", attributes)
+    def _plain(self, tag: str) -> str:
+        return tag.rpartition(":")[2] if self.strip else tag
 
-    def _attributes(self, before: str, attributes: Mapping[str, str]) -> None:
+    def _remember(self, node: _Name, tag: str) -> _Name:
+        name = node.prefix + self._plain(tag)
+        inside = node.inside or node.array
+        node.children[tag] = child = self.known.setdefault((inside, name), _Name(name, array=name in self.arrays and not inside, inside=inside))
+        return child
+
+    def _attributes(self, node: _Name, attributes: Mapping[str, str]) -> None:
         for name, value in attributes.items():
             if name != "xmlns" and not name.startswith("xmlns:"):
-                self.fields.setdefault(f"{before}{self.prefix}{self.tags.get(name) or self._remember(name)}", value)
+                self.fields.setdefault(f"{node.prefix}{self.prefix}{self._plain(name)}", value)
 
-    def _close(self, name: str) -> None:
-        """A field, an element of an array, or the record is complete."""
-        if name:
-            if self.text and name in self.fields:
-                self.fields[name] = "".join(self.text).strip() or None
-        elif self.outer:
-            element = self.fields
-            self.fields, self.seen, self.names, array = self.outer.pop()
-            scalar = "".join(self.text).strip() or None
-            self.found.setdefault(array, []).append(element or scalar)
-        else:
-            self.records.append((self.fields, self.found))
-            self.base = 0
-        self.text.clear()
+    def _element(self, attributes: Mapping[str, str]) -> None:
+        """An element of an array opens: it has fields of its own."""
+        self.outer = (self.fields, self.stamp)
+        self._begin()
+        self.fields = {}
+        assert self.node is not None  # the caller set it
+        self._attributes(self.node, attributes)
+
+    def _element_ends(self, node: _Name) -> None:
+        element: Fields | str | None = self.fields or "".join(self.text).strip() or None
+        self.fields, self.stamp = self.outer
+        self.found.setdefault(node.name, []).append(element)
+        self.node = self.open.pop()
 
 
 class TooDeepError(Exception):
@@ -126,13 +169,14 @@ class EntityError(Exception):
     """A reference to an entity that is not one of the five of XML itself."""
 
 
-def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields, dict[str, list[Fields | str | None]]]]:
-    """Each record with the elements of its arrays. Raises InputError."""
+def scan(data: Buffer, name: str, collector: Collector, *, names_only: bool = False) -> Iterator[tuple[Fields, Found]]:
+    """Each record with the elements of its arrays; `names_only`: all text is null. Raises InputError."""
     parser = expat.ParserCreate()
     parser.StartElementHandler = collector.start
     _guard_attributes(parser, collector, wide=b"\0" in data[:4])
     parser.EndElementHandler = collector.end
-    parser.CharacterDataHandler = collector.characters
+    # Without a handler expat would hand references to characters to the default one.
+    parser.CharacterDataHandler = len if names_only else collector.characters
     parser.SkippedEntityHandler = _refuse_entity
     parser.DefaultHandler = _refuse_reference
     parser.buffer_text = True
@@ -140,7 +184,7 @@ def scan(data: Buffer, name: str, collector: Collector) -> Iterator[tuple[Fields
     try:
         for at in range(0, max(len(data), 1), _BLOCK):
             parser.Parse(data[at : at + _BLOCK], at + _BLOCK >= len(data))
-            began = began if collector.base and not collector.records else at
+            began = began if collector.node is not None and not collector.records else at
             if at - began > MAX_RECORD_BYTES:
                 raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=parser.CurrentLineNumber)
             yield from collector.records
