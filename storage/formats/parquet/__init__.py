@@ -89,6 +89,6 @@ def documented(reader: Reader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     """The batches with an empty `_doc` where one is wanted."""
     if not reader.plan.document:
         return batches
-    from storage.formats.batches import with_document
+    from storage.formats.batches import document_text, with_document
 
-    return with_document(batches, {})
+    return with_document(batches, document_text({}))
