@@ -102,11 +102,14 @@ def pair(delta: DataFrame) -> DataFrame:
 def unpair(pairs: DataFrame) -> DataFrame:
     """The op rows of a `pair` frame: one or two a key, none where both structs are null."""
     old, new = F.col(_OLD), F.col(_NEW)
-    keys = [name for name in pairs.columns if name not in (_OLD, _NEW)]
+    schema = pairs.schema
+    keys = [name for name in schema.names if name not in (_OLD, _NEW)]
     sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
     came, both = F.col("_came"), old.isNotNull() & new.isNotNull()
-    image = F.when(came, new).otherwise(old).alias("_image")
-    return sides.select(_op(came, both).alias(OP), *keys, image).where(F.col("_image").isNotNull()).select(OP, *keys, "_image.*")
+    there = sides.where(F.when(came, new.isNotNull()).otherwise(old.isNotNull()))
+    # field by field: an engine whose optimizer learns that a field is never null on one side has two types of struct
+    image = [F.when(came, new.getField(name)).otherwise(old.getField(name)).alias(name) for name in schema[_NEW].dataType.names]  # type: ignore[attr-defined]  # a struct
+    return there.select(_op(came, both).alias(OP), *keys, *image)
 
 
 def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:

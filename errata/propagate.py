@@ -118,7 +118,16 @@ class Flow:
         """Whether a node has something to do although no input brings rows: it is new or changed over inputs that have rows, or always has rows."""
         if stage.action == "delta":
             return False
-        return node.operator.always_has_rows or stage.action == "rebuild" or any(self.live_rows.get(name) for name, _ in node.inputs)
+        return node.operator.always_has_rows or stage.action == "rebuild" or any(self._live_bound(name) != 0 for name, _ in node.inputs)
+
+    def _live_bound(self, name: str) -> int | None:
+        """An upper bound of the rows that stand of a node, also of one that keeps none; None where it is not known."""
+        node = self.tables.plan[name]
+        if self.tables.plan.persisted(node):
+            return self.live_rows.get(name)
+        above = [self._live_bound(one) for one, _ in node.inputs]
+        known = [bound for bound in above if bound is not None]
+        return node.operator.bound(sum(known), 0) if len(known) == len(above) else None
 
     def versions_of(self, node: Node) -> dict[str, int | None]:
         """The versions of a node's tables by path."""
@@ -141,12 +150,13 @@ class Flow:
 
     def _bound(self, node: Node, fresh: bool) -> int | None:
         """An upper bound of the node's op rows, as far as it is known before they are computed."""
-        inputs = [self.live_rows.get(name) if fresh else self.done[name].bound for name, _ in node.inputs]
+        inputs = [self._live_bound(name) if fresh else self.done[name].bound for name, _ in node.inputs]
         known = [bound for bound in inputs if bound is not None]
         if len(known) < len(inputs):
             return None
         total = sum(known) + (self.live_rows.get(node.name, 0) if fresh else 0)
-        return node.operator.bound(total, sum(self.live_rows.get(name, SMALL_ROWS + 1) for name, _ in node.inputs))
+        live = [self._live_bound(name) for name, _ in node.inputs]
+        return node.operator.bound(total, sum(SMALL_ROWS + 1 if bound is None else bound for bound in live))
 
     def keep(self, node: Node, outcome: Outcome, bound: int | None) -> NodeDelta:
         """Write an outcome to the node's tables and count it."""
@@ -295,8 +305,11 @@ class NodeSurroundings:
         return self.flow.live_input(self.node, index)
 
     def live_own(self) -> DataFrame:
-        """The node's live rows before this run."""
+        """The node's live rows before this run; of one that keeps no others, its rejects."""
         flow = self.flow
+        if not flow.tables.plan.persisted(self.node):
+            flow.tables.changelog(self.node).create()
+            return flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1).drop("_epoch")
         return flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1, has_negatives=flow.negatives.get(self.node.name, True)).drop("_epoch")
 
     def own_state(self) -> DataFrame | None:

@@ -26,7 +26,7 @@ def make_stages(plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str
     """
     stages: dict[str, Stage] = {}
     for node in plan:
-        stages[node.name] = _stage(node, None if head is None else head.get(node.name), head is None, changed, stages)
+        stages[node.name] = _stage(plan, node, head, changed, stages)
     return list(stages.values())
 
 
@@ -40,13 +40,17 @@ def with_retries(
     return make_stages(plan, head, {name: f"{count} suppressed records are tried again" for name, count in held.items()} | dict(changed))
 
 
-def _stage(node: Node, before: Any, first: bool, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
-    if first:
+def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
+    if head is None:
         return Stage(node.name, "first", "first run")
+    before = head.get(node.name)
     if before is None:
         return Stage(node.name, "first", "new node")
     if before["fingerprint"] != node.fingerprint():
         return Stage(node.name, "rebuild", "its logic changed")
+    derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and not plan.persisted(plan[name])]
+    if derived:  # what such a node gave before is not kept, so its consumers are compared
+        return Stage(node.name, "rebuild", f"the logic of {', '.join(dict.fromkeys(derived))} changed")
     if node.kind == "source":
         reason = changed.get(node.name)
         return Stage(node.name, "delta", reason) if reason else Stage(node.name, "skip", "input unchanged")

@@ -203,7 +203,10 @@ class Keyed(Operator):
         placed = [self.lookup(around.live_input(i), i, around.values) for i in range(len(self.inputs))]
         frames = [around.settled(frame.join(touched, "_lookup", "left_semi").drop("_lookup")) for frame in placed]
         stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
-        return Outcome(diff(stood, self.compute(frames, around.values), "recompute"), signed=True)
+        rows = self.compute(frames, around.values)
+        if self.always_has_rows:  # also where a delta turned out to bring nothing
+            rows = rows.join(touched, "_lookup", "left_semi")
+        return Outcome(diff(stood, rows, "recompute"), signed=True)
 
     def touched(self, around: Surroundings) -> DataFrame:
         """The lookup keys that occur in the deltas: one column `_lookup`, distinct."""

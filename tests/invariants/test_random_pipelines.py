@@ -1,0 +1,95 @@
+"""I1 (DESIGN section 9) over random pipelines of all node types: any change script ends as one full run over the last input would.
+
+The suite takes a few that are always the same; `--hypothesis-profile deep` takes ERRATA_TEST_EXAMPLES (5,000) others. Cases that were
+found this way stand below, cut down to what made them fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.invariants.dags import Story, stories
+from tests.invariants.walking import walk
+from tests.pipelines import Folder
+
+IN_SUITE = 4
+asked = settings.default.max_examples
+deep = asked > 100
+
+
+@settings(max_examples=asked if deep else IN_SUITE, derandomize=not deep, deadline=None, suppress_health_check=list(HealthCheck))
+@given(stories())
+def test_every_step_ends_as_one_full_run(story: Story) -> None:
+    walk(story)
+
+
+# Found cases --------------------------------------------------------------------------------------------------------------
+ROWS = """\
+pipeline: { name: found }
+error_handling: { strategy: continue, dlq: { path: out/dlq.csv } }
+changelog: { persist: PERSIST }
+nodes:
+  - type: source
+    name: rows
+    config: { name: rows, type: csv, glob: rows/*.csv, schema: [{ name: id, type: int }, { name: g, type: int }] }
+"""
+
+
+def output(node: str) -> str:
+    return f"  - {{ type: output, name: {node}_out, input: {node}, config: {{ name: {node}_out, type: csv, path: out/{node}.csv }} }}\n"
+
+
+def steps(place: Path, nodes: str, texts: Sequence[str], persist: str = "all") -> Folder:
+    """A folder after a run over each of some texts, one file each."""
+    folder = Folder(place)
+    folder.write("pipeline.yaml", ROWS.replace("PERSIST", persist) + nodes)
+    for at, text in enumerate(texts):
+        folder.write(f"rows/{at}.csv", "id,g\n" + text)
+        folder.run()
+    return folder
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_a_changed_expression_reaches_outputs_through_nodes_that_keep_no_table(tmp_path: Path, persist: str) -> None:
+    nodes = (
+        '  - { type: transform, name: first, input: rows, config: { cxl: "emit more = g + 1\\nfilter 10 / g > 0" } }\n'
+        '  - { type: transform, name: second, input: first, config: { cxl: "emit twice = more * 2" } }\n' + output("second")
+    )
+    folder = steps(tmp_path, nodes, ["1,0\n2,5\n"], persist)
+    assert (folder.text("out/second.csv"), len(folder.rows("out/dlq.csv"))) == ("id,g,more,twice\n2,5,6,12\n", 1)
+    changed = nodes.replace("g + 1", "g + 2").replace("10 / g", "10 / id")
+    folder.write("pipeline.yaml", ROWS.replace("PERSIST", persist) + changed)
+    folder.run()
+    assert folder.text("out/second.csv") == "id,g,more,twice\n1,0,2,4\n2,5,7,14\n"
+    assert not (tmp_path / "out/dlq.csv").exists()
+    assert folder.violations() == []
+
+
+def test_a_global_aggregate_stays_as_it_is_when_all_that_comes_is_rejected(tmp_path: Path) -> None:
+    nodes = '  - { type: aggregate, name: all, input: rows, config: { group_by: [], cxl: "emit low = min(g)" } }\n' + output("all")
+    folder = steps(tmp_path, nodes, ["1,4\n", "2,many\n"])
+    assert folder.text("out/all.csv") == "low\n4\n"
+    assert folder.violations() == []
+
+
+def test_a_rank_is_compared_with_what_stood(tmp_path: Path) -> None:
+    nodes = (
+        "  - type: transform\n    name: ranked\n    input: rows\n"
+        '    config: { analytic_window: { partition_by: [], sort_by: [g] }, cxl: "emit place = $window.dense_rank()" }\n' + output("ranked")
+    )
+    folder = steps(tmp_path, nodes, ["1,4\n", "2,3\n"])
+    assert folder.text("out/ranked.csv") == "id,g,place\n1,4,2\n2,3,1\n"
+
+
+def test_divisors_of_unmatched_rows_are_no_failure(tmp_path: Path) -> None:
+    joined = "where: l.g == r.id and l.id >= t.g, match: all, on_miss: skip, propagate_ck: driver"
+    nodes = (
+        "  - type: combine\n    name: joined\n    input: { l: rows, r: rows, t: rows }\n"
+        f'    config: {{ {joined}, cxl: "emit t_id = t.id\\nemit part = 12 / r.g" }}\n' + output("joined")
+    )
+    folder = steps(tmp_path, nodes, ["6,\n", "9,3\n", "3,9\n"])
+    assert folder.text("out/joined.csv") == "t_id,part\n9,1\n3,1\n9,4\n"
