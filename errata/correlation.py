@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
+from errata.correlation_held import Held, Steady
 from errata.correlation_leads import Failure, Leads
-from errata.correlation_plan import key_fields, ranks
+from errata.correlation_plan import Before, key_fields, ranks
 from errata.correlation_probe import would_fail
-from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressing
+from errata.correlation_rows import Suppression, is_suppressed, keys_frame, marked_appends, marks_frame, readmitting, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.failures import Stopped
@@ -32,11 +33,15 @@ if TYPE_CHECKING:
     from errata.record_places import Places
     from errata.stages import Stage
 
+HELD_ROWS = 100_000
+"""Up to so many suppressed records of a source are looked up once and held on the driver."""
+
+
 @dataclass(slots=True)
 class Rounds:
     """Settles one run. `visit` runs one node by its stage; `places` is asked for once the sources are visited.
 
-    `held`: how many records of each source were suppressed before; they take part again where there is anything new, or `always`.
+    Records that were suppressed `before` are tried again where there is anything new, or `always`.
     """
 
     flow: Flow
@@ -44,7 +49,7 @@ class Rounds:
     stages: Sequence[Stage]
     visit: Callable[[Stage], None]
     places: Callable[[], Places]
-    held: Mapping[str, int] = field(default_factory=dict)
+    before: Before = field(default_factory=Before)
     always: bool = False
     settled: Settled = field(default_factory=Settled)
     triggers: list[Trigger] = field(default_factory=list)
@@ -61,11 +66,10 @@ class Rounds:
                 if self.plan[stage.node].kind != "source":
                     self.visit(stage)
             return self.settled
-        for name in self.held:
-            self._readmit(self.plan[name], versions[name])
+        self._try_again(versions)
         sources = _Base.of(self.flow)
         blames = Blames(self.plan, Groups(self.flow, self.plan), self.places(), self.settled)
-        self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer), versions)
+        self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer, self._largest()), versions)
         if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
             raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
         self._probe(blames, versions)
@@ -75,19 +79,50 @@ class Rounds:
         return self.settled
 
     def _something_changed(self) -> bool:
-        logic = any(stage.action in ("first", "rebuild") for stage in self.stages)
-        return self.always or logic or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
+        return self._everything_again or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
 
-    def _readmit(self, node: Node, versions: Mapping[str, int | None]) -> None:
-        """Let the records take part that are still suppressed because no file was read."""
+    @property
+    def _everything_again(self) -> bool:
+        """Whether every suppressed record is tried again, whatever it failed of."""
+        return self.always or any(stage.action in ("first", "rebuild") for stage in self.stages)
+
+    def _largest(self) -> int | None:
+        """How many records the largest group can have; None where it has to be counted."""
+        bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
+        known = [bound for bound in bounds if bound is not None]
+        if self.before.largest is None or self._everything_again or len(known) < len(bounds):
+            return None
+        return self.before.largest + sum(known)
+
+    def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
+        """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
+        steady = Steady(self.flow, self.plan)
+        parts = {name: self._parted(self.plan[name], steady) for name in self.before.held}
+        for name, (rows, again, staying) in parts.items():
+            self.settled.hold(name, len(staying), sum(one.collateral for one in staying))
+            if again:
+                self._readmit(self.plan[name], rows, again, versions[name])
+
+    def _parted(self, node: Node, steady: Steady) -> tuple[DataFrame, list[bytes], list[Held]]:
+        """A source's suppressed live rows, the keys of those to be tried again, and those that stay."""
+        engine = self.flow.engine
+        rows = self._live(node).where(is_suppressed()).drop("_epoch")
+        if self.before.held[node.name] <= HELD_ROWS:
+            rows = engine.from_arrow(engine.to_arrow(rows))
+        if self._everything_again:
+            return rows, engine.to_arrow(rows.select("_key")).column("_key").to_pylist(), []
+        return rows, *steady.parted(node, rows)
+
+    def _readmit(self, node: Node, held: DataFrame, again: Sequence[bytes], versions: Mapping[str, int | None]) -> None:
+        """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
+        from pyspark.sql import functions as F
+
         flow = self.flow
-        held = self._live(node).where(is_suppressed()).drop("_epoch")
-        count = flow.engine.to_arrow(held.select("_key")).num_rows
-        if count:
-            done = flow.done[node.name]
-            rows = readmitting(None if done.frame is None else flow.epoch_rows(node), held)
-            bound = None if done.bound is None else done.bound + 2 * count
-            flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
+        done = flow.done[node.name]
+        back = held.join(F.broadcast(keys_frame(again, flow.engine)), "_key", "left_semi")
+        rows = readmitting(None if done.frame is None else flow.epoch_rows(node), back)
+        bound = None if done.bound is None else done.bound + 2 * len(again)
+        flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
 
     def _live(self, node: Node) -> DataFrame:
         flow = self.flow
@@ -97,14 +132,13 @@ class Rounds:
         return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
 
     def _probe(self, blames: Blames, versions: Mapping[str, Any]) -> None:
-        """Settle what fails ahead of every barrier before large deltas are written for nothing."""
+        """Settle what fails ahead of every barrier before large deltas are written for nothing. Each of these records fails by itself: once is enough."""
         bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
         if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
             return
-        while True:
-            failures = list(would_fail(self.flow, self.plan, self.stages))
-            if not failures or not self._suppress(failures, blames, versions):
-                return
+        failures = list(would_fail(self.flow, self.plan, self.stages))
+        if failures:
+            self._suppress(failures, blames, versions)
 
     def _round(self, blames: Blames, versions: Mapping[str, Any]) -> bool:
         """Run all nodes but the sources, rank by rank. False where something new failed: then it has been suppressed."""
@@ -146,8 +180,7 @@ class Rounds:
         for source, found in marks.items():
             if found:
                 self._rewrite(self.plan[source], found, versions[source])
-                self.settled.suppressed[source] = self.settled.suppressed.get(source, 0) + len(found)
-                self.settled.collateral += sum(one.collateral for one in found.values())
+                self.settled.hold(source, len(found), sum(one.collateral for one in found.values()))
 
     def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], versions: Mapping[str, int | None]) -> None:
         from pyspark.sql import functions as F

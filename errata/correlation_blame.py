@@ -58,11 +58,12 @@ class Blames:
 
     # -- what is wrong with the sources' records alone
 
-    def of_sources(self, rejected: Mapping[str, Sequence[Failure]], cap: int) -> dict[str, dict[bytes, Suppression]]:
-        """The group mates of records that a source rejected, and the groups with more records than the cap."""
+    def of_sources(self, rejected: Mapping[str, Sequence[Failure]], cap: int, at_most: int | None) -> dict[str, dict[bytes, Suppression]]:
+        """The group mates of records that a source rejected, and the groups with more records than the cap. `at_most`: no group has more."""
         marks = {source: self._mates_of_rejects(source, failures) for source, failures in rejected.items()}
-        for fields, names, groups in self.groups.overflowing(cap):
-            for source, found in self._overflowed(names, groups, fields, cap).items():
+        self.settled.largest, overflowing = self.groups.overflowing(cap, at_most)
+        for one in overflowing:
+            for source, found in self._overflowed(one.sources, one.groups, one.fields, cap).items():
                 marks[source] = {**marks.get(source, {}), **found}
         return marks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from changelog.keys import decode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
-from errata.correlation_rows import is_suppressed
+from errata.correlation_rows import is_suppressed, keys_frame
 from errata.record_places import bare
 from operators.rows import CK, RowType, key_type, physical_type
 
@@ -35,6 +35,15 @@ def decoded_group(row: RowType, fields: Sequence[str], group: bytes) -> dict[str
     return dict(zip(fields, decode_key(group, [key_type(row.riders[CK + name]) for name in fields]), strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """Groups that are too large: the fields of their key, and the sources that have such a key."""
+
+    fields: tuple[str, ...]
+    sources: list[str]
+    groups: list[bytes]
+
+
 @dataclass(slots=True)
 class Groups:
     """Looks up the records of a plan's sources by group while a run is under way."""
@@ -50,20 +59,20 @@ class Groups:
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
         """The groups of those among the keys that are admitted records; None for a record that is a group of its own."""
-        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self._keys(keys, "_key")), "_key", "left_semi")
+        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(keys_frame(keys, self.flow.engine)), "_key", "left_semi")
         return self._answer(source, found, fields)
 
     def of_rejects(self, source: str, errors: Mapping[bytes, Mapping[str, object]], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
         marked = [key + b"!" for key in errors]
-        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(self._keys(marked, "_key")), "_key", "left_semi")
+        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(keys_frame(marked, self.flow.engine)), "_key", "left_semi")
         return {bare(key): group for key, group in self._answer(source, found, fields).items() if group is not None}
 
     def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The admitted records of groups: key to group."""
         row = self.plan[source].operator.output
         admitted = self._truth(source).where(F.col("_error").isNull()).select("_key", group_column(row, fields).alias(GROUP))
-        found = admitted.join(F.broadcast(self._keys(groups, GROUP)), GROUP, "left_semi")
+        found = admitted.join(F.broadcast(keys_frame(groups, self.flow.engine, GROUP)), GROUP, "left_semi")
         table = self.flow.engine.to_arrow(found.select("_key", GROUP))
         return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
 
@@ -73,24 +82,31 @@ class Groups:
         table = self.flow.engine.to_arrow(frame.select("_key", group.alias(GROUP)))
         return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
 
-    def _keys(self, keys: Iterable[bytes], name: str) -> DataFrame:
-        import pyarrow as pa
-
-        return self.flow.engine.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
-
     # -- groups that are too large
 
-    def overflowing(self, cap: int) -> Iterator[tuple[tuple[str, ...], list[str], list[bytes]]]:
-        """Groups with more records than the cap: the fields of their key, the sources with such a key, whose records count together, and the groups."""
+    def overflowing(self, cap: int, at_most: int | None) -> tuple[int, list[Overflow]]:
+        """How many records the largest group has at most, and the groups with more than the cap; sources with the same key count together.
+
+        `at_most` is what is known of the largest group before the groups are counted, None where nothing is.
+        """
+        largest, found = 0, []
         for fields, names in self._families():
-            if sum(self.flow.live_rows.get(name, 0) for name in names) <= cap:
-                continue
-            rows = [self._truth(name).select(group_column(self.plan[name].operator.output, fields).alias(GROUP)) for name in names]
-            every = reduce(lambda one, other: one.unionByName(other), rows).where(F.col(GROUP).isNotNull())
-            large = every.groupBy(GROUP).agg(F.count("*").alias("_n")).where(F.col("_n") > cap)
-            found = sorted(self.flow.engine.to_arrow(large.select(GROUP)).column(GROUP).to_pylist())
-            if found:
-                yield fields, names, found
+            bound = min(at_most if at_most is not None else cap + 1, sum(self.flow.live_rows.get(name, 0) for name in names))
+            if bound > cap:
+                bound, groups = self._counted(fields, names, cap)
+                found += [Overflow(fields, names, groups)] if groups else []
+            largest = max(largest, bound)
+        return largest, found
+
+    def _counted(self, fields: Sequence[str], names: Sequence[str], cap: int) -> tuple[int, list[bytes]]:
+        """The records of the largest group, and the groups with more than the cap."""
+        engine = self.flow.engine
+        rows = [self._truth(name).select(group_column(self.plan[name].operator.output, fields).alias(GROUP)) for name in names]
+        every = reduce(lambda one, other: one.unionByName(other), rows).where(F.col(GROUP).isNotNull())
+        counted = every.groupBy(GROUP).agg(F.count("*").alias("_n")).orderBy(F.col("_n").desc())
+        table = engine.to_arrow(counted, 1)
+        largest = int(table.column("_n")[0].as_py()) if table.num_rows else 0
+        return largest, sorted(engine.to_arrow(counted.where(F.col("_n") > cap).select(GROUP)).column(GROUP).to_pylist()) if largest > cap else []
 
     def _families(self) -> list[tuple[tuple[str, ...], list[str]]]:
         """Sources by the fields and types of their keys."""

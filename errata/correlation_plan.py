@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from errata.correlation_triggers import TRIGGERS
@@ -25,12 +27,40 @@ def concerns(plan: Plan, head: Entry | None) -> bool:
     """Whether a run has to be settled: a source has a correlation key, or records are still suppressed from the time when one had."""
     if any(key_fields(node) for node in plan.of_kind("source")):
         return True
-    return head is not None and bool(held_before(head) or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
+    return head is not None and bool(Before.of(head).held or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
 
 
-def held_before(head: Entry | None) -> Mapping[str, int]:
-    """How many records of each source an epoch left suppressed; sources without any are left out."""
-    return {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the last epoch left. `held`: how many records of a source are suppressed; sources without any are left out.
+
+    `largest`: no correlation group has more records (None: not known); `rules`: those by which records were rolled back.
+    """
+
+    held: Mapping[str, int] = field(default_factory=dict)
+    largest: int | None = None
+    rules: str | None = None
+
+    @classmethod
+    def of(cls, head: Entry | None) -> Before:
+        """Out of the ledger's entry."""
+        held = {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
+        kept = head.nodes.get(TRIGGERS, {}) if head else {}
+        return cls(held, kept.get("largest"), kept.get("rules"))
+
+
+def rules(plan: Plan) -> str:
+    """What decides which records a failure rolls back, as text: the settings of the pipeline and of its nodes."""
+    handling = plan.model.error_handling
+    own = {node.name: policy for node in plan if (policy := getattr(node.spec.config, "correlation_fanout_policy", None))}
+    return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])
+
+
+def ruled_anew(plan: Plan, before: Before) -> dict[str, str]:
+    """The sources with a correlation key and why they are looked at again, where the rules of rollback are not those of the last epoch."""
+    if before.rules in (None, rules(plan)):
+        return {}
+    return {node.name: "the rules of rollback changed" for node in plan.of_kind("source") if key_fields(node)}
 
 
 def ranks(plan: Plan) -> dict[str, int]:

@@ -6,21 +6,18 @@ a source, its truth, are the admitted rows, the suppressed ones without that mar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, as_retractions, consolidate
 from changelog.lazy import F
-from changelog.ops import is_negative, is_positive
 from changelog.schema import column, image_columns
-from errata.tables import SMALL_ROWS
 from operators.base import reject_key
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.ingest.intake import Ingested
     from storage.engines import Engine
 
 MARK = '{"by": '
@@ -57,31 +54,11 @@ def truth(live: DataFrame) -> DataFrame:
     return kept.unionByName(unmarked(live.where(is_suppressed())).select(*map(column, names)))
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The records of a source that are suppressed before a run, as live rows, and how many they are."""
+def keys_frame(keys: Iterable[bytes], engine: Engine, name: str = "_key") -> DataFrame:
+    """Bytes, each once, as a frame of one column."""
+    import pyarrow as pa
 
-    rows: DataFrame
-    count: int
-
-    def readmitted(self, made: Ingested, engine: Engine) -> Ingested:
-        """What the files brought, in terms of the changelog, with every suppressed record taking part again; nothing where they brought nothing."""
-        known = made.table.num_rows if made.table is not None else made.bound
-        delta = engine.from_arrow(made.table) if made.table is not None else made.frame
-        if delta is not None and known is not None and known <= SMALL_ROWS:
-            table = engine.to_arrow(delta)
-            delta = engine.from_arrow(table) if table.num_rows else None
-        if delta is None:
-            return replace(made, table=None, frame=None)
-        if made.refuse is not None:
-            made.refuse(delta)
-        plain = unmarked(self.rows)
-        back = as_retractions(self.rows, READMIT)
-        delta = delta.select(*map(column, back.columns))
-        gone = delta.where(is_negative(F.col("_op")))
-        rows = delta.where(is_positive(F.col("_op"))).unionByName(gone.join(plain.select("_key"), "_key", "left_anti"))
-        rows = rows.unionByName(back).unionByName(as_appends(plain.join(gone.select("_key"), "_key", "left_anti"), READMIT))
-        return replace(made, table=None, frame=consolidate(rows), signed=True, refuse=None, bound=None if known is None else known + 2 * self.count)
+    return engine.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame:

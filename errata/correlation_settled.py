@@ -12,13 +12,19 @@ COMBINE = "combine_output_row"
 class Settled:
     """How many records of each source are suppressed, how many of all are collateral, how many rounds it took.
 
-    `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed.
+    `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed. `largest`: no group has more records.
     """
 
     suppressed: dict[str, int] = field(default_factory=dict)
     collateral: int = 0
     rounds: int = 0
     floors: dict[str, int] = field(default_factory=dict)
+    largest: int = 0
+
+    def hold(self, source: str, records: int, collateral: int) -> None:
+        """Count records of a source that are suppressed, `collateral` of them though they did not fail."""
+        self.suppressed[source] = self.suppressed.get(source, 0) + records
+        self.collateral += collateral
 
     def lower(self, source: str, number: int) -> None:
         """Let the cursor of a source stop before a row."""

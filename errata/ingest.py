@@ -124,7 +124,7 @@ def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
 
 
 def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppressed: int = 0) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-    """Make a source's delta, keep it, and give the records of its files. Records that are `suppressed` (so many) take part again.
+    """Make a source's delta, keep it, and give the records of its files. `suppressed`: how many records are rolled back; the delta tells of them as if they took part.
 
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
@@ -137,15 +137,12 @@ def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppre
     if stood:
         has_negatives = flow.negatives.get(source.node.name, True)
         live = flow.tables.live(flow.engine, source.node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
-    held = None
     if live is not None and suppressed:
-        from errata.correlation_rows import Held, is_suppressed, truth
+        from errata.correlation_rows import truth
 
-        held, live = Held(live.where(is_suppressed()), suppressed), truth(live)
+        live = truth(live)
     intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt)
     made = strategy(operator.config.merge.strategy).ingest(intake)
-    if held is not None:
-        made = held.readmitted(made, flow.engine)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)

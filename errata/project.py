@@ -244,14 +244,15 @@ class Project:
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, reason."""
-        from errata.correlation_plan import held_before
+        from errata.correlation_plan import Before, ruled_anew
         from errata.ingest import look_at_sources
         from errata.stages import with_retries
 
         head = self.head()
         sources = look_at_sources(self.plan, head.sources if head else {})
         changed = {name: one.reason for name, one in sources.items() if one.reason}
-        for stage in with_retries(self.plan, head.plan if head else None, changed, held_before(head)):
+        before = Before.of(head)
+        for stage in with_retries(self.plan, head.plan if head else None, changed | ruled_anew(self.plan, before), before.held):
             yield {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "reason": stage.reason}
 
     def explain_field(self, node: str, parameter: str) -> str:

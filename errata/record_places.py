@@ -27,6 +27,11 @@ class SourceState:
     number: int
     files: tuple[FileRecord, ...]
 
+    def offsets(self) -> dict[str, int]:
+        """How many records the files before each file have, by its path."""
+        before = accumulate((one.rows for one in self.files), initial=0)
+        return dict(reversed([(one.path, offset) for offset, one in zip(before, self.files, strict=False)]))
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -87,6 +92,7 @@ class Places:
     sources: Mapping[str, SourceState]
     at: int | None = None
     _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
+    _offsets: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int]] | None = None) -> dict[bytes, Place]:
         """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
@@ -96,13 +102,10 @@ class Places:
         found = {key: self._keyed_place(source, key, known) if keyed else self._unkeyed_place(source, key) for key in wanted}
         return {key: place for key, place in found.items() if place is not None}
 
-    def _offset(self, source: str, path: str) -> int:
-        files = self.sources[source].files
-        before = accumulate((one.rows for one in files), initial=0)
-        return next((offset for offset, one in zip(before, files, strict=False) if one.path == path), 0)
-
     def _placed(self, source: str, file: str, row: int) -> Place:
-        return Place(file, row, self._offset(source, file) + row)
+        if source not in self._offsets:
+            self._offsets[source] = self.sources[source].offsets()
+        return Place(file, row, self._offsets[source].get(file, 0) + row)
 
     def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int]]:
         import pyarrow as pa
@@ -128,18 +131,18 @@ class Places:
         record = next((one for one in self.sources[source].files if one.label == label), None)
         if record is None:
             return None
-        row = parse_label(key, behind)[0][0] if record.dense else bisect_right(self._keys_of(source, record), key)
+        row = parse_label(key, behind)[0][0] if record.dense else bisect_right(self._keys_of(source, record), key + b"!")
         return self._placed(source, record.path, row)
 
     def _keys_of(self, source: str, record: FileRecord) -> list[bytes]:
-        """The keys of all records of a file in order."""
+        """The keys of all records of a file in order, those of rejected ones with their mark: it comes before every other key's bytes."""
         from pyspark.sql import functions as F
 
         prefix = bytes([self.sources[source].number]) + row_label(record.label)
         if (source, prefix) not in self._ranks:
             live = self.tables.live(self.engine, self.plan[source], self.values, self.at).select("_key")
             own = live.where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff")))
-            self._ranks[source, prefix] = sorted(bare(key) for key in self.engine.to_arrow(own).column("_key").to_pylist())
+            self._ranks[source, prefix] = sorted(self.engine.to_arrow(own).column("_key").to_pylist())
         return self._ranks[source, prefix]
 
 

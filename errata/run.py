@@ -11,9 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from errata.correlation_plan import concerns, held_before
-from errata.correlation_settled import COMBINE, Settled
+from errata.correlation_plan import Before, concerns, ruled_anew, rules
+from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
+from errata.cursors import cursor_of
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
@@ -91,7 +92,8 @@ class Run:
         fetch_services(self.plan, self.warn)
         sources = self.look()
         before, reasons = self.head.plan if self.head else None, self.reasons(sources)
-        stages = with_retries(self.plan, before, reasons, held_before(self.head), always=self.retry)
+        left = Before.of(self.head)
+        stages = with_retries(self.plan, before, reasons | ruled_anew(self.plan, left), left.held, always=self.retry)
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
@@ -207,7 +209,9 @@ class Run:
         def visit(stage: Stage) -> None:
             seconds[stage.node] = seconds.get(stage.node, 0.0) + self._visit(flow, sources, stage, files).seconds
 
-        rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), held_before(self.head), self.retry or self._removed_nodes())
+        left = Before.of(self.head)
+        always = self.retry or self._removed_nodes() or bool(ruled_anew(self.plan, left))
+        rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), left, always)
         self.settled = rounds.run()
         for stage in stages:
             self.options.listener(_event(self.plan[stage.node], stage, flow.done[stage.node], flow, seconds[stage.node]))
@@ -229,7 +233,7 @@ class Run:
             source = source.from_nothing()
         try:
             before = flow.live_rows.get(node.name, 0)
-            stood, held = self.head is not None and node.name in self.head.plan, held_before(self.head).get(node.name, 0)
+            stood, held = self.head is not None and node.name in self.head.plan, Before.of(self.head).held.get(node.name, 0)
             delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held)
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
@@ -318,16 +322,21 @@ class Run:
         """Append the ledger's row: from here on the epoch exists."""
         nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
         nodes["dlq"] = {"files": written.get("dlq", [])}
-        nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS)}
+        nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), "largest": self.settled.largest, "rules": rules(self.plan)}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
         put_together(self.state.root, flow.tables.versions())
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
-            sources={name: _source_summary(one, files[name], self.settled, rejects) for name, one in sources.items()},
+            sources={name: self._source_summary(one, files[name], rejects) for name, one in sources.items()},
             counters={"rejected": flow.total_rejected(), "correlated": self.settled.collateral, **self._removed_files(), **self.remarks()},
         )  # fmt: skip
         return self.append(entry)
+
+    def _source_summary(self, source: SourceFiles, files: Sequence[FileRecord], rejects: Sequence[Reject]) -> dict[str, Any]:
+        name = source.node.name
+        cursor = cursor_of(name, sum(record.rows for record in files), self.settled, rejects)
+        return {"number": source.number, "cursor": cursor, "suppressed": self.settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
 
     def _removed_files(self) -> dict[str, Any]:
         return {"gone": list(self.exports.gone.values())} if self.exports.gone else {}
@@ -375,21 +384,6 @@ def start_engine(options: RunOptions, plan: Plan) -> Engine:
     chosen = options.engine
     threads = chosen.threads or plan.model.pipeline.concurrency.threads
     return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads, spill=spill_folder(plan)))
-
-
-def _source_summary(source: SourceFiles, files: Sequence[FileRecord], settled: Settled, rejects: Sequence[Reject]) -> dict[str, Any]:
-    name = source.node.name
-    cursor = _cursor(name, sum(record.rows for record in files), settled, rejects)
-    return {"number": source.number, "cursor": cursor, "suppressed": settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
-
-
-def _cursor(source: str, rows: int, settled: Settled, rejects: Sequence[Reject]) -> int:
-    """The highest row of a source that came through, ahead of a group that overflowed or a combine row that failed (SPEC-DECISIONS, The engine 18)."""
-    bad = {one.number for one in rejects if one.source == source}
-    while rows and rows in bad:
-        rows -= 1
-    floors = [one.number for one in rejects if one.source == source and one.category == COMBINE and one.number]
-    return min([rows, *(floor - 1 for floor in (*floors, settled.floors.get(source)) if floor is not None)])
 
 
 def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:

@@ -1,0 +1,99 @@
+"""Suppressed records at the beginning of a run: which are tried again, and which stay because nothing that they failed of has changed.
+
+A record that fails at a node by what it holds alone fails there in every run. So a group that a record rolled back stays as it is while no
+record of the group comes, goes or changes, and while the logic is the same. All others take part again, and the run settles them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from errata.correlation_blame import CORRELATED, OVERFLOW
+from errata.correlation_groups import GROUP, group_column
+from errata.correlation_plan import key_fields, ranks
+from errata.correlation_rows import keys_frame
+from errata.record_places import bare
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node, Plan
+    from errata.propagate import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A suppressed record: its key, its group by the first field of the correlation key (None: a group of its own), what is said of it."""
+
+    key: bytes
+    group: bytes | None
+    told: Mapping[str, Any]
+
+    @property
+    def collateral(self) -> bool:
+        """Whether it did not fail itself."""
+        return bool(self.told.get("category") == CORRELATED)
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Tells the suppressed records of a run's sources apart, once the sources have been read."""
+
+    flow: Flow
+    plan: Plan
+
+    @cached_property
+    def alone(self) -> frozenset[str]:
+        """The nodes at which a record fails by what it holds alone: neither other records nor the clock nor variables decide."""
+        order = ranks(self.plan)
+        return frozenset(
+            node.name for node in self.plan
+            if order[node.name] == 0 and all(one.operator.deterministic and not one.feeds for one in (*self.plan.upstream(node.name), node))
+        )  # fmt: skip
+
+    def parted(self, node: Node, held: DataFrame) -> tuple[list[bytes], list[Held]]:
+        """Keys of the suppressed records to be tried again, and the records that stay; `held` are the source's suppressed live rows."""
+        records = list(self._records(node, held))
+        touched, keys = self._touched({one.group for one in records if one.group is not None}), self._own_keys(node, records)
+        large = {one.told["by"] for one in records if one.told.get("category") == OVERFLOW}
+        again, staying = [], []
+        for one in records:
+            steady = one.told["by"].startswith(f"{node.name}:") and one.told["by"] not in large and one.told.get("node") in self.alone
+            if steady and one.group not in touched and bare(one.key) not in keys:
+                staying.append(one)
+            else:
+                again.append(one.key)
+        return again, staying
+
+    def _records(self, node: Node, held: DataFrame) -> Iterator[Held]:
+        fields = key_fields(node)[:1]
+        group = group_column(node.operator.output, fields) if fields else F.lit(None).cast("binary")
+        table = self.flow.engine.to_arrow(held.select("_key", group.alias(GROUP), "_error"))
+        for key, found, text in zip(*(table.column(name).to_pylist() for name in ("_key", GROUP, "_error")), strict=True):
+            yield Held(key, found, json.loads(text))
+
+    def _touched(self, groups: Collection[bytes]) -> set[bytes]:
+        """Those of the groups of which this run brings or takes records, in whatever source."""
+        found: set[bytes] = set()
+        for node in self.plan.of_kind("source"):
+            frame, fields = self.flow.done[node.name].frame, key_fields(node)[:1]
+            if frame is not None and fields and groups:
+                rows = frame.select(group_column(node.operator.output, fields).alias(GROUP))
+                found |= self._met(rows, GROUP, groups)
+        return found
+
+    def _own_keys(self, node: Node, records: Collection[Held]) -> set[bytes]:
+        """Those of the records without a group that this run brings or takes."""
+        frame = self.flow.done[node.name].frame
+        alone = {key for one in records if one.group is None for key in (one.key, bare(one.key))}
+        return set() if frame is None or not alone else {bare(key) for key in self._met(frame.select("_key"), "_key", alone)}
+
+    def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
+        met = rows.join(F.broadcast(keys_frame(wanted, self.flow.engine, name)), name, "left_semi").distinct()
+        return set(self.flow.engine.to_arrow(met).column(name).to_pylist())
