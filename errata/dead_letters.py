@@ -20,26 +20,33 @@ if TYPE_CHECKING:
     from errata.plan import Plan
     from errata.project import Project
     from errata.reading import Reading
+    from storage.engines import Engine
+    from storage.ledger import Entry
+    from storage.locations import State
 
 Row = Mapping[str, Any]
 
 
 def rejects_of(reading: Reading) -> list[Reject]:
     """Everything that stands rejected after the last epoch."""
+    if reading.head is None or reading.plan is None:
+        return []
+    return rejects_at(reading.head, reading.plan, reading.state, reading.engine)
+
+
+def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> list[Reject]:
+    """Everything that stood rejected after an epoch, whatever its tables have got since."""
     from operators.evaluation import RunValues
 
-    head, plan = reading.head, reading.plan
-    if head is None or plan is None:
-        return []
-    tables = Tables(reading.state.root, plan)
+    tables = Tables(state.root, plan)
     states = {
-        name: SourceState(int(one["number"]), tuple(FileRecord.of(file) for file in one["files"])) for name, one in head.sources.items() if name in plan.nodes
+        name: SourceState(int(one["number"]), tuple(FileRecord.of(file) for file in one["files"])) for name, one in entry.sources.items() if name in plan.nodes
     }
     values = RunValues.none()
-    places = Places(plan, tables, reading.engine, values, states, head.epoch)
-    nodes = [name for name, counts in head.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
-    found = Rejects(plan, tables, reading.engine, values, places)
-    rows = standing(tables.triggers, head.epoch) if head.nodes.get(TRIGGERS, {}).get("rejected_live") else []
+    places = Places(plan, tables, engine, values, states, entry.epoch)
+    nodes = [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
+    found = Rejects(plan, tables, engine, values, places)
+    rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
     return [*found.live(nodes), *found.triggers(rows)]
 
 

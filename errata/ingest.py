@@ -15,7 +15,7 @@ from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
-    from operators.ingest.intake import Ingested
+    from operators.ingest.intake import Floor, Ingested
     from operators.ingest.reading import FileReader
     from operators.source import Source
     from storage.discovery import FileStat
@@ -123,9 +123,13 @@ def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
     return FileLabels(paths)
 
 
-def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppressed: int = 0) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-    """Make a source's delta, keep it, and give the records of its files. `suppressed`: how many records are rolled back; the delta tells of them as if they took part.
+def ingest(
+    flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppressed: int = 0, floors: Mapping[str, Floor] | None = None
+) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
+    """Make a source's delta, keep it, and give the records of its files.
 
+    `suppressed`: how many records are rolled back; the delta tells of them as if they took part. `floors`: by path the files that are
+    read from a cursor on.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
     from operators.ingest.intake import Intake, strategy
@@ -141,7 +145,7 @@ def ingest(flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppre
         from errata.correlation_rows import truth
 
         live = truth(live)
-    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt)
+    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt, floors or {})
     made = strategy(operator.config.merge.strategy).ingest(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:

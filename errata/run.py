@@ -14,7 +14,7 @@ from uuid import UUID
 from errata.correlation_plan import Before, concerns, ruled_anew, rules
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
-from errata.cursors import cursor_of
+from errata.cursors import cursor_of, floors_before
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
@@ -234,7 +234,8 @@ class Run:
         try:
             before = flow.live_rows.get(node.name, 0)
             stood, held = self.head is not None and node.name in self.head.plan, Before.of(self.head).held.get(node.name, 0)
-            delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held)
+            floors = floors_before(self, flow, source) if stood and self.options.from_cursors and not source.rebuilt else {}
+            delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held, floors=floors)
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}") from error

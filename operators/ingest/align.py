@@ -48,6 +48,19 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
     return left_side[order], right_side[order]
 
 
+def align_beyond(old: Hashes, new: Hashes, floor: int, again: NDArray[np.bool_]) -> tuple[Positions, Positions, bool]:
+    """Positions of the records that stayed where the first `floor` ones are known by their number, and whether one of these was passed over.
+
+    A record up to the floor stays while the new version has so many; one that is looked at `again` (a mask of the old version) stays
+    where it is the same. What lies beyond is aligned like a text.
+    """
+    known = min(floor, len(old), len(new))
+    same = old[:known] == new[:known]
+    head = np.flatnonzero(same | ~again[:known])
+    left, right = align(old[floor:], new[floor:])
+    return np.concatenate([head, left + floor]), np.concatenate([head, right + floor]), bool((~same & ~again[:known]).any())
+
+
 def _note(pairs: list[tuple[Positions, Positions]], left: int, right: int, length: int) -> None:
     if length:
         pairs.append((np.arange(left, left + length), np.arange(right, right + length)))

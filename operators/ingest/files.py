@@ -65,6 +65,10 @@ class FileRecord:
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
         return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
 
+    def partly(self) -> "FileRecord":
+        """The same file, of which something was passed over: the next run finds it changed."""
+        return replace(self, mtime_ns=0, hash="")
+
     def seen(self, file: Found) -> bool:
         """Whether the file is, by size and time, the one that was read."""
         return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)

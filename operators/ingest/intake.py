@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +25,25 @@ class InputChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """How far a file is known: its records up to `row` stand as they are while they are there, but for those of the keys `again`."""
+
+    row: int
+    again: frozenset[bytes]
+
+    @property
+    def marked(self) -> list[bytes]:
+        """The keys `again`, also as they are where a record was rejected as it was read."""
+        return sorted({*self.again, *(key + b"!" for key in self.again)})
+
+
+@dataclass(frozen=True, slots=True)
 class Intake:
     """The files of a source and what stood before.
 
     `stood` are the source's live rows, rejects among them; None when there are none. `rebuilt`: the source's own logic
-    changed, so that everything present is read again and the difference has the cause `logic`.
+    changed, so that everything present is read again and the difference has the cause `logic`. `floors`: by path those of files of
+    which only what lies beyond is compared (`--from-cursors`).
     """
 
     source: Source
@@ -39,6 +53,7 @@ class Intake:
     engine: Engine
     values: RunValues
     rebuilt: bool = False
+    floors: Mapping[str, Floor] = field(default_factory=dict)
 
     @property
     def config(self) -> SourceConfig:

@@ -72,8 +72,28 @@ def ingest(intake: Intake) -> Ingested:
     if fresh.table is None:
         old, new, bound = _differing(intake, parts, old, new, compare)
     changed = diff(old, new.select("_key", *names), intake.cause, compare=compare)
+    if intake.floors:
+        changed, passed = _beyond_floors(intake, old, changed)
+        partly = {record.label for record in changes.changed} if passed else set()
+        now = {label: record.partly() if label in partly else record for label, record in now.items()}
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
     return Ingested(None, rows, True, tuple(now.values()), uncounted, bound, refuse)
+
+
+def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
+    """The delta without the corrections of records up to the floors of their files, and whether there were any."""
+    import pyarrow as pa
+
+    engine = intake.engine
+    below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in intake.floors.items()]
+    again = pa.table({"_key": pa.array(sorted(key for floor in intake.floors.values() for key in floor.marked), pa.binary())})
+    kept = joined(old.where(reduce(or_, below)).select("_key"), again, engine, "left_anti")
+    corrections = changed.where(F.col("_op").isin(2, 3))
+    passed = corrections.join(kept, "_key", "left_semi")
+    if not engine.to_arrow(passed.select("_key"), 1).num_rows:
+        return changed, False
+    beyond = corrections.join(kept, "_key", "left_anti").select(*map(column, changed.columns))
+    return changed.where(~F.col("_op").isin(2, 3)).unionByName(beyond), True
 
 
 def _differing(

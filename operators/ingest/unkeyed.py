@@ -10,7 +10,7 @@ from changelog.algebra import as_retractions
 from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.lazy import F
 from changelog.schema import column
-from operators.ingest.align import align
+from operators.ingest.align import align, align_beyond
 from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
@@ -75,7 +75,7 @@ def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileR
     tasks = [] if small else files.tasks(part)
     fresh = engine.from_arrow(files.small([part])[0]) if small else files.spread(engine, record, tasks)
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
-    left, right = align(old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
+    left, right, whole = _aligned(intake, record, old, new)
     gone, came, dense = _consequences(old, new, (left, right), files.prefix(record))
     frames = []
     if gone.num_rows:
@@ -86,7 +86,22 @@ def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileR
     if "source.row" in intake.source.wanted:
         frames.extend(_shifted(intake, stood, old, new, (left, right)))
     bound = gone.num_rows + came.num_rows + (2 * len(left) if "source.row" in intake.source.wanted else 0)
-    return frames, replace(record, rows=new.num_rows, dense=record.dense and dense), bound
+    read = replace(record, rows=new.num_rows, dense=record.dense and dense)
+    return frames, read if whole else read.partly(), bound
+
+
+def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
+    """Positions of the records that stayed, before and now; whether nothing was passed over."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    hashes = (old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
+    floor = intake.floors.get(record.path)
+    if floor is None:
+        return *align(*hashes), True
+    again = pc.is_in(old.column("_key"), value_set=pa.array(floor.marked, pa.binary())).to_numpy()
+    left, right, passed = align_beyond(*hashes, floor.row, again)
+    return left, right, not passed
 
 
 def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:

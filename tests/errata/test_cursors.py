@@ -1,0 +1,110 @@
+"""`errata run --from-cursors`: only what lies beyond the sources' rollback cursors is read again, and what is suppressed or rejected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipelines import Folder
+
+SOURCE = """\
+  - type: source
+    name: lines
+    config:
+      name: lines
+      type: csv
+      glob: data/*.csv
+      KEYS
+      schema:
+        - { name: id, type: int }
+        - { name: sale, type: int }
+        - { name: pieces, type: string }
+"""
+PIPELINE = f"""\
+pipeline: {{ name: lines }}
+error_handling: {{ strategy: continue, dlq: {{ path: rejected.csv }} }}
+nodes:
+{SOURCE}
+  - type: transform
+    name: counted
+    input: lines
+    config: {{ cxl: "emit pieces = pieces.to_int()" }}
+  - type: output
+    name: result
+    input: counted
+    config: {{ name: result, type: csv, path: result.csv }}
+"""
+GROUPED = "correlation_key: sale"
+KEYED = "correlation_key: sale\n      merge: { strategy: snapshot, primary_key: [id] }"
+Line = tuple[int, int, str]
+
+
+def project(path: Path, keys: str) -> Folder:
+    made = Folder(path)
+    made.write("pipeline.yaml", PIPELINE.replace("KEYS", keys) if keys else PIPELINE.replace("      KEYS\n", ""))
+    return made
+
+
+def lay_out(folder: Folder, **files: list[Line]) -> None:
+    for name, lines in files.items():
+        folder.write_csv(f"data/{name}.csv", ("id", "sale", "pieces"), [dict(zip(("id", "sale", "pieces"), line, strict=True)) for line in lines])
+
+
+def result(folder: Folder) -> list[Line]:
+    return [(int(row["id"]), int(row["sale"]), row["pieces"]) for row in folder.rows("result.csv")]
+
+
+def changed(lines: list[Line], **new: Any) -> list[Line]:
+    return [(number, sale, new.get(f"id{number}", pieces)) for number, sale, pieces in lines]
+
+
+LINES = [(1, 1, "3"), (2, 1, "4"), (3, 2, "?"), (4, 2, "5"), (5, 3, "6"), (6, 4, "?")]
+
+
+@pytest.mark.parametrize("keys", [GROUPED, KEYED, ""])
+def test_clean_records_up_to_the_cursor_are_not_compared_and_others_are(tmp_path: Path, keys: str) -> None:
+    folder = project(tmp_path, keys)
+    lay_out(folder, a=LINES)
+    assert folder.run().per_source_rollback_cursors == {"lines": 5}
+    later = [*changed(LINES, id1="30", id3="7", id6="8"), (7, 5, "9")]
+    lay_out(folder, a=later)
+    assert folder.run(from_cursors=True).exit_code == 0
+    assert result(folder) == changed(later, id1="3")  # row 1 was clean and lies before the cursor
+    assert not any(row["data"]["id"] == 1 for row in folder.log("lines") if row["epoch"] == 2)
+    assert folder.run().exit_code == 0
+    assert result(folder) == later  # a plain run compares all of the file
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("keys", [GROUPED, KEYED])
+def test_it_is_a_plain_run_where_nothing_lies_before_the_cursors(tmp_path: Path, keys: str) -> None:
+    folder = project(tmp_path, keys)
+    lay_out(folder, a=LINES[:2])
+    folder.run(from_cursors=True)
+    lay_out(folder, a=LINES[:2], b=[(8, 2, "1")])
+    folder.run(from_cursors=True)
+    assert result(folder) == [*LINES[:2], (8, 2, "1")]
+    before = folder.state_files()
+    assert not folder.run(from_cursors=True).committed
+    assert folder.state_files() == before
+
+
+def test_rows_count_on_across_files(tmp_path: Path) -> None:
+    folder = project(tmp_path, GROUPED)
+    lay_out(folder, a=[(1, 1, "1"), (2, 2, "2")], b=[(3, 3, "3"), (4, 4, "?")])
+    assert folder.run().per_source_rollback_cursors == {"lines": 3}
+    lay_out(folder, a=[(1, 1, "10"), (2, 2, "2")], b=[(3, 3, "30"), (4, 4, "4"), (5, 5, "5")])
+    folder.run(from_cursors=True)
+    assert result(folder) == [(1, 1, "1"), (2, 2, "2"), (3, 3, "3"), (4, 4, "4"), (5, 5, "5")]
+
+
+@pytest.mark.parametrize("keys", [GROUPED, KEYED])
+def test_a_record_that_is_no_longer_there_goes(tmp_path: Path, keys: str) -> None:
+    folder = project(tmp_path, keys)
+    lay_out(folder, a=LINES)
+    folder.run()
+    lay_out(folder, a=LINES[:1])
+    assert folder.run(from_cursors=True).exit_code == 0
+    assert result(folder) == LINES[:1]
