@@ -22,6 +22,7 @@ from errata.correlation_probe import would_fail
 from errata.correlation_rows import Suppression, is_suppressed, keys_frame, marked_appends, marks_frame, readmitting, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
+from errata.cursors import rewind_at_combine
 from errata.failures import Stopped
 from errata.tables import SMALL_ROWS
 
@@ -151,6 +152,7 @@ class Rounds:
         for rank in sorted(by_rank):
             for stage in by_rank[rank]:
                 self.visit(stage)
+                rewind_at_combine(self.flow, self.plan, self.plan[stage.node], blames.places, self.settled)
             failures = [one for stage in by_rank[rank] for one in self._failures(self.plan[stage.node])]
             if failures and self._suppress(failures, blames, versions):
                 return False

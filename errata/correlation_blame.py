@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.keys import decode_key
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import Suppression
-from errata.correlation_settled import COMBINE, Settled
+from errata.correlation_settled import Settled
 from errata.record_places import bare, branch_of
 
 if TYPE_CHECKING:
@@ -117,9 +117,6 @@ class Blames:
 
     def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
         places = self.places.of(source, failures)
-        for key, one in failures.items():
-            if one.error.get("category") == COMBINE and key in places:
-                self.settled.lower(source, places[key].number)
         return {key: Blame(f"{source}:{key.hex()}", _cause(source, places.get(key), key), self._told(one)) for key, one in failures.items()}
 
     def _row_blame(self, failure: Failure) -> Blame:

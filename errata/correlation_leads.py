@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy import F
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import MARK
-from errata.record_places import Lead, lead_of
+from errata.record_places import Lead, bare, lead_of
 from errata.rejects import lead_of_reject
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from errata.plan import Node, Plan
     from errata.propagate import Flow
+    from operators.combine_operator import Combine
     from operators.group_aggregate import Aggregate
 
 LATE = "late_record"
@@ -69,14 +70,14 @@ class Leads:
             elif key_fields(self.plan[one.lead.node]):
                 records.setdefault(one.lead.node, {}).setdefault(one.lead.key, one)
         behind = {(one.lead.node, one.lead.key): one for one in reversed(grouped)}
-        for lead, failure in self._contributors(behind):
+        for lead, failure in self.contributors(behind):
             records.setdefault(lead.node, {}).setdefault(lead.key, failure)
         return records, grouped
 
     def _is_correlated(self, aggregate: str) -> bool:
         return any(key_fields(self.plan[name]) for name in self.plan.sources_of(aggregate))
 
-    def _contributors(self, behind: Mapping[tuple[str, bytes], Failure]) -> Iterator[tuple[Lead, Failure]]:
+    def contributors(self, behind: Mapping[tuple[str, bytes], Failure]) -> Iterator[tuple[Lead, Failure]]:
         """The source records behind rows of aggregates, through any number of aggregates."""
         work, seen = dict(behind), set(behind)
         while work:
@@ -88,6 +89,23 @@ class Leads:
                 elif (lead.node, lead.key) not in seen:
                     seen.add((lead.node, lead.key))
                     work[lead.node, lead.key] = failure
+
+    def builds(self, node: Node, failures: Sequence[Failure]) -> Iterator[Failure]:
+        """The build rows that failed rows of a combine met, each as a failure that leads to them."""
+        import pyarrow as pa
+
+        operator = cast("Combine", node.operator)
+        lookups = sorted({bare(one.key) for one in failures if one.key[0] == operator.driver})
+        if not lookups:
+            return
+        flow = self.flow
+        asked = flow.engine.from_arrow(pa.table({"_lookup": pa.array(lookups, pa.binary())}))
+        inputs = [flow.live_input(node, at) for at in range(len(node.inputs))]
+        for at, keys in operator.builds_of(asked, inputs, flow.values_of(node)).items():
+            for key in flow.engine.to_arrow(keys).column("_key").to_pylist():
+                lead = lead_of(operator.inputs[at].key, key)
+                if lead is not None:
+                    yield replace(failures[0], lead=lead)
 
     def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
         """What the input rows of an aggregate's groups lead back to."""

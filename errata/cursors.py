@@ -11,7 +11,9 @@ from operators.ingest.files import FileRecord
 if TYPE_CHECKING:
     from errata.correlation_settled import Settled
     from errata.ingest import SourceFiles
+    from errata.plan import Node, Plan
     from errata.propagate import Flow
+    from errata.record_places import Places
     from errata.rejects import Reject
     from errata.run import Run
     from operators.ingest.intake import Floor
@@ -22,8 +24,26 @@ def cursor_of(source: str, rows: int, settled: Settled, rejects: Sequence[Reject
     bad = {one.number for one in rejects if one.source == source}
     while rows and rows in bad:
         rows -= 1
-    floors = [one.number for one in rejects if one.source == source and one.category == COMBINE and one.number]
-    return min([rows, *(floor - 1 for floor in (*floors, settled.floors.get(source)) if floor is not None)])
+    return min(rows, settled.floors.get(source, rows + 1) - 1)
+
+
+def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
+    """Let the cursors of the sources behind failed rows of a combine stop before their records: those of the driver and of the builds it met.
+
+    (correlation-keys.txt, "Per-source rollback narrowing".)
+    """
+    from errata.correlation_leads import Leads
+
+    if node.kind != "combine" or not flow.rejected_live(node.name):
+        return
+    leads = Leads(flow, plan)
+    failures = [one for one in leads.failures(node) if one.error.get("category") == COMBINE]
+    found = [*failures, *leads.builds(node, failures)]
+    records = {one.lead for one in found if not one.lead.grouped}
+    records |= {lead for lead, _ in leads.contributors({(one.lead.node, one.lead.key): one for one in found if one.lead.grouped})}
+    for source in {lead.node for lead in records}:
+        for place in places.of(source, [lead.key for lead in records if lead.node == source]).values():
+            settled.lower(source, place.number)
 
 
 def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]:

@@ -14,7 +14,7 @@ from uuid import UUID
 from errata.correlation_plan import Before, concerns, ruled_anew, rules
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
-from errata.cursors import cursor_of, floors_before
+from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
@@ -184,6 +184,9 @@ class Run:
         else:
             for stage in stages:
                 self.options.listener(self._visit(flow, sources, stage, files))
+            places = self._places(flow, sources, files)
+            for node in self.plan.of_kind("combine"):
+                rewind_at_combine(flow, self.plan, node, places, self.settled)
         for text in (text for node in self.plan for text in warnings(flow, node)):
             self.warn(text)
         self.options.listener(Event("end", seconds=monotonic() - self.began))

@@ -96,6 +96,8 @@ class Matching:
     traced: bool = False
     """Whether the keys of the build rows are kept: in columns `from_column(number)`, under `collect` in `pairs` (`ID`, `FROM`) by number."""
     pairs: dict[int, DataFrame] = field(default_factory=dict)
+    failed: dict[int, DataFrame] = field(default_factory=dict)
+    """Where keys are kept: those of the build rows (`FROM`) with which a condition failed, by number."""
 
     def run(self, rows: DataFrame, builds: Mapping[str, DataFrame]) -> DataFrame:
         """Join every build to the driver's rows, which have `_key`, hidden columns and the driver's fields by qualifier.
@@ -171,6 +173,8 @@ class Matching:
         if self.predicate.match == "first":
             pairs = _first_of(pairs, [ID])
         bad = pairs.where(F.col(WRONG).isNotNull())
+        if self.traced:
+            self.failed[self.predicate.sides[step.build].number] = bad.select(FROM)
         self._reject(_first_of(bad, ["_key"], ID), step.pairs, self._driver.lookup())
         kept = left.join(bad.select("_key").distinct(), "_key", "left_anti")
         good = pairs.where(F.col(WRONG).isNull())

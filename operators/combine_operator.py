@@ -181,6 +181,18 @@ class Combine(Keyed):
             found.append(met.where(F.col("_key").isNotNull()).distinct())
         return found
 
+    def builds_of(self, lookups: DataFrame, inputs: Sequence[DataFrame], values: RunValues) -> dict[int, DataFrame]:
+        """The build rows with which drivers that were rejected met, by number of the input: `_key`. `lookups` has the drivers' `_lookup`."""
+        keys = lookups.select(key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
+        given = [frame.join(keys, "_key", "left_semi") if at == self.driver else frame for at, frame in enumerate(inputs)]
+        matching, joined = self._matched(given, values, narrow=True, traced=True)
+        found = {}
+        for at in (at for at in range(len(inputs)) if at != self.driver):
+            met = matching.pairs[at].select(F.col(FROM).alias("_key")) if at in matching.pairs else joined.select(F.col(from_column(at)).alias("_key"))
+            met = met.unionByName(matching.failed[at].select(F.col(FROM).alias("_key"))) if at in matching.failed else met
+            found[at] = met.where(F.col("_key").isNotNull()).distinct()
+        return found
+
     def _static(self, values: RunValues) -> spark.Context:
         return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
 

@@ -108,3 +108,58 @@ def test_a_record_that_is_no_longer_there_goes(tmp_path: Path, keys: str) -> Non
     lay_out(folder, a=LINES[:1])
     assert folder.run(from_cursors=True).exit_code == 0
     assert result(folder) == LINES[:1]
+
+
+# Combine ----------------------------------------------------------------------------------------------------------------
+COMBINE = """\
+pipeline: { name: priced }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+nodes:
+  - type: source
+    name: orders
+    config:
+      name: orders
+      type: csv
+      path: data/orders.csv
+      GROUPED
+      schema: [{ name: id, type: int }, { name: product, type: string }]
+  - type: source
+    name: products
+    config:
+      name: products
+      type: csv
+      path: data/products.csv
+      schema: [{ name: product, type: string }, { name: pieces, type: int }]
+  - type: combine
+    name: priced
+    input: { o: orders, p: products }
+    config:
+      where: "o.product == p.product EXTRA"
+      match: MATCH
+      on_miss: null_fields
+      propagate_ck: driver
+      cxl: |
+        emit id = o.id
+        emit share = 100 / p.pieces
+  - type: output
+    name: result
+    input: priced
+    config: { name: result, type: csv, path: result.csv }
+"""
+ORDERS = "id,product\n1,a\n2,b\n3,c\n4,b\n5,a\n"
+PRODUCTS = "product,pieces\na,1\nb,0\nc,3\nd,0\n"
+
+
+@pytest.mark.parametrize("match", ["first", "all"])
+@pytest.mark.parametrize("grouped", ["correlation_key: id", ""])
+@pytest.mark.parametrize("extra", ["", "and 100 / p.pieces + o.id > 0"])
+def test_a_combine_row_that_fails_rewinds_driver_and_build(tmp_path: Path, match: str, grouped: str, extra: str) -> None:
+    folder = Folder(tmp_path)
+    text = COMBINE.replace("MATCH", match).replace("EXTRA", extra)
+    folder.write("pipeline.yaml", text.replace("GROUPED", grouped) if grouped else text.replace("      GROUPED\n", ""))
+    folder.write("data/orders.csv", ORDERS)
+    folder.write("data/products.csv", PRODUCTS)
+    assert folder.run().per_source_rollback_cursors == {"orders": 1, "products": 1}  # before orders' row 2 and products' row 2
+    folder.write("data/products.csv", PRODUCTS.replace("a,1", "a,2").replace("b,0", "b,5"))
+    assert folder.run(from_cursors=True).exit_code == 0
+    assert [(row["id"], row["share"]) for row in folder.rows("result.csv")] == [("1", "100"), ("2", "20"), ("3", "33"), ("4", "20"), ("5", "100")]
