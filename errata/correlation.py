@@ -173,6 +173,8 @@ class Rounds:
         marks = blames.of_failures(records, rows)
         if not any(marks.values()):
             return False
+        self.settled.lookups += len(rows)
+        self.settled.expanded += sum(one.lead.grouped for found in records.values() for one in found.values())
         self.triggers += [Trigger(one.node, one.key, blames.trigger_error(one)) for one in rows]
         self._apply(marks, versions)
         return True

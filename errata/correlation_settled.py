@@ -13,6 +13,7 @@ class Settled:
     """How many records of each source are suppressed, how many of all are collateral, how many rounds it took.
 
     `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed. `largest`: no group has more records.
+    `lookups`: rows of aggregates that failed and led back to records; `expanded`: so many.
     """
 
     suppressed: dict[str, int] = field(default_factory=dict)
@@ -20,6 +21,8 @@ class Settled:
     rounds: int = 0
     floors: dict[str, int] = field(default_factory=dict)
     largest: int = 0
+    lookups: int = 0
+    expanded: int = 0
 
     def hold(self, source: str, records: int, collateral: int) -> None:
         """Count records of a source that are suppressed, `collateral` of them though they did not fail."""

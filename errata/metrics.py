@@ -1,7 +1,7 @@
 """A metrics file for each run, in the spool folder (user guide, "Metrics & Monitoring").
 
-The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings` and `changes`, the op rows of this run by
-node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs.
+The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings`, `correlation.retract` and `changes`,
+the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _content(project: Project, options: RunOptions, state: Measured, ended: Ende
         "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, _head(project)),
         "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": options.engine.threads or os.cpu_count() or 1,
         "error": ended.error, "batch_id": options.batch_id or name, "engine": options.engine.engine, "epoch": result.epoch,
-        "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
+        "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
     }  # fmt: skip
 
 
@@ -144,6 +144,15 @@ def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
         "output_files": [str(folder / entry["path"]) for one in outputs for entry in one.get("files", [])],
         "dlq_path": dlq[0] if dlq else None,
     }
+
+
+def _retracted(project: Project, result: RunResult) -> dict[str, int]:
+    """What the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
+    from errata.correlation_triggers import TRIGGERS
+    from errata.retraction import COUNTERS
+
+    head = _head(project) if result.committed else None
+    return dict.fromkeys(COUNTERS, 0) | (head.nodes.get(TRIGGERS, {}).get("retract", {}) if head else {})
 
 
 def _pipeline_file(project: Project) -> str:

@@ -1,4 +1,7 @@
-"""The retraction block of `explain`: aggregates that leave out a correlation key, windows behind them, and what each costs (retraction-cost.txt)."""
+"""What retraction costs: the block of `explain` before a run, the counters of the metrics file after it (retraction-cost.txt).
+
+Both tell of aggregates that leave out a correlation key, and of what stands behind them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ from typing import TYPE_CHECKING
 from operators.group_aggregate import Aggregate
 
 if TYPE_CHECKING:
+    from errata.correlation_settled import Settled
     from errata.plan import Node, Plan
+    from errata.propagate import Flow
+
+COUNTERS = (
+    "groups_recomputed", "partitions_recomputed", "subdag_replay_rows", "output_rows_retracted_total", "degrade_fallback_count",
+    "synthetic_ck_columns_emitted_total", "synthetic_ck_fanout_lookups_total", "synthetic_ck_fanout_rows_expanded_total",
+)  # fmt: skip
+"""The names of the counters, below `correlation.retract`."""
 
 PER_ROW = "~8 bytes/row"
 PER_OUTPUT_ROW = "~16 bytes/row"
@@ -65,3 +76,38 @@ def _window(node: Node) -> Iterator[str]:
     yield f"  source: {source}, partition_by: {', '.join(window.fields) or '(all rows)'}"
     yield f"  buffer: {slots} values/row, read from the changelog of the input when a partition changes"
     yield "  worst case: the largest partition is evaluated again"
+
+
+def retract_counters(plan: Plan, flow: Flow, settled: Settled) -> dict[str, int]:
+    """What a run took back behind relaxed aggregates, by the documents' names; nothing where there is no such aggregate.
+
+    A row that is taken back or corrected counts as recomputed, and so does a row that failed and was rolled back within the run.
+    """
+    relaxed = relaxed_aggregates(plan)
+    if not relaxed:
+        return {}
+    names = {node.name for node in relaxed}
+    behind = [node.name for node in plan if any(above.name in names for above in plan.upstream(node.name))]
+    found = (
+        sum(_taken_back(flow, name) for name in names) + settled.lookups,
+        sum(_partitions(flow, node.name) for node in buffered_windows(plan)),
+        sum(flow.done[name].ops.get(op, 0) for name in behind for op in ("+A", "+C")),
+        sum(_taken_back(flow, node.name) for node in plan.of_kind("output")),
+        0, len(relaxed), settled.lookups, settled.expanded,
+    )  # fmt: skip
+    return dict(zip(COUNTERS, found, strict=True))
+
+
+def _taken_back(flow: Flow, name: str) -> int:
+    ops = flow.done[name].ops
+    return ops.get("-R", 0) + ops.get("-C", 0)
+
+
+def _partitions(flow: Flow, window: str) -> int:
+    """The partitions of a window of which a run took rows back."""
+    from changelog.ops import is_negative
+
+    delta = flow.done[window]
+    if delta.frame is None or not _taken_back(flow, window):
+        return 0
+    return int(delta.frame.where(is_negative(delta.frame["_op"])).select("_lookup").distinct().count())

@@ -22,6 +22,7 @@ from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
 from errata.judging import guard, judge, stop_at_first
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
+from errata.retraction import retract_counters
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
 from errata.storage_summary import spill_folder
@@ -326,7 +327,8 @@ class Run:
         """Append the ledger's row: from here on the epoch exists."""
         nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
         nodes["dlq"] = {"files": written.get("dlq", [])}
-        nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), "largest": self.settled.largest, "rules": rules(self.plan)}
+        kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
+        nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), **kept}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
         put_together(self.state.root, flow.tables.versions())
         entry = Entry(

@@ -104,3 +104,31 @@ def test_what_is_spooled_is_collected(folder):
         assert command("metrics", "collect", "--spool-dir", "spool", "--output-file", "all.ndjson", "--delete-after-collect")[0] == 0
     assert sorted(json.loads(line)["execution_id"] for line in folder.text("all.ndjson").splitlines()) == sorted(names)
     assert not list((folder.path / "spool").iterdir())
+
+
+# What retraction cost ---------------------------------------------------------------------------------------------------
+RETRACTED = """
+pipeline: {name: counted, metrics: {spool_dir: spool}}
+error_handling: {strategy: continue}
+nodes:
+  - type: source
+    name: s
+    config: {name: s, type: csv, path: in.csv, correlation_key: sale, schema: [{name: sale, type: int}, {name: dept, type: string}, {name: n, type: int}]}
+  - {type: aggregate, name: totals, input: s, config: {group_by: [dept], cxl: "emit total = sum(n)"}}
+  - {type: transform, name: share, input: totals, config: {cxl: "emit share = 100 / total"}}
+  - {type: output, name: out, input: share, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+def test_retraction_counters(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", RETRACTED)
+    folder.write("in.csv", "sale,dept,n\n1,a,5\n2,b,0\n2,c,1\n3,c,2\n")  # b fails behind the aggregate: sale 2 goes, c is 2
+    folder.run()
+    folder.write("in.csv", "sale,dept,n\n1,a,5\n2,b,4\n2,c,1\n3,c,2\n")  # b is whole, c is 3
+    folder.run()
+    first, second = (one["correlation"]["retract"] for one in spooled(folder))
+    names = ("groups_recomputed", "subdag_replay_rows", "output_rows_retracted_total", "synthetic_ck_fanout_lookups_total", "synthetic_ck_fanout_rows_expanded_total")
+    assert [first[name] for name in names] == [1, 4, 0, 1, 1]  # a and c through two nodes; one failed row with one record behind it
+    assert [second[name] for name in names] == [1, 4, 1, 0, 0]  # c corrected, b new, through two nodes
+    assert (first["partitions_recomputed"], first["degrade_fallback_count"], first["synthetic_ck_columns_emitted_total"]) == (0, 0, 1)
