@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy import F
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
 from errata.correlation_held import Held, Steady
@@ -116,8 +117,6 @@ class Rounds:
 
     def _readmit(self, node: Node, held: DataFrame, again: Sequence[bytes], versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
-        from pyspark.sql import functions as F
-
         flow = self.flow
         done = flow.done[node.name]
         back = held.join(F.broadcast(keys_frame(again, flow.engine)), "_key", "left_semi")
@@ -187,8 +186,6 @@ class Rounds:
                 self.settled.hold(source, len(found), sum(one.collateral for one in found.values()))
 
     def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], versions: Mapping[str, int | None]) -> None:
-        from pyspark.sql import functions as F
-
         flow = self.flow
         done = flow.done[node.name]
         rows = None if done.frame is None else flow.epoch_rows(node)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
+from changelog.lazy import F
 from errata.correlation_blame import CORRELATED, OVERFLOW
 from errata.correlation_groups import GROUP, group_column
 from errata.correlation_plan import key_fields, ranks
