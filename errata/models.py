@@ -39,17 +39,20 @@ _BOUNDS = {
     "string_pattern_mismatch": "a text like {pattern}",
     "string_too_short": "a text of at least {min_length} characters",
     "string_too_long": "a text of at most {max_length} characters",
-    "too_short": "a list of at least {min_length} items",
-    "too_long": "a list of at most {max_length} items",
+    "too_short": "a {kind} of at least {min_length} entries",
+    "too_long": "a {kind} of at most {max_length} entries",
 }
 _ALIKE = frozenset(_EXPECTED) | {"literal_error", "missing", "extra_forbidden", "union_tag_invalid"}
 
 
 def model_problems(
-    error: ValidationError, document: Document, path: Path, model: type[BaseModel], *, node: str = ""
+    error: ValidationError, document: Document, path: Path, model: type[BaseModel], *, node: str = "", besides: Sequence[str] = ()
 ) -> tuple[Diagnostic, ...]:
-    """The diagnostics of what `model` refused of the value that stands at `path` of the document, one for each place."""
-    reader = _Reader(document, path, model, node)
+    """The diagnostics of what `model` refused of the value that stands at `path` of the document, one for each place.
+
+    `besides`: keys that are known there too.
+    """
+    reader = _Reader(document, path, model, node, besides)
     by_place: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         by_place.setdefault(reader.place(detail), []).append(detail)
@@ -66,11 +69,12 @@ def _covered(place: Path, others: Mapping[Path, Sequence[ErrorDetails]]) -> bool
 class _Reader:
     """Turns the errors of one validation into diagnostics."""
 
-    def __init__(self, document: Document, path: Path, model: type[BaseModel], node: str) -> None:
+    def __init__(self, document: Document, path: Path, model: type[BaseModel], node: str, besides: Sequence[str]) -> None:
         self._document = document
         self._path = path
         self._model = model
         self._node = node
+        self._besides = besides
         self._value = _value_at(document.value, path)
 
     def place(self, detail: ErrorDetails) -> Path:
@@ -118,7 +122,8 @@ class _Reader:
         return self._document.error((*self._path, *place), code, message, key=key, help=help, node=self._node)
 
     def _unknown(self, place: Path) -> Diagnostic:
-        known = sorted({key for model in _models_at(self._model, place[:-1]) for key in _keys(model)})
+        besides = self._besides if len(place) == 1 else ()
+        known = sorted({*(key for model in _models_at(self._model, place[:-1]) for key in _keys(model)), *besides})
         help_line = did_you_mean(str(place[-1]), known) or (f"known keys: {', '.join(known)}" if known else "")
         return self._error(place, "CFG-001", f"unknown key '{place[-1]}'", key=True, help=help_line)
 
@@ -157,7 +162,7 @@ def _expectations(detail: ErrorDetails) -> list[str]:
     if kind in _EXPECTED:
         return [_EXPECTED[kind]]
     if kind in _BOUNDS:
-        return [_BOUNDS[kind].format(**detail["ctx"])]
+        return [_BOUNDS[kind].format(**detail["ctx"], kind="map" if isinstance(detail["input"], dict) else "list")]
     if kind == "literal_error":
         return _quoted(str(detail["ctx"]["expected"]))
     if kind in ("union_tag_invalid", "union_tag_not_found"):

@@ -25,12 +25,12 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens during a run, for progress: `kind` is begin, node, warning (told by `action`) or end.
+    """What happens during a run, for progress: `kind` is begin, node, warning or log (told by `action`; a log has a level) or end.
 
     A node's event has its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
     """
 
-    kind: Literal["begin", "node", "warning", "end"]
+    kind: Literal["begin", "node", "warning", "log", "end"]
     node: str = ""
     type: str = ""
     action: str = ""
@@ -39,6 +39,7 @@ class Event:
     ops: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
     seconds: float = 0.0
+    level: str = "info"
 
 
 def ignore(event: Event) -> None:

@@ -1,6 +1,6 @@
 """The nodes of a document, read one by one: configuration and wiring as written, every problem of each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,9 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
         known = registry.names()
         reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(str(kind), known) or f"known: {', '.join(known)}")
         return None
-    header = {key: value for key, value in raw.value.items() if found is None or key not in _allowed_wiring(found.wiring)}
-    problems = _validate(NodeHeader, header, raw, ())
+    wiring = () if found is None else _allowed_wiring(found.wiring)
+    header = {key: value for key, value in raw.value.items() if found is None or key not in wiring}
+    problems = _validate(NodeHeader, header, raw, (), wiring)
     findings.diagnostics.extend(problems)
     if found is None:
         return None
@@ -82,11 +83,11 @@ def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[In
             yield ref
 
 
-def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...]) -> list[Any]:
+def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...], besides: Sequence[str] = ()) -> list[Any]:
     try:
         model.model_validate(value)
     except ValidationError as error:
-        return list(model_problems(error, raw.document, (*raw.path, *path), model, node=raw.name))
+        return list(model_problems(error, raw.document, (*raw.path, *path), model, node=raw.name, besides=besides))
     return []
 
 

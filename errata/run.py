@@ -20,6 +20,7 @@ from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
 from errata.judging import guard, judge, stop_at_first
+from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.retraction import retract_counters
@@ -190,6 +191,8 @@ class Run:
                 rewind_at_combine(flow, self.plan, node, places, self.settled)
         for text in (text for node in self.plan for text in warnings(flow, node)):
             self.warn(text)
+        for level, text in (line for node in self.plan for line in logged(flow, node)):
+            self.options.listener(Event("log", action=text, level=level))
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 

@@ -148,12 +148,13 @@ def _partition(window: AnalyticWindow, binding: Binding) -> tuple[tuple[str, ...
     """The partition fields as each input names them."""
     if len(binding.inputs) == 1:
         return (window.fields,)
-    own = (window.on,) if window.on is not None and len(window.fields) == 1 else window.fields
-    return own, window.fields
+    fields = window.fields or ((window.on,) if window.on is not None else ())
+    own = (window.on,) if window.on is not None and len(fields) == 1 else fields
+    return own, fields
 
 
 def _known(window: AnalyticWindow, partition: Sequence[Sequence[str]], binding: Binding) -> bool:
-    place = ("config", "analytic_window", "group_by" if window.group_by else "partition_by")
+    place = ("config", "analytic_window", "group_by" if window.group_by else "partition_by" if window.partition_by else "on")
     good = True
     for row, names in zip(binding.inputs, partition, strict=True):
         for name in dict.fromkeys(names):

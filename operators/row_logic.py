@@ -11,7 +11,7 @@ from cxl import spark
 from operators.evaluation import RunValues, Settle, evaluate, prepare, rejects
 from operators.rows import META, KeyShape, RowType
 from operators.settings import NodeSpec
-from operators.transform_config import TransformConfig, Validation
+from operators.transform_config import LogDirective, TransformConfig, Validation
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from cxl import Program
 
 Check = tuple[Validation, "Program"]
+Directive = tuple[LogDirective, "Program | None"]
+"""What to log, and the condition on a record."""
 
 
 class RowLogic:
-    """What a transform does with one record, shared by all kinds of transforms: program, then checks."""
+    """What a transform does with one record, shared by all kinds of transforms: program, then checks. `directives` leave the data alone."""
 
-    def __init__(self, spec: NodeSpec, row: RowType, program: Program, checks: Sequence[Check]) -> None:
+    def __init__(self, spec: NodeSpec, row: RowType, program: Program, checks: Sequence[Check], directives: Sequence[Directive] = ()) -> None:
         config: TransformConfig = spec.config
         self.name = spec.name
         self.config = config
@@ -32,6 +34,7 @@ class RowLogic:
         self.steps = program.after or program
         self.settle: Settle | None = None
         self.checks = tuple(checks)
+        self.directives = tuple(directives)
         key = KeyShape("index", parts=(row.key,)) if program.fans_out else row.key
         emitted = tuple(program.output) or row.emitted
         riders = {META + name: type_ for name, type_ in program.meta.items()}

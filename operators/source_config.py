@@ -74,6 +74,10 @@ class OnUnmapped(Strict):
     mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
 
 
+def _policy(value: Any) -> Any:
+    return {"mode": value} if isinstance(value, str) else value
+
+
 class ArrayPath(Strict):
     """How a nested array of JSON or XML is handled."""
 
@@ -142,7 +146,7 @@ class SourceConfig(Strict):
     schema_: list[Column] = Field(alias="schema", min_length=1)
     schema_overrides: Any = None
     options: dict[str, Any] = Field(default_factory=dict)
-    on_unmapped: OnUnmapped = OnUnmapped()
+    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy)] = OnUnmapped()
     sort_order: SortOrder = Field(default_factory=list)
     watermark: Watermark | None = None
     correlation_key: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)

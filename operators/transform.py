@@ -16,7 +16,7 @@ from operators.checks import condition
 from operators.distinct import DistinctTransform, refuses_distinct
 from operators.evaluation import RunValues
 from operators.registry import node_type
-from operators.row_logic import Check, RowLogic, as_new
+from operators.row_logic import Check, Directive, RowLogic, as_new
 from operators.rows import RowType
 from operators.settings import NodeSpec
 from operators.transform_config import TransformConfig
@@ -85,9 +85,10 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     if program is None:
         return None
     checks = _compiled_checks(spec, config, program, binding)
-    if checks is None:
+    directives = _compiled_directives(spec, config, program, binding)
+    if checks is None or directives is None:
         return None
-    logic = RowLogic(spec, binding.input, program, checks)
+    logic = RowLogic(spec, binding.input, program, checks, directives)
     if program.distinct and refuses_distinct(program, binding):
         return None
     if program.windows:
@@ -95,6 +96,22 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     if program.distinct:
         return DistinctTransform(spec, binding.input, logic)
     return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
+
+
+def _compiled_directives(spec: NodeSpec, config: TransformConfig, program: Program, binding: Binding) -> list[Directive] | None:
+    """The log directives with their conditions, over the records that come out; None when problems were reported."""
+    schema = binding.input.data.with_fields(program.output)
+    found: list[Directive] = []
+    for index, item in enumerate(config.log):
+        unknown = [at for at, name in enumerate(item.fields) if name not in schema]
+        for at in unknown:
+            known = binding.problems.similar(item.fields[at], list(schema))
+            binding.problems.report("E250", f"there is no field '{item.fields[at]}'", ("config", "log", index, "fields", at), help=known)
+        place = ("config", "log", index, "condition")
+        condition = None if item.condition is None else binding.compile(spec, place, item.condition, "predicate", schema=schema)
+        if not unknown and (condition is not None or item.condition is None):
+            found.append((item, condition))
+    return found if len(found) == len(config.log) else None
 
 
 def _compiled_checks(spec: NodeSpec, config: TransformConfig, program: Program, binding: Binding) -> list[Check] | None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from errata.options import Event, ignore
+from errata.options import Event
 from errata.rendering.terminal import escaped, is_terminal, padded
 
 Listener = Callable[[Event], None]
@@ -26,9 +26,7 @@ class Told(Protocol):
 @contextlib.contextmanager
 def progress(console: Told) -> Iterator[Listener]:
     """A listener for the events of a run, for as long as it runs."""
-    if not console.tells("info"):
-        yield ignore
-    elif is_terminal(sys.stderr):
+    if console.tells("info") and is_terminal(sys.stderr):
         with _live(console) as listener:
             yield listener
     else:
@@ -39,8 +37,16 @@ def _tell(console: Told, event: Event) -> None:
     """Nodes that had nothing to do are told with -v only."""
     if event.kind == "node":
         console.note(node_line(event), level="debug" if event.action == "skip" else "info")
-    elif event.kind == "warning":
+    else:
+        _said(console, event)
+
+
+def _said(console: Told, event: Event) -> None:
+    """What a run has to say besides its nodes."""
+    if event.kind == "warning":
         console.note(f"warning: {escaped(event.action)}", level="warn")
+    elif event.kind == "log":
+        console.note(f"{event.level}: {escaped(event.action)}", level=event.level)
 
 
 def node_line(event: Event) -> str:
@@ -64,9 +70,9 @@ def _live(console: Told) -> Iterator[Listener]:
         def listen(event: Event) -> None:
             if event.kind == "begin":
                 status.update(Text(escaped(event.node)))
-            elif event.kind == "warning":
-                console.note(f"warning: {event.action}", level="warn")
             elif event.kind == "node" and (event.action != "skip" or console.tells("debug")):
                 terminal.print(node_line(event), soft_wrap=True)
+            else:
+                _said(console, event)
 
         yield listen

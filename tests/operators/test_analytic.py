@@ -208,3 +208,13 @@ def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, cxl: str,
         exit_code, _, told = command("check", "pipeline.yaml")
     assert exit_code == 1
     assert code in told
+
+
+def test_the_field_of_on_alone_joins(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    window = transform("beside", "rows", "emit best = $window.max(p)", "{ source: prices, on: g }")
+    folder.write("pipeline.yaml", heading("on") + source("rows", {"g": "string"}) + source("prices", PRICES) + window)
+    folder.write("rows.csv", "g\na\nb\nc\n")
+    folder.write("prices.csv", "g,p\na,1.5\nb,2\na,3\n")
+    folder.run()
+    assert [row["best"] for row in jsonl(folder.text("out/beside.ndjson"))] == [3, 2, None]

@@ -1,0 +1,74 @@
+"""Lines that transforms log while they run (user guide, "Transform Nodes", Log directives): of the records that a run brought or rejected, in their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node
+    from errata.propagate import Flow
+    from operators.row_logic import Directive
+
+LINES = 20
+"""How many records one directive tells of in a run; of the others the number."""
+
+
+def logged(flow: Flow, node: Node) -> Iterator[tuple[str, str]]:
+    """Level and text of each line of a node; nothing of one that had nothing to do."""
+    directives: tuple[Directive, ...] = getattr(getattr(node.operator, "logic", None), "directives", ())
+    if not directives or flow.done[node.name].empty:
+        return
+    timed = sorted(directives, key=lambda one: _MOMENTS.index(one[0].when))
+    for directive in timed:
+        item = directive[0]
+        for text in _lines(flow, node, directive):
+            yield item.level, f"node '{node.name}': {item.message}{text}"
+
+
+_MOMENTS = ("before_transform", "per_record", "on_error", "after_transform")
+
+
+def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
+    """What stands behind the message, for each line."""
+    item = directive[0]
+    if item.when not in ("per_record", "on_error"):
+        yield ""
+        return
+    rows, step = _chosen(flow, node, directive), item.every or 1
+    names = item.fields if item.when == "per_record" else ["_error"]
+    count = flow.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
+    first = flow.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)).to_pylist()
+    for row in sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]:
+        yield _shown(row, names)
+    if count > LINES:
+        yield f" (and {count - LINES:,} more)"
+
+
+def _chosen(flow: Flow, node: Node, directive: Directive) -> DataFrame:
+    """The records that a directive tells of."""
+    from changelog.lazy import F
+    from changelog.ops import is_positive
+    from cxl import spark
+    from operators.evaluation import prepare
+
+    item, program = directive
+    frame = flow.epoch_rows(node) if flow.tables.plan.persisted(node) or item.when == "on_error" else flow.done[node.name].frame
+    assert frame is not None  # the node brought something
+    wanted = F.col("_error").isNotNull() if item.when == "on_error" else F.col("_error").isNull()
+    rows = frame.where(is_positive(F.col("_op")) & wanted)
+    if program is None or item.when == "on_error":
+        return rows
+    assert program.expression is not None  # a predicate
+    ready, context = prepare(rows, program.reads_system, node.operator.output, flow.values_of(node))
+    value, _ = spark.column(program.expression, context)
+    return ready.where(F.coalesce(value, F.lit(False)))
+
+
+def _shown(row: Mapping[str, Any], names: list[str]) -> str:
+    if names == ["_error"]:
+        return f": {json.loads(row['_error'])['detail']}"
+    return f" ({', '.join(f'{name}={row[name]}' for name in names)})" if names else ""
