@@ -15,6 +15,7 @@ from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
+    from errata.staging import Copies
     from operators.ingest.intake import Floor, Ingested
     from operators.ingest.reading import FileReader
     from operators.source import Source
@@ -124,19 +125,26 @@ def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
 
 
 def ingest(
-    flow: Flow, source: SourceFiles, folder: Path, *, stood: bool, suppressed: int = 0, floors: Mapping[str, Floor] | None = None
+    flow: Flow,
+    source: SourceFiles,
+    folder: Path,
+    *,
+    stood: bool,
+    suppressed: int = 0,
+    floors: Mapping[str, Floor] | None = None,
+    copies: Copies | None = None,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
     """Make a source's delta, keep it, and give the records of its files.
 
     `suppressed`: how many records are rolled back; the delta tells of them as if they took part. `floors`: by path the files that are
-    read from a cursor on.
+    read from a cursor on. `copies`: what is read in place of files that are staged.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
     from operators.ingest.intake import Intake, strategy
     from operators.ingest.reading import FileReader
 
     operator = cast("Source", source.node.operator)
-    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records, operator.kept)
+    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records, operator.kept, copies.local if copies else None)
     live = None
     if stood:
         has_negatives = flow.negatives.get(source.node.name, True)

@@ -23,9 +23,11 @@ from errata.judging import guard, judge, stop_at_first
 from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
+from errata.preflight import preflight
 from errata.retraction import retract_counters
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
+from errata.staging import Copies, copies_of
 from errata.storage_summary import spill_folder
 from errata.targets import Targets
 from storage import durable
@@ -61,6 +63,8 @@ class Run:
     """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)
     rejects: list[Reject] | None = None
+    copies: Copies | None = None
+    """What is read in place of files that are staged, while the run reads."""
 
     def __post_init__(self) -> None:
         """Give the run its identity."""
@@ -100,7 +104,13 @@ class Run:
         targets.refuse_foreign(self.head, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
             return self._unchanged(targets, sources)
-        return self._changed(sources, stages, targets)
+        for text in preflight(self.plan):
+            self.warn(text)
+        with copies_of(self.plan, sources) as copies:
+            self.copies = copies
+            result = self._changed(sources, stages, targets)
+            copies.clean = result.exit_code == 0
+            return result
 
     def _removed_nodes(self) -> bool:
         return self.head is not None and bool(set(self.head.plan) - set(self.plan.nodes))
@@ -242,7 +252,7 @@ class Run:
             before = flow.live_rows.get(node.name, 0)
             stood, held = self.head is not None and node.name in self.head.plan, Before.of(self.head).held.get(node.name, 0)
             floors = floors_before(self, flow, source) if stood and self.options.from_cursors and not source.rebuilt else {}
-            delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held, floors=floors)
+            delta, files = ingest(flow, source, self.plan.settings.folder, stood=stood, suppressed=held, floors=floors, copies=self.copies)
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}") from error

@@ -1,7 +1,7 @@
 """What `explain` says of storage: the spill folder, coarse estimates of what is spilled, staging (user guide, "Observability").
 
-The engine spills by itself, where `[storage.spill] dir` says; caps and compression are hints that it does not take, and sources are read where they
-lie. What has no effect is said to have none.
+The engine spills by itself, where `[storage.spill] dir` says; caps and compression are hints that it does not take. What has no effect is said to
+have none.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.failures import StorageFailed
+from errata.staging import staging_lines, staging_plan
 
 if TYPE_CHECKING:
     from errata.plan import Node, Plan
     from errata.workspace import Storage
     from operators.source import Source
 
-_WARNED_SHARE = 0.8
-_IN_PLACE = "accepted, without effect: sources are read where they lie"
+WARNED_SHARE = 0.8
+"""The share of the cap from which an estimate is warned of."""
 _FREE_OF_STATE = ("source", "linear")
 
 
@@ -81,7 +82,7 @@ def storage_summary(plan: Plan) -> dict[str, Any]:
             "per_stage": per_stage, "total_known_bytes": estimates.known, "any_unknown": None in estimates.stages.values(),
         },
         "spill_compression": {"mode": storage.spill.compress, "per_operator": compression},
-        "staging": {"enabled": storage.staging.enabled, "sources": [], **({"effect": _IN_PLACE} if storage.staging.enabled else {})},
+        "staging": {"enabled": storage.staging.enabled, "sources": staging_plan(plan)},
     }  # fmt: skip
     if cap and estimates.known:
         summary["cap_headroom"] = _headroom(cap, estimates.known)
@@ -91,7 +92,7 @@ def storage_summary(plan: Plan) -> dict[str, Any]:
 def _headroom(cap: int, known: int) -> dict[str, Any]:
     return {
         "headroom_bytes": cap - known, "estimated_bytes": known, "cap_bytes": cap, "pct_of_cap": 100 * known / cap,
-        "over_threshold": known > _WARNED_SHARE * cap,
+        "over_threshold": known >= WARNED_SHARE * cap,
     }  # fmt: skip
 
 
@@ -108,8 +109,7 @@ def storage_lines(plan: Plan) -> Iterator[str]:
         yield from _volume(plan, estimates)
     if cap and estimates.known:
         yield from _headroom_lines(_headroom(cap, estimates.known))
-    yield "=== Staging Plan ==="
-    yield f"staging: {_IN_PLACE}" if storage.staging.enabled else "staging is disabled: every source reads in place"
+    yield from staging_lines(plan)
 
 
 def _volume(plan: Plan, estimates: Estimates) -> Iterator[str]:

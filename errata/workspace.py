@@ -4,6 +4,7 @@ CONTRACT.md, "Files of a project"; user guide, "Storage & Spill Location". Unkno
 the tables that are read are refused.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -163,20 +164,37 @@ def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagn
     spill, staging = (_folder(part.dir, folder) for part in (storage.spill, storage.staging))
     if spill is not None:
         yield from _unfit_spill(spill, document)
-    if storage.staging.enabled and staging is None:
-        yield document.error(("storage", "staging"), "E332", "storage.staging.enabled needs storage.staging.dir", key=True)
-    if storage.staging.enabled and staging is not None and filesystem(staging) == "network":
-        yield document.error(("storage", "staging", "dir"), "E332", f"storage.staging.dir {staging} is on a network filesystem")
+    if storage.staging.enabled:
+        yield from _unfit_staging(storage.staging, staging, document)
     if spill is not None and spill == staging:
         yield document.error(("storage", "staging", "dir"), "E334", "storage.spill.dir and storage.staging.dir are one folder")
+
+
+def _unfit_staging(given: Staging, folder: Path | None, document: Document) -> Iterator[Diagnostic]:
+    from storage.discovery import PathRefused, path_matcher
+
+    path = ("storage", "staging", "dir")
+    if folder is None:
+        yield document.error(("storage", "staging"), "E332", "storage.staging.enabled needs storage.staging.dir", key=True)
+    elif not folder.is_dir() or not os.access(folder, os.W_OK):
+        wrong = "cannot be written" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
+        yield document.error(path, "FILE-001", f"storage.staging.dir {folder} {wrong}", help="create it or point at an existing local folder")
+    elif filesystem(folder) == "network":
+        yield document.error(path, "E332", f"storage.staging.dir {folder} is on a network filesystem")
+    for index, pattern in enumerate(given.patterns):
+        try:
+            path_matcher([pattern])
+        except PathRefused as error:
+            yield document.error(("storage", "staging", "patterns", index), "FILE-001", f"storage.staging.patterns: {error}")
 
 
 def _unfit_spill(folder: Path, document: Document) -> Iterator[Diagnostic]:
     path = ("storage", "spill", "dir")
     if not folder.is_dir():
-        yield document.error(
-            path, "FILE-001", f"storage.spill.dir {folder} does not exist", help="create it or point at an existing volume"
-        )
+        wrong = "is no folder" if folder.exists() else "does not exist"
+        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} {wrong}", help="create it or point at an existing volume")
+    elif not os.access(folder, os.W_OK):
+        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} cannot be written", help="grant the right to write or use another")
     elif filesystem(folder) == "memory":
         yield document.error(
             path, "E330", f"storage.spill.dir {folder} is on an in-memory filesystem", help="spilling there frees no memory"

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -172,7 +172,7 @@ def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
 
 
 def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
-    excluded = [_translated(pattern) for pattern in query.exclude]
+    excluded = path_matcher(query.exclude)
     after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
     before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
     least = size_bound(query.min_size) or 0
@@ -182,7 +182,13 @@ def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> lis
         changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
         return least <= file.size <= most and after <= changed < before
 
-    return [file for file in files if keep(file) and not any(match(file.name) or match(file.path.name) for match in excluded)]
+    return [file for file in files if keep(file) and not excluded(file.name)]
+
+
+def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path, or its last step, fits one of some globs. Raises PathRefused for a pattern that is none."""
+    fitting = [_translated(pattern) for pattern in patterns]
+    return lambda path: any(fits(path) or fits(path.rpartition("/")[2]) for fits in fitting)
 
 
 def _ordered(query: FileQuery, files: list[FileStat]) -> list[FileStat]:

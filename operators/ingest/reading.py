@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -45,10 +45,15 @@ class FileReader:
     limit: int | None = None
     kept: Path | None = None
     """The only file, whatever it is called, of a source that reads a service."""
+    local: Callable[[Path], Path] | None = None
+    """Where a file is to be read instead: a copy of it."""
 
     def path(self, record: FileRecord) -> Path:
-        """Where a file is."""
-        return self.kept or self.folder / record.path
+        """Where a file is to be read."""
+        if self.kept is not None:
+            return self.kept
+        path = self.folder / record.path
+        return path if self.local is None else self.local(path)
 
     def prefix(self, record: FileRecord) -> bytes:
         """The first bytes of the keys of a file's records."""
