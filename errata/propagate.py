@@ -237,7 +237,12 @@ class Flow:
         return _split_counts(found)
 
     def _kept_lazily(self, node: Node, rows: DataFrame, signed: bool, bound: int | None) -> NodeDelta:
-        """A node without a table: its rejects alone are kept; its rows are computed where they are read."""
+        """A node without a table: its rejects alone are kept; its rows are computed where they are read, few ones here and now.
+
+        Every consumer of rows that are not computed computes them again, and so do those behind it.
+        """
+        if bound is not None and bound <= SMALL_ROWS:
+            return self._kept_on_driver(node, self.engine.to_arrow(rows), signed)
         if not node.operator.may_reject:
             return NodeDelta(node.name, rows, signed, bound)
         bad = rows.where(F.col("_error").isNotNull())
@@ -247,6 +252,18 @@ class Flow:
             changelog.append(table if table.num_rows <= SMALL_ROWS else bad, self.epoch)
         _, rejected, repaired = count_ops(table)
         return NodeDelta(node.name, rows.where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
+
+    def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
+        import pyarrow.compute as pc
+
+        good, bad = rows, rows.slice(0, 0)
+        if "_error" in rows.column_names:
+            good, bad = rows.filter(pc.is_null(rows.column("_error"))), rows.filter(pc.is_valid(rows.column("_error")))
+        if bad.num_rows:
+            self.tables.changelog(node).append(bad, self.epoch)
+        _, rejected, repaired = count_ops(bad)
+        frame = self.engine.from_arrow(good) if rows.num_rows else None
+        return NodeDelta(node.name, frame, signed, good.num_rows, {}, rejected, repaired)
 
     def _note(self, delta: NodeDelta) -> NodeDelta:
         self.done[delta.node] = delta

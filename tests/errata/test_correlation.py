@@ -27,15 +27,13 @@ def record(number: int) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Files]:
-    """Versions of three files: records come, go, are corrected, swap places; files come and go."""
+    """Two versions of three files: records come, go, are corrected, swap places; files come and go."""
     numbers = iter(range(1, 1000))
-    files = {name: [draw(record(next(numbers))) for _ in range(draw(st.integers(0, 5)))] for name in NAMES}
-    versions: list[Files] = [{name: list(rows) for name, rows in files.items()}]
-    for _ in range(draw(st.integers(1, 3))):
-        for _ in range(draw(st.integers(1, 3))):
-            _change(draw, files, numbers)
-        versions.append({name: list(rows) for name, rows in files.items()})
-    return versions
+    files = {name: [draw(record(next(numbers))) for _ in range(draw(st.integers(1, 5)))] for name in NAMES}
+    before: Files = {name: list(rows) for name, rows in files.items()}
+    for _ in range(draw(st.integers(1, 4))):
+        _change(draw, files, numbers)
+    return [before, files]
 
 
 def _change(draw: st.DrawFn, files: dict[str, list[dict[str, Any]]], numbers: Any) -> None:
@@ -64,14 +62,18 @@ def lay_out(folder: Folder, files: Files) -> None:
             folder.remove(f"data/{name}")
 
 
-def check(folder: Folder, want: Expected, exit_code: int) -> None:
-    """Outputs and DLQ are what the model says."""
+def check(folder: Folder, files: Files, want: Expected, exit_code: int) -> None:
+    """Outputs and DLQ are what the model says, and no record is lost."""
     for name in ("big", "small", "totals"):
         assert folder.rows(f"out/{name}.csv") == getattr(want, name), name
     found = folder.rows("out/rejected.csv") if want.rejected else []
     assert Counter((row["_cxl_dlq_error_category"], row["id"]) for row in found) == want.rejected
     assert (folder.path / "out/rejected.csv").exists() == bool(want.rejected)
     assert exit_code == (2 if want.rejected else 0)
+    refused, filtered = {row["id"] for row in found if row["id"]}, 0
+    for records in files.values():
+        filtered += sum(str(one["id"]) not in refused and one["dept"] == "skip" for one in records)
+    assert sum(map(len, files.values())) == len(want.big) + len(want.small) + filtered + len(refused)
 
 
 def run_history(history: list[Files], *, keyed: bool, persist: str = "all", engine: str = "sail") -> None:
@@ -80,29 +82,44 @@ def run_history(history: list[Files], *, keyed: bool, persist: str = "all", engi
         folder.write("pipeline.yaml", pipeline(keyed=keyed, persist=persist))
         for files in history:
             lay_out(folder, files)
-            check(folder, expected(files, keyed=keyed), folder.run().exit_code)
+            check(folder, files, expected(files, keyed=keyed), folder.run().exit_code)
         assert folder.violations() == []
         before = folder.state_files()
         assert not folder.run().committed
         assert folder.state_files() == before
 
 
-@settings(relaxed, max_examples=4)
-@given(histories())
-def test_keyless_sources_settle_like_a_full_run(history: list[Files]) -> None:
-    run_history(history, keyed=False)
+@settings(relaxed, max_examples=5)
+@given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
+def test_later_runs_settle_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
+    run_history(history, keyed=keyed, persist=persist)
 
 
-@settings(relaxed, max_examples=3)
+@pytest.mark.spark
+@settings(relaxed, max_examples=1)
 @given(histories())
-def test_keyed_sources_settle_like_a_full_run(history: list[Files]) -> None:
-    run_history(history, keyed=True)
+def test_spark_settles_the_same(history: list[Files]) -> None:
+    run_history(history, keyed=False, engine="spark")
 
 
 @settings(relaxed, max_examples=2)
-@given(histories())
-def test_changelogs_of_boundaries_alone_settle_the_same(history: list[Files]) -> None:
-    run_history(history, keyed=False, persist="boundaries")
+@given(st.data(), st.lists(record(0), min_size=6, max_size=10), st.booleans())
+def test_the_order_of_records_and_files_changes_nothing(data: st.DataObject, records: list[dict[str, Any]], keyed: bool) -> None:
+    lines = [{**one, "id": number} for number, one in enumerate(records, 1)]
+    shuffled = data.draw(st.permutations(lines))
+    cut = data.draw(st.integers(1, len(lines) - 1))
+    results = []
+    with tempfile.TemporaryDirectory() as place:
+        for number, files in enumerate(({"shop-a.csv": lines}, {"shop-a.csv": shuffled[cut:], "shop-b.csv": shuffled[:cut]})):
+            folder = Folder(Path(place) / str(number))
+            folder.write("pipeline.yaml", pipeline(keyed=keyed).replace("max_group_buffer: 4", "max_group_buffer: 100"))
+            lay_out(folder, files)
+            code = folder.run().exit_code
+            rejected = folder.rows("out/rejected.csv") if code else []
+            entries = Counter((row["_cxl_dlq_error_category"], row["id"]) for row in rejected)
+            rows = [sorted(folder.text(f"out/{name}.csv").splitlines()) for name in ("big", "small", "totals")]
+            results.append((code, rows, entries))
+    assert results[0] == results[1]
 
 
 # Causes, cursors, commands ----------------------------------------------------------------------------------------------
