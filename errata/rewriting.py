@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.algebra import diff
 from changelog.lazy import F
 from changelog.schema import column
+from errata.correlation_rows import truth
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.ingest import SourceFiles
@@ -208,8 +209,8 @@ class ByHand(Change):
         return {self.correction.source: "corrected by hand"}
 
     def rows(self, flow: Flow, node: Node) -> DataFrame:
-        """The record's two images, or its retraction."""
-        live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch").where(F.col("_error").isNull())
+        """The record's two images, or its retraction; a record that is rolled back is told of as if it took part."""
+        live = truth(flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch")).where(F.col("_error").isNull())
         old = self._found(flow, live, node)
         return diff(old, old.limit(0) if self.correction.retracts else self._changed(flow, old, node), "correction")
 
