@@ -163,4 +163,4 @@ class Blames:
 
 
 def _cause(source: str, place: Place | None, key: bytes) -> str:
-    return f"rollback:{source}:{place.number if place else key.hex()}"
+    return f"rollback:{source}:{place.number if place and place.number is not None else key.hex()}"

@@ -29,6 +29,7 @@ class Settled:
         self.suppressed[source] = self.suppressed.get(source, 0) + records
         self.collateral += collateral
 
-    def lower(self, source: str, number: int) -> None:
+    def lower(self, source: str, number: int | None) -> None:
         """Let the cursor of a source stop before a row."""
-        self.floors[source] = min(self.floors.get(source, number), number)
+        if number is not None:
+            self.floors[source] = min(self.floors.get(source, number), number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +16,7 @@ from operators.lineage import FileLabels
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
     from errata.staging import Copies
-    from operators.ingest.intake import Floor, Ingested
+    from operators.ingest.intake import Floor, Ingested, Intake
     from operators.ingest.reading import FileReader
     from operators.source import Source
     from storage.discovery import FileStat
@@ -29,22 +29,16 @@ class SourceFiles:
     node: Node
     number: int
     changes: FileChanges
-    touched: bool
     rebuilt: bool = False
 
     def from_nothing(self) -> SourceFiles:
         """The same files, all that are there to be read again in the places that they have."""
-        now = self.changes.now
-        present = tuple(record for record in now if record.present)
-        return replace(self, changes=FileChanges(now, (), present, self.changes.removed), rebuilt=True)
+        return replace(self, changes=self.changes.from_nothing(), rebuilt=True)
 
     @property
     def reason(self) -> str | None:
         """Why the source has to be read; None where nothing changed."""
-        changes = self.changes
-        counts = ((len(changes.added), "new"), (len(changes.changed), "changed"), (len(changes.grown), "grown"), (len(changes.removed), "gone"))
-        parts = [f"{count} {word}" for count, word in counts if count]
-        return f"files: {', '.join(parts)}" if parts else None
+        return self.changes.reason
 
 
 def look_at_sources(plan: Plan, before: Mapping[str, Any]) -> dict[str, SourceFiles]:
@@ -68,23 +62,38 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
     from operators.ingest.intake import strategy
     from storage.discovery import content_hash
 
+    known = [FileRecord.of(entry) for entry in before.get("files", ())]
+    if cast("Source", node.operator).versioned:
+        return SourceFiles(node, number, _table_of(node, plan, known))
     compare = strategy(cast("Source", node.operator).config.merge.strategy).compare
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}
-    known = [FileRecord.of(entry) for entry in before.get("files", ())]
     try:
         changes = compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}") from error
-    return SourceFiles(node, number, changes, touched=tuple(known) != changes.now)
+    return SourceFiles(node, number, changes)
+
+
+def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChanges:
+    """What became of the table of a source since the last epoch. Raises StorageFailed."""
+    from operators.ingest.table import look
+    from storage.failure import StorageError
+
+    try:
+        return look(cast("Source", node.operator), plan.settings, known[0] if known else None)
+    except StorageError as error:
+        raise StorageFailed(f"source '{node.name}': {error}") from error
 
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
-    """The files of a source in order. Raises StorageFailed where they are not there."""
+    """The files of a source in order, none of a table. Raises StorageFailed where they are not there."""
     from storage.discovery import FileQuery, discover
     from storage.formats import FormatError
 
     operator = cast("Source", node.operator)
+    if operator.versioned:
+        return ()
     if operator.config.service is not None:
         return kept_records(operator)
     config = operator.config
@@ -133,14 +142,15 @@ def ingest(
     suppressed: int = 0,
     floors: Mapping[str, Floor] | None = None,
     copies: Copies | None = None,
+    warn: Callable[[str], object] = str,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-    """Make a source's delta, keep it, and give the records of its files.
+    """Make a source's delta, keep it, and give the records of its files. `warn` is told what does not stop the run.
 
     `suppressed`: how many records are rolled back; the delta tells of them as if they took part. `floors`: by path the files that are
     read from a cursor on. `copies`: what is read in place of files that are staged.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
-    from operators.ingest.intake import Intake, strategy
+    from operators.ingest.intake import Intake
     from operators.ingest.reading import FileReader
 
     operator = cast("Source", source.node.operator)
@@ -153,12 +163,19 @@ def ingest(
         from errata.correlation_rows import truth
 
         live = truth(live)
-    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt, floors or {})
-    made = strategy(operator.config.merge.strategy).ingest(intake)
+    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
+    made = _read(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
     return delta, _counted(flow, delta, made, files)
+
+
+def _read(intake: Intake) -> Ingested:
+    from operators.ingest import table
+    from operators.ingest.intake import strategy
+
+    return table.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy).ingest(intake)
 
 
 def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:

@@ -35,11 +35,14 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1."""
+    """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.
+
+    A row of a table has neither row nor number.
+    """
 
     file: str
-    row: int
-    number: int
+    row: int | None
+    number: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Places:
     _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
     _offsets: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int]] | None = None) -> dict[bytes, Place]:
+    def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int | None]] | None = None) -> dict[bytes, Place]:
         """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
         keyed = cast("Source", self.plan[source].operator).keyed
         wanted = set(keys)
@@ -102,12 +105,14 @@ class Places:
         found = {key: self._keyed_place(source, key, known) if keyed else self._unkeyed_place(source, key) for key in wanted}
         return {key: place for key, place in found.items() if place is not None}
 
-    def _placed(self, source: str, file: str, row: int) -> Place:
+    def _placed(self, source: str, file: str, row: int | None) -> Place:
+        if row is None:
+            return Place(file, None, None)
         if source not in self._offsets:
             self._offsets[source] = self.sources[source].offsets()
         return Place(file, row, self._offsets[source].get(file, 0) + row)
 
-    def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int]]:
+    def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int | None]]:
         import pyarrow as pa
         from pyspark.sql import functions as F
 
@@ -119,7 +124,7 @@ class Places:
         live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
         return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
 
-    def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int]]) -> Place | None:
+    def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int | None]]) -> Place | None:
         if key in known and known[key][0] is not None:
             return self._placed(source, *known[key])
         if not key.startswith(b"\xff") or len(key) <= 8 or key[-8:-7] + key[-1:] != b"\x00\x00":

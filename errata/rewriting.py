@@ -76,7 +76,7 @@ class Rewrite(Run):
         for node in self.plan.of_kind("source"):
             before = self.head.sources[node.name]
             records = tuple(FileRecord.of(entry) for entry in before["files"])
-            found[node.name] = SourceFiles(node, int(before["number"]), FileChanges(records), touched=False)
+            found[node.name] = SourceFiles(node, int(before["number"]), FileChanges(records))
         return found
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> dict[str, str]:
@@ -94,7 +94,8 @@ class Rewrite(Run):
         if stage.action == "skip" or source.node.name not in self.change.sources([source.node.name]):
             return flow.skip(source.node), source.changes.now
         delta = flow.keep(source.node, Outcome(self.change.rows(flow, source.node), signed=True), None)
-        return delta, self.change.files(source.node.name, source.changes.now)
+        files = self.change.files(source.node.name, source.changes.now)
+        return delta, tuple(record if record.version is None else replace(record, dense=False) for record in files)
 
     def judge(self, flow: Flow) -> None:
         """Thresholds as for any run; then what the change does is known, and a dry one ends. Raises Stopped, DryRun."""

@@ -139,7 +139,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
 
     config: OutputConfig = spec.config
     good = check_path(config.path, ("config", "path"), binding.problems.report_help, binding.settings)
-    if config.type not in formats.names():
+    if config.type not in formats.names() or formats.reader_type(config.type).versioned:
         known = ", ".join(formats.names())
         binding.problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=binding.problems.similar(config.type, formats.names()) or f"known: {known}")
         return None

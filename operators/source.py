@@ -15,9 +15,9 @@ from operators.ingest.shape import RowShape
 from operators.paths import check_path
 from operators.problems import Problems
 from operators.registry import node_type
-from operators.rows import CK, KeyShape, RowType
+from operators.rows import CK, KeyShape, RowType, key_type
 from operators.settings import NodeSpec, PipelineSettings
-from operators.source_config import Column, SourceConfig
+from operators.source_config import Column, Files, SourceConfig
 
 
 class Source(Operator):
@@ -42,9 +42,19 @@ class Source(Operator):
         self.first_records: int | None = None
 
     @property
+    def versioned(self) -> bool:
+        """Whether the source is a table with versions, not files."""
+        return bool(self._reader.versioned)
+
+    @property
     def keyed(self) -> bool:
-        """Whether records are told apart by a primary key."""
-        return bool(self.config.merge.primary_key)
+        """Whether records are told apart by their values: a primary key, or all of them in a table."""
+        return self.output.key.types is not None
+
+    @property
+    def identity(self) -> Sequence[tuple[str, str]]:
+        """The columns of the key, with their types as keys encode them."""
+        return identity_of(self.config)
 
     @property
     def shape(self) -> RowShape:
@@ -92,7 +102,7 @@ class Source(Operator):
         """Format, files, merge strategy and key."""
         config = self.config
         where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "service " + config.service.url if config.service else "file")
-        key = f" by {', '.join(config.merge.primary_key)}" if self.keyed else ""
+        key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
 
     def previewed(self, records: int | None, folder: Path) -> "Source":
@@ -142,19 +152,28 @@ def bind(spec: NodeSpec, binding: Binding) -> Source | None:
         deleted = binding.compile(spec, ("config", "merge", "deleted"), config.merge.deleted, "predicate", schema=data)
         if deleted is None:
             return None
-    return Source(spec, config, _row_type(spec.name, config, data), reader, deleted=deleted, fetched=binding.settings.fetched)
+    return Source(spec, config, _row_type(spec.name, config, data, versioned=reader.versioned), reader, deleted=deleted, fetched=binding.settings.fetched)
 
 
-def _row_type(name: str, config: SourceConfig, data: Schema) -> RowType:
+def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
+    """The columns by which a keyed source or a table tells its records apart, with their types as keys encode them."""
+    named = config.merge.primary_key
+    if named:
+        return [(field, config_type(config, field)) for field in named]
+    widened = [("_widened", "string")] if config.on_unmapped.mode == "auto_widen" else []
+    return [*((column.name, key_type(column.cxl_type)) for column in config.schema_), *widened]
+
+
+def _row_type(name: str, config: SourceConfig, data: Schema, *, versioned: bool) -> RowType:
     hidden = ["_error"]
     if config.watermark:
         hidden.append("_event_time")
     if config.on_unmapped.mode == "auto_widen":
         hidden.append("_widened")
     types: tuple[str, ...] | None = None
-    if config.merge.primary_key:
+    if config.merge.primary_key or versioned:
         hidden += ["_file", "_row"]
-        types = tuple(config_type(config, field) for field in config.merge.primary_key)
+        types = (*(kind for _, kind in identity_of(config)), *(() if config.merge.primary_key else ("int",)))
     riders = {CK + field: data[field] for field in config.correlation_key}
     ascending = tuple(key.field for key in config.sort_order)
     shape = KeyShape("source", name, types)
@@ -176,7 +195,10 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
         found.append(None)
         problems.report(code, message, path, help=help_text)
 
-    _check_matchers(config, report, binding)
+    if _names_a_table(config):
+        _check_table(config, report, binding)
+    else:
+        _check_matchers(config, report, binding)
     _check_columns(config, report, problems)
     _check_merge(config, report)
     _check_watermark(config, report)
@@ -199,6 +221,28 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
             check_path(path, place, report, binding.settings, pattern=name == "regex")
     if config.files.take_first is not None and config.files.take_last is not None:
         report("E212", "take_first and take_last exclude each other", ("config", "files"))
+
+
+def _names_a_table(config: SourceConfig) -> bool:
+    from storage import formats
+
+    return config.service is None and config.type in formats.names() and formats.reader_type(config.type).versioned
+
+
+def _check_table(config: SourceConfig, report: Any, binding: Binding) -> None:
+    """A table has one path, which may be a URI, and nothing that chooses among files; what it holds is the whole truth."""
+    chosen = {"files": Files(), "exclude": [], "modified_after": None, "modified_before": None, "min_size": None, "max_size": None}
+    wrong = [name for name in config.matchers() if name != "path"] + [name for name, unset in chosen.items() if getattr(config, name) != unset]
+    for name in wrong:
+        report("E346", f"source '{config.name}' reads a table; {name} is about files", ("config", name), "name the table by path")
+    if config.path is None and not wrong:
+        report("E211", f"source '{config.name}' names no table", ("config",), "give its path")
+    elif config.path is not None and "://" not in config.path:
+        check_path(config.path, ("config", "path"), report, binding.settings)
+    elif config.path is not None and config.path.startswith("file:") and not binding.settings.allow_absolute_paths:
+        report("E231", f"'{config.path}' is an absolute path", ("config", "path"), "write it relative to the pipeline file, or run with --allow-absolute-paths")
+    if config.merge.strategy != "snapshot":
+        report("E347", f"a table is always a snapshot of its newest version, not '{config.merge.strategy}'", ("config", "merge"), "use snapshot, with primary_key where there is one")
 
 
 def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:

@@ -40,7 +40,8 @@ class FileRecord:
     `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
     whether record n has label n, `undeclared` the columns beyond the schema with their types. `present` is false of a file that is
     gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
-    former `replaced` true once its earlier content was overwritten.
+    former `replaced` true once its earlier content was overwritten. Of a Delta table `version` is the one that was read and `hash` tells it from
+    others; `dense` is false where other rows stand than it had.
     """
 
     path: str
@@ -53,6 +54,7 @@ class FileRecord:
     undeclared: tuple[tuple[str, str], ...] = ()
     present: bool = True
     replaced: bool = False
+    version: int | None = None
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
@@ -109,6 +111,17 @@ class FileChanges:
     def any(self) -> bool:
         """Whether rows come or go."""
         return bool(self.added or self.changed or self.removed or self.grown)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the source has to be read; None where nothing changed."""
+        counts = ((len(self.added), "new"), (len(self.changed), "changed"), (len(self.grown), "grown"), (len(self.removed), "gone"))
+        parts = [f"{count} {word}" for count, word in counts if count]
+        return f"files: {', '.join(parts)}" if parts else None
+
+    def from_nothing(self) -> "FileChanges":
+        """The same files, all that are there to be read again in the places that they have."""
+        return FileChanges(self.now, (), tuple(record for record in self.now if record.present), self.removed)
 
 
 def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:

@@ -54,6 +54,8 @@ class Intake:
     values: RunValues
     rebuilt: bool = False
     floors: Mapping[str, Floor] = field(default_factory=dict)
+    warn: Callable[[str], object] = str
+    """Told what does not stop the run."""
 
     @property
     def config(self) -> SourceConfig:

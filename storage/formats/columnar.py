@@ -38,7 +38,12 @@ def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iter
     found = {column.name: values for column in plan.columns if (values := _found(batch, column.name)) is not None}
     done = {column.name: coerce_array(found[column.name], column.type, plan.date_formats) for column in plan.columns if column.name in found}
     rows = pa.array(range(first_row, first_row + batch.num_rows), pa.int64())
-    yield from cut(assembled(plan.columns, done, rows, None, lambda name, where: [text_of_value(value) for value in plain_values(found[name].take(where))]))
+    yield from cut(assembled(plan.columns, done, rows, None, lambda name, where: _texts(found[name], where.to_pylist())))
+
+
+def _texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
+    """Some cells as text, one by one: not every kind of column can be picked from."""
+    return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
 
 
 def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int) -> Iterator[pa.RecordBatch]:

@@ -183,6 +183,8 @@ class Reader:
     splittable: ClassVar[bool] = False
     pageable: ClassVar[bool] = False
     """Whether an answer of a service can be of this format."""
+    versioned: ClassVar[bool] = False
+    """Whether it reads tables with versions instead of files."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
