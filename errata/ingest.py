@@ -14,6 +14,8 @@ from operators.ingest.files import FileChanges, FileRecord
 from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from errata.propagate import Flow, NodeDelta
     from errata.staging import Copies
     from operators.ingest.intake import Floor, Ingested, Intake
@@ -34,6 +36,16 @@ class SourceFiles:
     def from_nothing(self) -> SourceFiles:
         """The same files, all that are there to be read again in the places that they have."""
         return replace(self, changes=self.changes.from_nothing(), rebuilt=True)
+
+    def rekeyed(self, before: Mapping[str, Any]) -> bool:
+        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node): of their values, or of their places."""
+        operator = cast("Source", self.node.operator)
+        return self.rebuilt and not operator.versioned and operator.keyed != any(name == "_file" for name, _ in before.get("hidden", ()))
+
+    def anew(self) -> SourceFiles:
+        """The same files as if none had been read before."""
+        now = tuple(replace(record, rows=0) for record in self.changes.now)
+        return replace(self, changes=FileChanges(now, tuple(record for record in now if record.present)))
 
     @property
     def reason(self) -> str | None:
@@ -138,7 +150,7 @@ def ingest(
     source: SourceFiles,
     folder: Path,
     *,
-    stood: bool,
+    before: Mapping[str, Any] | None,
     suppressed: int = 0,
     floors: Mapping[str, Floor] | None = None,
     copies: Copies | None = None,
@@ -146,6 +158,7 @@ def ingest(
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
     """Make a source's delta, keep it, and give the records of its files. `warn` is told what does not stop the run.
 
+    `before`: what the last epoch's ledger entry says of the node, None where it is new.
     `suppressed`: how many records are rolled back; the delta tells of them as if they took part. `floors`: by path the files that are
     read from a cursor on. `copies`: what is read in place of files that are staged.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
@@ -156,15 +169,17 @@ def ingest(
     operator = cast("Source", source.node.operator)
     files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records, operator.kept, copies.local if copies else None)
     live = None
-    if stood:
+    if before is not None:
         has_negatives = flow.negatives.get(source.node.name, True)
         live = flow.tables.live(flow.engine, source.node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
     if live is not None and suppressed:
         from errata.correlation_rows import truth
 
         live = truth(live)
-    intake = Intake(operator, files, source.changes, live, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
-    made = _read(intake)
+    anew = before is not None and source.rekeyed(before)
+    changes = source.anew().changes if anew else source.changes
+    intake = Intake(operator, files, changes, None if anew else live, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
+    made = _replacing(flow, _read(intake), live) if anew and live is not None else _read(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
@@ -176,6 +191,16 @@ def _read(intake: Intake) -> Ingested:
     from operators.ingest.intake import strategy
 
     return table.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy).ingest(intake)
+
+
+def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
+    """All records as new ones, in the place of all rows that stood under keys of another kind."""
+    from changelog.algebra import as_retractions, consolidate
+
+    gone = as_retractions(stood, "logic")
+    came = made.frame if made.table is None else flow.engine.from_arrow(made.table)
+    rows = gone if came is None else consolidate(came.select(*gone.columns).unionByName(gone))
+    return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 
 def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:

@@ -52,6 +52,7 @@ class Node:
         inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
         content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
         content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
+        content += ["declared columns only"] if any(row.key.sources() and not row.widened for row in operator.inputs) else []
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -118,7 +118,8 @@ class Flow:
         """Whether a node has something to do although no input brings rows: it is new or changed over inputs that have rows, or always has rows."""
         if stage.action == "delta":
             return False
-        return node.operator.always_has_rows or stage.action == "rebuild" or any(self._live_bound(name) != 0 for name, _ in node.inputs)
+        stood = self.epoch > 1 and any(self._live_bound(name) != 0 for name, _ in node.inputs)
+        return node.operator.always_has_rows or stage.action == "rebuild" or stood
 
     def _live_bound(self, name: str) -> int | None:
         """An upper bound of the rows that stand of a node, also of one that keeps none; None where it is not known."""

@@ -250,10 +250,10 @@ class Run:
             source = source.from_nothing()
         try:
             before = flow.live_rows.get(node.name, 0)
-            stood, held = self.head is not None and node.name in self.head.plan, Before.of(self.head).held.get(node.name, 0)
-            floors = floors_before(self, flow, source) if stood and self.options.from_cursors and not source.rebuilt else {}
+            stood, held = self.head.plan.get(node.name) if self.head else None, Before.of(self.head).held.get(node.name, 0)
+            floors = floors_before(self, flow, source) if stood is not None and self.options.from_cursors and not source.rebuilt else {}
             delta, files = ingest(
-                flow, source, self.plan.settings.folder, stood=stood, suppressed=held, floors=floors, copies=self.copies, warn=self.warn
+                flow, source, self.plan.settings.folder, before=stood, suppressed=held, floors=floors, copies=self.copies, warn=self.warn
             )
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:

@@ -153,6 +153,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     output = _with_layout(spec, binding)
     if output is None:
         return None
+    good = _cut_by_known(config, output, binding) and good
     try:
         formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
@@ -204,6 +205,26 @@ def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
         return True
     code, message = UNCUT.get(config.type, ("E345", f"a {config.type} output is not written in parts"))
     binding.problems.report(code, message, ("config", "split"))
+    return False
+
+
+def _cut_by_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
+    """Whether the parts can be named, and the field that holds groups together is among those that are written."""
+    from storage import formats
+    from storage.formats.splitting import SplitPlan
+
+    if config.split is None:
+        return True
+    try:
+        plan = SplitPlan(**config.split.model_dump())
+    except formats.OptionError as error:
+        binding.problems.report("E218", str(error), ("config", *error.path))
+        return False
+    known = list(dict.fromkeys(name for shown, source, _ in output.projection.written for name in (source, shown)))
+    if plan.group_key is None or plan.group_key in known:
+        return True
+    help_text = binding.problems.similar(plan.group_key, known)
+    binding.problems.report("E251", f"group field '{plan.group_key}' does not reach this output", ("config", "split", "group_key"), help=help_text)
     return False
 
 

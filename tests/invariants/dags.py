@@ -24,6 +24,8 @@ Columns = Mapping[str, str]
 EVENTS: Columns = {"id": "int", "k": "string", "g": "int", "v": "float", "w": "int", "ts": "date_time"}
 ITEMS: Columns = {"no": "int", "k": "string", "low": "int", "high": "int", "label": "string"}
 NAMES = ("a.csv", "b.csv", "c.csv")
+UNEDITED, EDITED = 2, 3
+"""What stands for EDIT in the programs of a pipeline."""
 KEYS = {"events": "id", "more": "id", "items": "no"}
 
 _keys = st.sampled_from(["x", "y", "z", "", "x-y"])
@@ -39,13 +41,22 @@ _items = st.fixed_dictionaries({"no": st.just(0), "k": _keys, "low": _small, "hi
 # Change scripts -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Source:
-    """A source of a pipeline: its columns, how its files change, a column that the schema does not name, the delay of its watermark."""
+    """A source of a pipeline: its columns, how its files change, a column that the schema does not name, whether it has a watermark.
+
+    `then`: its merge strategy once the pipeline is edited.
+    """
 
     name: str
     columns: Columns
     merge: str
     extra: bool
     marked: bool = False
+    then: str = ""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether its records ever have a primary key."""
+        return "keyed" in (self.merge, self.then)
 
     @property
     def key(self) -> str:
@@ -57,9 +68,10 @@ class Source:
         """One record, its number left out."""
         return _events if self.name != "items" else _items
 
-    def node(self) -> Record:
+    def node(self, *, edited: bool) -> Record:
         """The node as the pipeline has it."""
-        merge: Any = {"strategy": "snapshot", "primary_key": [self.key]} if self.merge == "keyed" else self.merge
+        wanted = self.then if edited and self.then else self.merge
+        merge: Any = {"strategy": "snapshot", "primary_key": [self.key]} if wanted == "keyed" else wanted
         watermark = {"watermark": {"column": "ts", "delay": "2m"}} if self.marked else {}
         schema = [{"name": name, "type": type_} for name, type_ in self.columns.items()]
         files = {"on_no_match": "skip"}
@@ -121,7 +133,7 @@ def _change(draw: st.DrawFn, source: Source, files: Files, numbers: Iterator[int
         rows[0], rows[at] = rows[at], rows[0]
     elif kind == "move":
         files.setdefault(draw(st.sampled_from(NAMES)), []).append(rows.pop(at))
-    elif source.merge != "keyed":
+    elif not source.keyed:
         rows.append(dict(rows[at]))
 
 
@@ -161,18 +173,18 @@ class Pipeline:
         """A name for the next node."""
         return f"{kind}{len(self.nodes)}"
 
-    def text(self, edit: int = 2) -> str:
+    def text(self, edit: int) -> str:
         """The pipeline as YAML."""
         scopes = {"pipeline": {}, "source": {}, "record": {}} if not self.variables else self.variables
         document = {
             "pipeline": {"name": "random", "vars": scopes},
             "error_handling": {"strategy": "continue", "dlq": {"path": "out/dlq.csv", "include_reason": True, "include_source_row": True}},
             "changelog": {"persist": self.persist},
-            "nodes": [*(one.node() for one in self.sources), *self.nodes],
+            "nodes": [*(one.node(edited=edit != UNEDITED) for one in self.sources), *self.nodes],
         }
         return yaml.safe_dump(document, sort_keys=False, width=200).replace("EDIT", str(edit))
 
-    def files(self, edit: int = 2) -> dict[str, str]:
+    def files(self, edit: int) -> dict[str, str]:
         """The pipeline's files."""
         return {"pipeline.yaml": self.text(edit), **{name: text.replace("EDIT", str(edit)) for name, text in self.bodies.items()}}
 
@@ -196,14 +208,17 @@ def stories(draw: st.DrawFn, most: int = 6) -> Story:
         _output(draw, pipeline, stream)
     steps = draw(scripts(pipeline.sources, draw(st.integers(1, 3))))
     edited = draw(st.sampled_from([None, None, *range(1, len(steps))]))
-    return Story(pipeline, [(files, 2 if edited is None or at < edited else 3) for at, files in enumerate(steps)])
+    return Story(pipeline, [(files, UNEDITED if edited is None or at < edited else EDITED) for at, files in enumerate(steps)])
 
 
 def _sources(draw: st.DrawFn) -> list[Source]:
     marked, extra = draw(st.booleans()), draw(st.booleans())
-    merges = st.sampled_from(["snapshot", "snapshot", "keyed", "append"])
-    found = [Source(name, EVENTS, draw(merges), extra, marked) for name in ("events", "more")[: draw(st.integers(1, 2))]]
-    return [*found, Source("items", ITEMS, draw(merges), extra=False)]
+    merges = st.sampled_from([("snapshot", ""), ("snapshot", ""), ("keyed", ""), ("append", ""), ("snapshot", "keyed"), ("keyed", "snapshot")])
+    found = []
+    for name in (*("events", "more")[: draw(st.integers(1, 2))], "items"):
+        merge, then = draw(merges)
+        found.append(Source(name, ITEMS if name == "items" else EVENTS, merge, extra and name != "items", marked and name != "items", then))
+    return found
 
 
 def _add(pipeline: Pipeline, node: Record, *streams: Stream) -> None:
@@ -536,7 +551,7 @@ def _output(draw: st.DrawFn, pipeline: Pipeline, stream: Stream) -> None:
         config["sort_order"] = [{"field": one, "order": draw(st.sampled_from(["asc", "desc"])), "null_order": draw(st.sampled_from(["first", "last", "drop"]))} for one in _chosen(draw, plain, 2)]
     if "split" in options:
         config["split"] = draw(st.sampled_from([{"max_records": 2}, {"max_bytes": 60}, {"max_records": 3, "max_bytes": 90, "naming": "{stem}-{seq:02}.{ext}"}]))
-    elif "grouped" in options and plain:
+    elif "grouped" in options and plain and not {"excluded", "emitted"} & set(options):
         config["split"] = {"max_records": 2, "group_key": draw(st.sampled_from(plain)), "oversize_group": "allow", "repeat_header": False}
     if "mapped" in options:
         config["mapping"] = {"renamed": draw(st.sampled_from(list(stream.columns)))}

@@ -93,3 +93,33 @@ def test_divisors_of_unmatched_rows_are_no_failure(tmp_path: Path) -> None:
     )
     folder = steps(tmp_path, nodes, ["6,\n", "9,3\n", "3,9\n"])
     assert folder.text("out/joined.csv") == "t_id,part\n9,1\n3,1\n9,4\n"
+
+
+KEYED = "{ strategy: snapshot, primary_key: [id] }"
+
+
+@pytest.mark.parametrize(("before", "after"), [("snapshot", KEYED), (KEYED, "snapshot"), (KEYED, "append")])
+def test_records_get_keys_of_another_kind(tmp_path: Path, before: str, after: str) -> None:
+    def declared(merge: str) -> str:
+        return ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {merge}") + output("rows")
+
+    folder = Folder(tmp_path)
+    for merge in (before, after):
+        folder.write("pipeline.yaml", declared(merge))
+        folder.write("rows/a.csv", "id,g\n2,1\n1,1\n")
+        folder.run()
+    assert folder.text("out/rows.csv") == ("id,g\n1,1\n2,1\n" if after == KEYED else "id,g\n2,1\n1,1\n")
+    assert folder.violations() == []
+    folder.write("rows/a.csv", "id,g\n2,1\n1,1\n3,1\n")
+    assert folder.run().counts == {"rows": {"+A": 1}, "rows_out": {"+A": 1}}
+
+
+def test_undeclared_fields_go_when_the_source_drops_them(tmp_path: Path) -> None:
+    nodes = '  - { type: transform, name: more, input: rows, config: { cxl: "emit two = 2" } }\n' + output("more")
+    folder = Folder(tmp_path)
+    folder.write("rows/a.csv", "id,g,extra\n1,1,x\n")
+    for mode, text in (("auto_widen", "id,g,two,extra\n1,1,2,x\n"), ("drop", "id,g,two\n1,1,2\n"), ("auto_widen", "id,g,two,extra\n1,1,2,x\n")):
+        folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, on_unmapped: {mode}") + nodes)
+        folder.run()
+        assert folder.text("out/more.csv") == text
+    assert folder.violations() == []

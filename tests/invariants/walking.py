@@ -71,6 +71,6 @@ def written(folder: Folder, sources: Sequence[Source]) -> dict[str, str]:
 def _settled(text: str, sources: Sequence[Source]) -> str:
     rows = [{name: value for name, value in row.items() if name not in ANEW} for row in csv.DictReader(StringIO(text))]
     for row in rows:
-        if row["_cxl_dlq_source_file"].partition("/")[0] in [one.name for one in sources if one.merge == "keyed"]:
+        if row["_cxl_dlq_source_file"].partition("/")[0] in [one.name for one in sources if one.keyed]:
             del row["_cxl_dlq_source_row"]  # a keyed record keeps the number that it was read under
     return "".join(f"{line}\n" for line in sorted(map(str, rows)))
