@@ -215,6 +215,10 @@ def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) ->
     """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
     if not made.uncounted or delta.frame is None:
         return made.files
+    if len(made.uncounted) == 1 and not made.signed:
+        (only,) = made.uncounted
+        brought = delta.net + delta.rejected
+        return tuple(replace(record, rows=record.rows + brought) if record.label == only.label else record for record in made.files)
     from pyspark.sql import functions as F
 
     from changelog.ops import weight

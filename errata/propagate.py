@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
@@ -15,7 +17,6 @@ from errata.tables import SMALL_ROWS, Tables, entered, stands, stored_rows
 from operators.base import Delta, Outcome
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.plan import Node
@@ -167,7 +168,8 @@ class Flow:
             return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
         if bound is not None and bound <= SMALL_ROWS:
             return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
-        return self._note(self._kept_large(node, rows, outcome.signed))
+        found = self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
+        return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
         """Keep op rows that are on the driver."""
@@ -220,7 +222,8 @@ class Flow:
         if not appended.rows:
             return NodeDelta(node.name, None, signed, 0)
         frame = changelog.read(self.engine, epochs=(self.epoch, self.epoch)).drop("_epoch")
-        ops, rejected, repaired = self._counted(frame)
+        sound = changelog.sound(self.epoch)
+        ops, rejected, repaired = self._counted(frame) if sound is None else (_named(sound), 0, 0)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
 
     def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -246,12 +249,9 @@ class Flow:
             return self._kept_on_driver(node, self.engine.to_arrow(rows), signed)
         if not node.operator.may_reject:
             return NodeDelta(node.name, rows, signed, bound)
-        bad = rows.where(F.col("_error").isNotNull())
-        table = self.engine.to_arrow(bad, SMALL_ROWS + 1)
-        changelog = self.tables.changelog(node)
-        if table.num_rows:
-            changelog.append(table if table.num_rows <= SMALL_ROWS else bad, self.epoch)
-        _, rejected, repaired = count_ops(table)
+        bad = self.engine.few(rows.where(F.col("_error").isNotNull()), SMALL_ROWS)
+        table = bad if isinstance(bad, pa.Table) else self.engine.to_arrow(bad, SMALL_ROWS + 1)
+        _, rejected, repaired = self._rejects_kept(node, bad) if table.num_rows > SMALL_ROWS else self._rejects_kept(node, table)
         return NodeDelta(node.name, rows.where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
 
     def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
@@ -260,11 +260,18 @@ class Flow:
         good, bad = rows, rows.slice(0, 0)
         if "_error" in rows.column_names:
             good, bad = rows.filter(pc.is_null(rows.column("_error"))), rows.filter(pc.is_valid(rows.column("_error")))
-        if bad.num_rows:
-            self.tables.changelog(node).append(bad, self.epoch)
-        _, rejected, repaired = count_ops(bad)
+        _, rejected, repaired = self._rejects_kept(node, bad)
         frame = self.engine.from_arrow(good) if rows.num_rows else None
         return NodeDelta(node.name, frame, signed, good.num_rows, {}, rejected, repaired)
+
+    def _rejects_kept(self, node: Node, bad: DataFrame | pa.Table) -> tuple[dict[str, int], int, int]:
+        changelog = self.tables.changelog(node)
+        if isinstance(bad, pa.Table):
+            if bad.num_rows:
+                changelog.append(bad, self.epoch)
+            return count_ops(bad)
+        changelog.append(bad, self.epoch)
+        return self._counted(changelog.read(self.engine, epochs=(self.epoch, self.epoch)))
 
     def _note(self, delta: NodeDelta) -> NodeDelta:
         self.done[delta.node] = delta
@@ -284,8 +291,12 @@ def count_ops(table: pa.Table) -> tuple[dict[str, int], int, int]:
     return _split_counts({(op, bad): count for op, bad, count in counted.iter_rows()})
 
 
+def _named(counts: Mapping[Op, int]) -> dict[str, int]:
+    return {SYMBOLS[op]: count for op, count in counts.items() if count}
+
+
 def _split_counts(found: Mapping[tuple[int, bool], int]) -> tuple[dict[str, int], int, int]:
-    ops = {SYMBOLS[op]: found[op, False] for op in Op if (op, False) in found}
+    ops = _named({op: found.get((op, False), 0) for op in Op})
     came = sum(count for (op, bad), count in found.items() if bad and Op(op).weight > 0)
     went = sum(count for (op, bad), count in found.items() if bad and Op(op).weight < 0)
     return ops, came, went
@@ -342,11 +353,10 @@ class NodeSurroundings:
         """Append to the node's state table; the rows are read back from where they are."""
         flow = self.flow
         table = flow.tables.state(self.node.name)
-        if self._small:
-            rows = flow.engine.to_arrow(state)
-            table.append(rows, flow.epoch)
+        rows = flow.engine.to_arrow(state) if self._small else flow.engine.few(state, SMALL_ROWS)
+        table.append(rows, flow.epoch)
+        if isinstance(rows, pa.Table):
             return flow.engine.from_arrow(rows)
-        table.append(state, flow.epoch)
         return table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
 
     def settled(self, frame: DataFrame) -> DataFrame:

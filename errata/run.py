@@ -145,6 +145,8 @@ class Run:
             self.exports.discard()
             self.restore()
             raise
+        finally:
+            flow.engine.release()
         self.exports.publish()
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
 

@@ -78,6 +78,8 @@ class Operator(ABC):
     kind: ClassVar[str]
     explain_class: ClassVar[str]
     deterministic: bool = True
+    condenses: ClassVar[bool] = False
+    """Whether its rows are expected to be far fewer than those of its inputs."""
 
     def __init__(self, name: str, inputs: Sequence[RowType], output: RowType, fingerprint: Mapping[str, Any]) -> None:
         self.name = name

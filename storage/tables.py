@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.ops import Op
-from changelog.schema import BUCKET, EPOCH, KEY, OP, column
+from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
 from storage.failure import storing
@@ -35,7 +35,7 @@ BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how m
 WHOLE_FILE = 32 << 20
 """Bytes from which on a file is left as it is when small ones are put together."""
 PROPERTIES = {
-    "delta.dataSkippingNumIndexedCols": "2",  # `_epoch` and `_op`: what readers prune by and counts come from
+    "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: what readers prune by and counts come from
     "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
 }
 
@@ -106,6 +106,18 @@ class ChangelogTable:
             return totals
         found = scanned(self._required(), [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
         return totals | {Op(entry["values"]): entry["counts"] for entry in found}
+
+    def sound(self, epoch: int) -> dict[Op, int] | None:
+        """The `counts` of an epoch whose rows are no rejects (`_error` is null), where the statistics of the files tell; else None. Reads no rows."""
+        table = self._required()
+        if ERROR in {where.column.name for where in self._visible(table)}:
+            files = add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}", f"null_count.{ERROR}")
+        else:
+            files = [(*file, file[0]) for file in self._files()]
+        own = [file for file in files if file[1] <= epoch <= file[2]]
+        if any((low, high) != (epoch, epoch) or first != last or nulls != rows for rows, low, high, first, last, nulls in own):
+            return None
+        return {op: sum(file[0] for file in own if file[3] == op) for op in Op}
 
     # -- appending
 
@@ -323,11 +335,11 @@ def _row_count(table: DeltaTable) -> int:
 
 
 def _with_system(columns: Sequence[pa.Field], *, bucketed: bool) -> list[pa.Field]:
-    """`_epoch` and `_op` first, where statistics are kept, then `_bucket` where the table has buckets, then the rest."""
+    """`_epoch`, `_op` and `_error` first, where statistics are kept, then `_bucket` where the table has buckets, then the rest."""
     named: Mapping[str, pa.Field] = {column.name: column for column in columns}
-    first = [pa.field(EPOCH, pa.int64()), *(named[name] for name in (OP,) if name in named)]
+    first = [pa.field(EPOCH, pa.int64()), *(named[name] for name in (OP, ERROR) if name in named)]
     bucket = [pa.field(BUCKET, pa.int32())] if bucketed else []
-    return [*first, *bucket, *(column for name, column in named.items() if name not in (EPOCH, OP, BUCKET))]
+    return [*first, *bucket, *(column for name, column in named.items() if name not in (EPOCH, OP, ERROR, BUCKET))]
 
 
 def _newest(stored: Sequence[Field]) -> list[pa.Field]:

@@ -28,6 +28,7 @@ class Engine(ABC):
         self.speaks_connect = speaks_connect
         self._starting: Future[SparkSession] | None = None
         self._lock = threading.Lock()
+        self._kept: list[DataFrame] = []
 
     @property
     def session(self) -> "SparkSession":
@@ -63,6 +64,18 @@ class Engine(ABC):
         from storage.engines.arrow import plain
 
         return plain((frame if limit is None else frame.limit(limit)).toArrow())
+
+    def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
+        """The rows of a frame that is expected to have at most `limit` on the driver, where it does and where that saves time; else the frame.
+
+        What this keeps in memory meanwhile lasts until `release`.
+        """
+        return frame
+
+    def release(self) -> None:
+        """Let go of what `few` kept."""
+        while self._kept:
+            self._kept.pop().unpersist()
 
     def shuffle_partitions(self, rows: int) -> int:
         """How many partitions a shuffle of so many rows deserves: one for a few, never more than three a core."""

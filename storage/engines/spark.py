@@ -21,7 +21,8 @@ from storage.engines.java import any_java, find_java
 from storage.engines.spark_settings import is_local_master, python_path, session_settings, spark_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["RemoteSpark", "Spark"]
 
@@ -55,6 +56,13 @@ class Spark(Engine):
         if not self.started:
             return 0
         return int(self.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the only place that counts them all
+
+    def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
+        """On the driver where they are few: a commit to a Delta table costs Spark several jobs, delta-rs none. Else kept, so that it is computed once."""
+        kept = frame.persist()
+        self._kept.append(kept)
+        rows = self.to_arrow(kept.limit(limit + 1).repartition(1))  # a limit by itself looks through the partitions job by job
+        return rows if rows.num_rows <= limit else kept
 
     def _open(self) -> "SparkSession":
         from pyspark import SparkContext

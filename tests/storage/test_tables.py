@@ -128,6 +128,21 @@ def test_counts_of_what_an_engine_wrote(engine: Engine, tmp_path: Path) -> None:
     assert table.counts(2) == {Op.APPEND: 2, Op.RETRACT: 1, Op.CORRECT_FROM: 1, Op.CORRECT_TO: 1}
 
 
+def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
+    def rows(ops: list[Op], errors: list[str | None]) -> pa.Table:
+        keys = pa.array([b"k"] * len(ops), pa.binary())
+        return pa.table({"_op": pa.array(ops, pa.int8()), "_key": keys, "_error": pa.array(errors, pa.string())})
+
+    nothing = dict.fromkeys(Op, 0)
+    table = ChangelogTable(str(tmp_path / "t"), rows([], []).schema)
+    table.append(way(rows([Op.APPEND, Op.APPEND], [None, None])), 7)
+    table.append(way(rows([Op.APPEND, Op.APPEND], [None, "{}"])), 8)
+    table.append(way(rows([Op.APPEND, Op.RETRACT], [None, None])), 9)
+    assert table.sound(7) == nothing | {Op.APPEND: 2}
+    assert table.sound(8) is None
+    assert table.sound(9) in (None, nothing | {Op.APPEND: 1, Op.RETRACT: 1})
+
+
 def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: Path) -> None:
     old = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"a"], "amount": [1.5], "gone": ["x"]})
     new = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"b"], "amount": ["1.5"], "added": [7]})
