@@ -1,4 +1,4 @@
-"""A metrics file for each run, in the spool folder (user guide, "Metrics & Monitoring").
+"""What is told of each run: a metrics file in the spool folder (user guide, "Metrics & Monitoring"), Prometheus text, OpenLineage events.
 
 The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings`, `correlation.retract` and `changes`,
 the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs.
@@ -19,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from errata.failures import Failure
+from errata.openlineage import INTERRUPTED, Lineage
 from errata.options import Event, RunOptions, RunResult
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from storage.ledger import Entry
 
 SCHEMA_VERSION = 1
-INTERRUPTED = 130
+DEFECT = 70
 
 
 def spool_folder(project: Project, options: RunOptions) -> Path | None:
@@ -35,6 +36,31 @@ def spool_folder(project: Project, options: RunOptions) -> Path | None:
         return options.metrics_spool_dir
     configured = project.plan.model.pipeline.metrics.spool_dir
     return project.plan.settings.folder / configured if configured else None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a run is told of: the spool folder, the Prometheus file, the file of OpenLineage events and their job's namespace."""
+
+    spool: Path | None
+    prometheus: Path | None
+    lineage: Path | None
+    namespace: str
+
+    @classmethod
+    def of(cls, project: Project, options: RunOptions) -> Places:
+        """What options and pipeline ask for."""
+        metrics, folder = project.plan.model.pipeline.metrics, project.plan.settings.folder
+        lineage = metrics.openlineage
+        return cls(
+            spool_folder(project, options), folder / metrics.prometheus if metrics.prometheus else None, folder / lineage.path if lineage else None,
+            lineage.namespace if lineage else "",
+        )  # fmt: skip
+
+    @property
+    def any(self) -> bool:
+        """Whether anybody asks."""
+        return bool(self.spool or self.prometheus or self.lineage)
 
 
 @dataclass(slots=True)
@@ -61,23 +87,27 @@ class Ended:
 
 
 def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
-    """Run, and leave a metrics file whatever the end, where somebody asks for one. A file that cannot be written is a warning."""
-    folder = spool_folder(project, options)
-    if folder is None:
+    """Run, and tell of it whatever the end, where somebody asks. A file that cannot be written is a warning."""
+    places = Places.of(project, options)
+    if not places.any:
         return run(options)
     state = Measured(datetime.now(UTC), monotonic())
-    with _spooled(folder, project, options, state) as heard:
+    with _told(places, project, options, state) as heard:
         state.result = run(heard)
     return state.result
 
 
 @contextmanager
-def _spooled(folder: Path, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+def _told(places: Places, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+    from errata.run import uuid7
+
     def listener(event: Event) -> None:
         state.hear(event)
         options.listener(event)
 
-    ended: Ended | None = None
+    lineage = Lineage(project, places.namespace, uuid7(state.started))
+    _append(places.lineage, lambda: lineage.start(state.started), options)
+    ended = Ended(DEFECT, "the run ended by a defect")
     try:
         yield replace(options, listener=listener)
         assert state.result is not None  # the run gave one
@@ -89,19 +119,43 @@ def _spooled(folder: Path, project: Project, options: RunOptions, state: Measure
         ended = Ended(INTERRUPTED, "interrupted")
         raise
     finally:
-        if ended is not None:
-            _write(folder, _content(project, options, state, ended), options)
+        _append(places.lineage, lambda: lineage.end(datetime.now(UTC), ended), options)
+        if ended.exit_code != DEFECT:
+            _write(places, _content(project, options, state, ended), options)
 
 
-def _write(folder: Path, content: Mapping[str, Any], options: RunOptions) -> None:
+def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> None:
     import json
 
+    from errata.prometheus import prometheus_text
+
+    if places.spool is not None:
+        _replace(places.spool / f"{content['execution_id']}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
+    if places.prometheus is not None:
+        _replace(places.prometheus, prometheus_text(content), options)
+
+
+def _replace(path: Path, text: str, options: RunOptions) -> None:
     from errata.writing import replace_file
 
     try:
-        replace_file(folder / f"{content['execution_id']}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        replace_file(path, text)
     except OSError as error:
-        options.listener(Event("warning", action=f"no metrics were written to {folder}: {error.strerror}"))
+        options.listener(Event("warning", action=f"no metrics were written to {path.parent}: {error.strerror}"))
+
+
+def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: RunOptions) -> None:
+    """Add an event to a file as a line, in one write, so that runs that share the file do not mix."""
+    import json
+
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8", buffering=1) as file:
+            file.write(json.dumps(event(), ensure_ascii=False) + "\n")
+    except OSError as error:
+        options.listener(Event("warning", action=f"no lineage was written to {path}: {error.strerror}"))
 
 
 def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:

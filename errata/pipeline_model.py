@@ -22,10 +22,19 @@ class Concurrency(Strict):
     worker_threads: Annotated[int | None, Field(ge=1)] = None
 
 
+class OpenLineage(Strict):
+    """The file that OpenLineage events are appended to, and the namespace of the pipeline's job."""
+
+    path: str
+    namespace: str = "errata"
+
+
 class Metrics(Strict):
-    """Where a run's metrics file is written."""
+    """What is told of each run: a metrics file in a folder, the last run as Prometheus text, OpenLineage events."""
 
     spool_dir: str | None = None
+    prometheus: str | None = None
+    openlineage: OpenLineage | None = None
 
 
 class PipelineBlock(Strict):

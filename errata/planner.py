@@ -11,6 +11,7 @@ from errata.compositions import Expansion, Surroundings, expand
 from errata.diagnostics import raise_errors
 from errata.models import model_problems
 from errata.pipeline_model import Pipeline
+from errata.pipeline_paths import check_paths
 from errata.plan import Node, Plan
 from errata.raw_nodes import raw_nodes, read_node
 from errata.reporter import Findings
@@ -46,6 +47,7 @@ def make_plan(
         date_formats=tuple(model.pipeline.date_formats),
         fail_fast=model.error_handling.strategy == "fail_fast",
     )
+    check_paths(document, model, settings, findings)
     expansion = expand(document, Surroundings(findings, settings.variables, environment, layers or {}))
     ordered = _ordered(_unique(expansion.specs, findings), expansion.declared, findings)
     nodes = bind_all(ordered, settings, findings, expansion)

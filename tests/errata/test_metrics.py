@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -132,3 +133,130 @@ def test_retraction_counters(tmp_path):
     assert [first[name] for name in names] == [1, 4, 0, 1, 1]  # a and c through two nodes; one failed row with one record behind it
     assert [second[name] for name in names] == [1, 4, 1, 0, 0]  # c corrected, b new, through two nodes
     assert (first["partitions_recomputed"], first["degrade_fallback_count"], first["synthetic_ck_columns_emitted_total"]) == (0, 0, 1)
+
+
+# Prometheus and OpenLineage ---------------------------------------------------------------------------------------------
+TOLD = "metrics: {prometheus: told/errata.prom, openlineage: {path: told/lineage.jsonl, namespace: shop}}"
+JOINED = """
+pipeline: {name: joined, TOLD}
+error_handling: {strategy: continue}
+nodes:
+  - {type: source, name: orders, config: {name: orders, type: csv, glob: in/*.csv, schema: [{name: id, type: int}, {name: product, type: string}, {name: n, type: int}]}}
+  - {type: source, name: prices, config: {name: prices, type: csv, path: prices.csv, schema: [{name: code, type: string}, {name: price, type: float}]}}
+  - type: combine
+    name: priced
+    input: {o: orders, p: prices}
+    config: {where: "o.product == p.code", match: first, on_miss: null_fields, propagate_ck: driver, cxl: "emit region = o.product\\nemit value = o.n * p.price\\n"}
+  - {type: transform, name: marked, input: priced, config: {cxl: "let twice = value * 2\\nemit share = if region == \\"x\\" then twice else 0.0\\n"}}
+  - {type: aggregate, name: sums, input: marked, config: {group_by: [region], cxl: "emit total = sum(share)\\nemit rows = count(*)\\n"}}
+  - {type: output, name: out, input: sums, config: {name: out, type: csv, path: out.csv, mapping: {sum: total}, if_exists: overwrite}}
+""".replace("TOLD", TOLD)
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", JOINED)
+    made.write("in/a.csv", "id,product,n\n1,x,2\n2,y,3\n")
+    made.write("prices.csv", "code,price\nx,1.5\ny,2\n")
+    return made
+
+
+def events(folder: Folder) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in folder.text("told/lineage.jsonl").splitlines()]
+
+
+def check_event(event: dict[str, Any]) -> None:
+    """The members that the OpenLineage specification requires of a run event, of its datasets and of each facet."""
+    assert event["eventType"] in {"START", "COMPLETE", "ABORT", "FAIL"}
+    assert datetime.fromisoformat(event["eventTime"]).tzinfo is not None
+    assert event["producer"].startswith("urn:errata:")
+    assert event["schemaURL"].endswith("OpenLineage.json#/$defs/RunEvent")
+    UUID(event["run"]["runId"])
+    datasets = [*event["inputs"], *event["outputs"]]
+    assert all(isinstance(one[name], str) and one[name] for one in (event["job"], *datasets) for name in ("namespace", "name"))
+    holders = [event["run"], event["job"], *datasets]
+    facets = {name: facet for one in holders for kind in ("facets", "outputFacets") for name, facet in one.get(kind, {}).items()}
+    for name, facet in facets.items():
+        assert facet["_producer"].startswith("urn:errata:")
+        assert facet["_schemaURL"].startswith("https://openlineage.io/spec/")
+        assert {"errorMessage": {"message", "programmingLanguage"}, "outputStatistics": {"rowCount"}, "schema": {"fields"}}.get(name, set()) <= facet.keys()
+    for one in event["outputs"]:
+        for column in one["facets"]["columnLineage"]["fields"].values():
+            assert all(set(field) == {"namespace", "name", "field"} for field in column["inputFields"])
+
+
+def test_a_run_is_told_as_lineage_with_the_columns_behind_each_column(joined):
+    joined.run()
+    start, end = events(joined)
+    for event in (start, end):
+        check_event(event)
+    assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
+    assert start["run"]["runId"] == end["run"]["runId"]
+    assert (start["job"]["namespace"], start["job"]["name"]) == ("shop", "joined")
+    orders, prices = str(joined.path / "in/*.csv"), str(joined.path / "prices.csv")
+    assert [one["name"] for one in end["inputs"]] == [orders, prices]
+    (out,) = end["outputs"]
+    assert out["outputFacets"]["outputStatistics"]["rowCount"] == 2
+    lineage = {
+        name: sorted((field["name"], field["field"]) for field in column["inputFields"])
+        for name, column in out["facets"]["columnLineage"]["fields"].items()
+    }
+    assert lineage == {"region": [(orders, "product")], "sum": sorted([(orders, "product"), (orders, "n"), (prices, "price")])}
+
+
+def test_corrections_are_a_facet_of_the_run(joined):
+    joined.run()
+    joined.write("in/a.csv", "id,product,n\n1,x,4\n2,y,3\n")
+    result = joined.run()
+    corrections = events(joined)[-1]["run"]["facets"]["errata_corrections"]
+    assert (corrections["epoch"], corrections["committed"], corrections["executionId"]) == (2, True, result.execution_id)
+    assert corrections["nodes"]["sums"] == {"appended": 0, "retracted": 0, "corrected": 1}
+    assert corrections["nodes"]["orders"] == {"appended": 1, "retracted": 1, "corrected": 0}
+
+
+def test_a_run_that_fails_is_told_as_one(joined):
+    joined.remove("prices.csv")
+    with pytest.raises(Failure):
+        joined.run()
+    end = events(joined)[-1]
+    check_event(end)
+    assert end["eventType"] == "FAIL"
+    assert "prices.csv" in end["run"]["facets"]["errorMessage"]["message"]
+
+
+SAMPLE = re.compile(r'(?P<name>[a-z_]+)\{(?P<labels>[a-z]+="(?:[^"\\\n]|\\["\\n])*"(?:,[a-z]+="(?:[^"\\\n]|\\["\\n])*")*)\} (?P<value>[-+0-9.e]+)')
+
+
+def test_the_last_run_as_prometheus_text(joined):
+    joined.run()
+    joined.write("in/a.csv", "id,product,n\n1,x,4\n2,y,z\n")
+    joined.run()
+    types, samples = {}, {}
+    for line in joined.text("told/errata.prom").splitlines():
+        if line.startswith("#"):
+            _, word, name, rest = line.split(" ", 3)
+            types.setdefault(name, {})[word] = rest
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert types[found["name"]].keys() == {"HELP", "TYPE"}
+            samples[found["name"], found["labels"]] = float(found["value"])
+    assert {kind["TYPE"] for kind in types.values()} == {"gauge"}
+    assert samples["errata_run_exit_code", 'pipeline="joined"'] == 2
+    assert samples["errata_records", 'pipeline="joined",state="dlq"'] == 1
+    assert samples["errata_epoch", 'pipeline="joined"'] == 2
+    assert samples["errata_changes", 'pipeline="joined",node="sums",op="+C"'] == 1
+
+
+@pytest.mark.parametrize("path", ["/tmp/x", "../x", "~/x"])
+@pytest.mark.parametrize(
+    ("block", "key"), [("pipeline", "prometheus: PATH"), ("pipeline", "openlineage: {path: PATH}"), ("pipeline", "spool_dir: PATH"), ("dlq", "path: PATH")]
+)
+def test_what_a_pipeline_writes_stays_in_its_folder(tmp_path, block, key, path):
+    folder, written = Folder(tmp_path), key.replace("PATH", path)
+    metrics = f"metrics: {{{written}}}" if block == "pipeline" else "version: 1"
+    dlq = f"error_handling: {{dlq: {{{written}}}}}" if block == "dlq" else ""
+    folder.write("pipeline.yaml", f"pipeline: {{name: out, {metrics}}}\n{dlq}\nnodes: []\n")
+    with standing_in(tmp_path):
+        code, _, told = command("check", "pipeline.yaml")
+    assert (code, path in told) == (1, True)
