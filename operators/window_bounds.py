@@ -20,7 +20,7 @@ def in_windows(frame: DataFrame, window: TimeWindow) -> DataFrame:
     newest = time - F.pmod(time, F.lit(slide))
     steps = -(-size // slide)
     hops = F.explode(F.sequence(F.lit(0), F.lit(steps - 1))) if steps > 1 else F.lit(0)
-    each = frame.withColumn("__hop", hops).withColumn("__at", newest - F.col("__hop") * F.lit(slide))
+    each = frame.withColumn("__hop", hops).withColumn("__at", newest - F.col("__hop").cast("bigint") * F.lit(slide))
     fits = (F.col("__at") + F.lit(size) > time) | (time.isNull() & (F.col("__hop") == 0))
     bounds = {START: F.timestamp_micros(F.col("__at")), END: F.timestamp_micros(F.col("__at") + F.lit(size)), LAST: F.col("__hop") == 0}
     return each.where(fits).withColumns(bounds).drop("__hop", "__at")
