@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.plan import Node
+    from errata.table_outputs import StagedTable
     from operators.output import Output
     from operators.output_config import OutputConfig
     from storage.engines import Engine
@@ -47,14 +48,17 @@ class Exports:
     written: list[Written] = field(default_factory=list)
     gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """Files that are to be removed, with what the ledger keeps of them."""
+    tables: list[StagedTable] = field(default_factory=list)
 
     def publish(self) -> None:
-        """Rename everything over its target; remove what is not written any more."""
+        """Rename everything over its target, bring tables up to date, remove what is not written any more."""
         for one in self.written:
             durable.publish(one.staged, one.target)
         for path in self.gone:
             durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
-        self.written, self.gone = [], {}
+        for table in self.tables:
+            table.publish()
+        self.written, self.gone, self.tables = [], {}, []
 
     def discard(self) -> None:
         """Remove what was staged."""

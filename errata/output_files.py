@@ -35,8 +35,20 @@ ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
 
 
-def write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
-    """Stage all files of an output. Raises StorageFailed."""
+def write_output(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Stage all files, or the table, of an output; what the ledger keeps of them. Raises StorageFailed."""
+    folder, output = run.plan.settings.folder, cast("Output", node.operator)
+    if not output.versioned:
+        made = _write_files(run, flow, node, targets, undeclared)
+        targets.note_gone(node, run.standing, [one.target for one in made], run.exports)
+        return [one.json(folder) for one in made]
+    from errata.table_outputs import write_table
+
+    changes = [] if output.config.changelog is None else _changes(run, flow, node, output.config.changelog, targets)
+    return [*write_table(run, flow, node, targets, undeclared), *(one.json(folder) for one in changes)]
+
+
+def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
     output = cast("Output", node.operator)
     by_file = targets.by_source_file(node)
     rows = output_rows(flow, node, output, marked=by_file)

@@ -291,13 +291,11 @@ class Run:
     def _export(
         self, flow: Flow, node: Node, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
-        from errata.output_files import write_files
+        from errata.output_files import write_output
 
         present = files or {name: one.changes.now for name, one in sources.items()}
         undeclared = list(dict.fromkeys(pair for name in self.plan.sources_of(node.name) for record in present.get(name, ()) for pair in record.undeclared))
-        made = write_files(self, flow, node, targets, undeclared)
-        targets.note_gone(node, self.standing, [one.target for one in made], self.exports)
-        return [one.json(self.plan.settings.folder) for one in made]
+        return write_output(self, flow, node, targets, undeclared)
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""

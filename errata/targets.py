@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
+from storage.locations import is_local
 
 if TYPE_CHECKING:
     from errata.plan import Node, Plan
@@ -42,6 +44,17 @@ class Targets:
     def path(self, node: Node) -> Path:
         """Where an output is written."""
         return self.outputs[node.name]
+
+    def place(self, node: Node) -> str:
+        """Where the table of an output is: a path or a URI."""
+        from storage.path_tokens import PathTemplate
+
+        path = self.configs[node.name].path
+        return str(self.outputs[node.name]) if is_local(path) else PathTemplate.parse(path).render(self.tokens[node.name])
+
+    def told(self, node: Node) -> str:
+        """The place of an output's table as the ledger keeps it."""
+        return below(self.place(node), self.folder)
 
     def paths(self) -> dict[str, Path]:
         """All outputs by node."""
@@ -90,13 +103,22 @@ class Targets:
     def intact(self, node: Node, head: Entry) -> bool:
         """Whether the files that the last epoch wrote for an output are there, at its present path."""
         entries = head.nodes.get(node.name, {}).get("files", [])
-        if not entries or not all(is_intact(entry, self.folder) for entry in entries):
+        if not entries or not all(self._is_intact(entry) for entry in entries):
             return False
         config, path = self.configs[node.name], self.outputs[node.name]
+        if "mark" in entries[0] and not is_local(config.path):
+            return bool(entries[0]["path"] == self.told(node)) or "{" in config.path
         if config.if_exists == "unique_suffix" or "{" in config.path:
             return True
         first = self.folder / entries[0]["path"]
         return bool(first.parent == path.parent if config.split else first == path)
+
+    def _is_intact(self, entry: Mapping[str, Any]) -> bool:
+        if "mark" not in entry:
+            return is_intact(entry, self.folder)
+        from errata import table_outputs
+
+        return table_outputs.is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
 
     def dlq_intact(self, head: Entry) -> bool:
         """Whether the DLQ file is as the last epoch left it: there, or rightly absent."""
@@ -117,6 +139,11 @@ class Targets:
             return
         before = {self.folder / entry["path"]: entry for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")}
         exports.gone |= {path: entry for path, entry in before.items() if path not in written}
+
+
+def below(place: str, folder: Path) -> str:
+    """A path as it is from a folder; a URI as it is."""
+    return os.path.relpath(place, folder) if is_local(place) else place
 
 
 def _files(head: Entry | None) -> list[Mapping[str, Any]]:

@@ -63,6 +63,13 @@ class Output(Linear):
         return self.config.path.removeprefix("./")
 
     @property
+    def versioned(self) -> bool:
+        """Whether the output is a table with versions, not a file."""
+        from storage import formats
+
+        return formats.writer_type(self.config.type).versioned
+
+    @property
     def may_reject(self) -> bool:
         """A projection rejects nothing."""
         return False
@@ -138,8 +145,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     from storage.path_tokens import PathTemplate
 
     config: OutputConfig = spec.config
-    good = check_path(config.path, ("config", "path"), binding.problems.report_help, binding.settings)
-    if config.type not in formats.names() or formats.reader_type(config.type).versioned:
+    if config.type not in formats.names():
         known = ", ".join(formats.names())
         binding.problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=binding.problems.similar(config.type, formats.names()) or f"known: {known}")
         return None
@@ -148,6 +154,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.FormatError as error:
         binding.problems.report("E324", str(error), ("config", "path"))
         return None
+    good = _may_stand_there(config, binding)
     good = _placed(config, binding) and good
     good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
     output = _with_layout(spec, binding)
@@ -160,6 +167,24 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
         binding.problems.report("E218", str(error), ("config", *error.path))
         return None
     return output if good else None
+
+
+def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
+    """Whether the path may stand in a pipeline file; a table may be in an object store."""
+    from storage import formats
+
+    place = ("config", "path")
+    if not formats.writer_type(config.type).versioned:
+        return check_path(config.path, place, binding.problems.report_help, binding.settings)
+    if config.write_meta:
+        binding.problems.report("E348", "a table has no sidecar file: its log says who wrote it", ("config", "write_meta"))
+        return False
+    if by_source_file(config):
+        binding.problems.report("E324", "a table is one for all source files; {source_file} has no value here", place)
+        return False
+    if config.path.startswith("file:"):
+        return check_path(config.path.removeprefix("file:"), place, binding.problems.report_help, binding.settings)
+    return "://" in config.path or check_path(config.path, place, binding.problems.report_help, binding.settings)
 
 
 def _placed(config: OutputConfig, binding: Binding) -> bool:

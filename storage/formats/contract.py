@@ -281,6 +281,8 @@ class Writer(Session):
     Options: ClassVar[type[Options]] = Options
     splittable: ClassVar[bool] = True
     sequential: ClassVar[bool] = False
+    versioned: ClassVar[bool] = False
+    """Whether it is a table with versions, which is written by what changed and not as a file."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""

@@ -10,7 +10,7 @@ from storage.formats import Column, ReadPlan, WritePlan, sections, splitting
 layout = {"fields": [{"name": "a", "start": 0, "width": 1}]}
 for name in formats.names():
     formats.reader(name, {}, ReadPlan((Column("a"),), layout=layout))
-    formats.reader_type(name).versioned or formats.writer_type(name)
+    formats.writer_type(name)
 discovery.FileQuery(glob="*.csv", regex=None).check()
 print([name for name in ("pyarrow", "polars", "numpy", "pandas", "pyspark") if name in sys.modules])
 """

@@ -6,10 +6,10 @@ A table is no file: its reader makes typed records of batches that somebody else
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from storage.formats import register_reader
-from storage.formats.contract import Column, Reader
+from storage.formats import register_reader, register_writer
+from storage.formats.contract import Column, OptionError, Options, Reader, Writer
 from storage.formats.parquet import documented, refuse_text_settings
 
 if TYPE_CHECKING:
@@ -36,3 +36,24 @@ class DeltaReader(Reader):
         from storage.formats.columnar import typed_columns
 
         return documented(self, typed_columns(self.plan, batch, 1))
+
+
+class DeltaWriteOptions(Options):
+    """`options:` of a Delta output: the rows that stand, or the op rows of every epoch in a form of `errata log`."""
+
+    mode: Literal["upsert", "changelog"] = "upsert"
+    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None = None
+
+
+@register_writer("delta")
+class DeltaWriter(Writer):
+    """The options of a table that `storage.published` writes."""
+
+    Options: ClassVar[type[Options]] = DeltaWriteOptions
+    splittable: ClassVar[bool] = False
+    versioned: ClassVar[bool] = True
+    options: DeltaWriteOptions
+
+    def __post_init__(self) -> None:
+        if self.options.form is not None and self.options.mode != "changelog":
+            raise OptionError("options.form: belongs to mode 'changelog'", ("options", "form"))

@@ -1,0 +1,305 @@
+"""Outputs that are Delta tables: they receive what changed (docs/tables.md, "Delta tables").
+
+A table is written after the commit of the epoch, so it is never ahead of the ledger. Its last commit says which epoch of which run it holds. From
+there on it is brought to the new epoch by the op rows in between; where that cannot be known, or somebody else wrote to it, it is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.schema import column
+from errata.export import BATCH_ROWS, output_columns
+from errata.failures import StorageFailed
+from storage.failure import StorageError
+from storage.ledger import Ledger
+from storage.published import PublishedTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.plan import Node
+    from errata.propagate import Flow
+    from errata.run import Run
+    from errata.targets import Targets
+    from operators.output import Output
+
+MOST_ROWS = 500_000
+"""So many op rows are merged; of more, the table is written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a table holds after a commit: the rows of an output at an epoch, in columns of which `shape` is a hash."""
+
+    pipeline: str
+    output: str
+    epoch: int
+    execution_id: str
+    shape: str
+
+    @property
+    def text(self) -> str:
+        """As the commit carries it."""
+        return json.dumps({"errata": asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def of(cls, text: str | None) -> Mark | None:
+        """The mark that a commit carries; None where it carries none of ours."""
+        try:
+            return cls(**json.loads(text or "{}")["errata"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(slots=True)
+class StagedTable:
+    """A table to be written once the epoch stands: `steps` do it in order."""
+
+    steps: list[Callable[[], None]] = field(default_factory=list)
+
+    def publish(self) -> None:
+        """Write. Raises StorageError."""
+        for step in self.steps:
+            step()
+
+
+def is_intact(entry: Mapping[str, Any], place: str) -> bool:
+    """Whether a table holds what the ledger says that it was given."""
+    try:
+        return bool(PublishedTable(place).mark() == entry["mark"])
+    except StorageError:
+        return False
+
+
+def write_table(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Prepare an output's table; what the ledger keeps of it. Raises StorageFailed."""
+    writing = Writing(run, flow, node, targets.place(node), undeclared)
+    try:
+        table = PublishedTable(writing.place)
+        since = writing.since(table)
+        if table.exists and not writing.known and not run.options.force and writing.output.config.if_exists == "error":
+            raise StorageFailed(f"output '{node.name}': {writing.place} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+        run.exports.tables.append(StagedTable(writing.steps(table, since)))
+    except StorageError as error:
+        raise StorageFailed(f"output '{node.name}': {error}") from error
+    return [{"path": targets.told(node), "mark": writing.mark.text}]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """One output's table in one run."""
+
+    run: Run
+    flow: Flow
+    node: Node
+    place: str
+    undeclared: Sequence[tuple[str, str]]
+
+    @property
+    def output(self) -> Output:
+        """The operator."""
+        return cast("Output", self.node.operator)
+
+    @property
+    def options(self) -> Any:
+        """The format's options."""
+        from operators.output import write_plan
+        from storage import formats
+
+        config = self.output.config
+        return formats.writer(config.type, config.options, write_plan(self.output, ())).options
+
+    @property
+    def written(self) -> tuple[int, str, datetime]:
+        """The epoch that the table shall hold, the run that made it, and when."""
+        run = self.run
+        if self.flow.done or run.head is None:
+            return run.epoch, run.execution_id, run.started
+        return run.head.epoch, run.head.execution_id, run.head.started
+
+    @property
+    def mark(self) -> Mark:
+        """What the table's commit will carry."""
+        epoch, execution, _ = self.written
+        return self._mark(epoch, execution)
+
+    def _mark(self, epoch: int, execution: str) -> Mark:
+        return Mark(self.run.plan.settings.name, self.node.name, epoch, execution, self._shape_hash())
+
+    def _shape_hash(self) -> str:
+        told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema]]
+        return blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns: those of the output."""
+        import pyarrow as pa
+
+        from cxl.types import type_name
+        from storage.coerce import arrow_type
+
+        return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.undeclared)[0]])
+
+    @property
+    def known(self) -> bool:
+        """Whether this pipeline wrote to the place before."""
+        head = self.run.standing
+        files = [] if head is None else head.nodes.get(self.node.name, {}).get("files", [])
+        return any("mark" in entry and entry["path"] in (self.place, self.told) for entry in files)
+
+    @property
+    def told(self) -> str:
+        """The place as the ledger keeps it."""
+        from errata.targets import below
+
+        return below(self.place, self.run.plan.settings.folder)
+
+    def since(self, table: PublishedTable) -> int | None:
+        """The epoch from which on the table lacks rows; None where it has to be written anew."""
+        head = self.run.head
+        if head is None or not table.exists:
+            return None
+        mark = Mark.of(table.mark())
+        if mark is None or (mark.pipeline, mark.output) != (self.mark.pipeline, self.node.name):
+            if self.known:
+                self.run.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
+            return None
+        entries = {entry.epoch: entry.execution_id for entry in Ledger(self.run.state.ledger).entries() if not entry.maintains}
+        base = int(head.counters.get("base", 0))
+        ours = entries.get(mark.epoch) == mark.execution_id and mark.shape == self.mark.shape
+        return mark.epoch if ours and base <= mark.epoch <= self.mark.epoch else None
+
+    def steps(self, table: PublishedTable, since: int | None) -> list[Callable[[], None]]:
+        """What brings the table to its epoch."""
+        if self.options.mode == "changelog":
+            return list(self._logged(table, since))
+        changed = None if since is None else self._changed(since)
+        if changed is None:
+            return [partial(table.replace, self._live(), self.schema, self.mark.text)]
+        return [partial(table.merge, *changed, self.mark.text)]
+
+    # -- the rows that stand
+
+    def _live(self) -> Iterator[pa.RecordBatch]:
+        """The rows that stand, in order, in the table's columns."""
+        from errata.output_files import output_rows
+
+        shape = output_columns(self.output, self.undeclared)[1]
+        rows = output_rows(self.flow, self.node, self.output)
+        return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape))
+
+    def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        return pa.RecordBatch.from_arrays([values.cast(one.type) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
+
+    def _changed(self, since: int) -> tuple[pa.Table, pa.Table] | None:
+        """Rows to be taken away (every one that equals them) and rows to be added; None where they are too many.
+
+        A row that several records have, of which one went, is taken away and added as often as it stands.
+        """
+        import polars as pl
+        import pyarrow.compute as pc
+        from pyspark.sql import functions as F
+
+        flow, epoch = self.flow, self.mark.epoch
+        names = ["_op", *(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
+        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, epoch)).select(*map(column, names))
+        table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
+        if table.num_rows > MOST_ROWS:
+            return None
+        weights = pc.if_else(pc.is_in(table.column("_op").cast("int32"), value_set=_codes()), 1, -1)
+        net = self._counted(table, pl.Series(weights.to_numpy()))
+        fewer = net.filter(pl.col(COUNT) < 0)
+        standing = self._standing(rows.where(F.col("_op").isin(1, 2)).drop("_op")) if fewer.height else None
+        if fewer.height and standing is None:
+            return None
+        again = fewer.drop(COUNT) if standing is None else fewer.drop(COUNT).join(standing, on=fewer.drop(COUNT).columns, how="inner", nulls_equal=True)
+        more = net.filter(pl.col(COUNT) > 0)
+        came = more if standing is None else pl.concat([more, again])
+        return self._rows_of(fewer.drop(COUNT)), self._rows_of(came.select(pl.all().exclude(COUNT).repeat_by(COUNT).explode()))
+
+    def _standing(self, gone: DataFrame) -> Any:
+        """How often each row stands that equals one of `gone`; None where they are too many."""
+        import polars as pl
+
+        from operators.ingest.hashes import image_hash
+
+        flow = self.flow
+        live = flow.tables.live(flow.engine, self.node, flow.values, has_negatives=flow.negatives.get(self.node.name, True)).select(*map(column, gone.columns))
+        hashes = gone.select(image_hash(gone, gone.columns).alias("__hash")).distinct()
+        found = live.withColumn("__hash", image_hash(live, gone.columns)).join(hashes, "__hash", "left_semi").drop("__hash")
+        table = flow.engine.to_arrow(found, MOST_ROWS + 1)
+        return None if table.num_rows > MOST_ROWS else self._counted(table, pl.Series([1] * table.num_rows, dtype=pl.Int64))
+
+    def _counted(self, table: pa.Table, weights: Any) -> Any:
+        """Each row of the table's columns once, floats as their bits, with the sum of its weights (those of sum 0 left out)."""
+        import polars as pl
+        import pyarrow as pa
+
+        shape = output_columns(self.output, self.undeclared)[1]
+        shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
+        plain = [values.combine_chunks() for values in shaped.columns]
+        bits = [values.view(pa.int64()) if pa.types.is_floating(values.type) else values for values in plain]
+        frame = pl.DataFrame(pa.table(bits, [f"c{at}" for at in range(len(bits))])).with_columns(weights.cast(pl.Int64).alias(COUNT))
+        return frame.group_by(pl.all().exclude(COUNT), maintain_order=True).agg(pl.col(COUNT).sum()).filter(pl.col(COUNT) != 0)
+
+    def _rows_of(self, counted: Any) -> pa.Table:
+        import pyarrow as pa
+
+        columns = [_of_bits(counted.to_arrow().column(f"c{at}"), one.type) for at, one in enumerate(self.schema)]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    # -- the op rows
+
+    def _logged(self, table: PublishedTable, since: int | None) -> Iterator[Callable[[], None]]:
+        """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
+        first = since is None
+        for epoch, execution, moment in self._epochs(since or 0):
+            rows = self._op_rows(epoch, moment)
+            if not rows.num_rows and not first and epoch != self.mark.epoch:
+                continue
+            mark = self._mark(epoch, execution).text
+            if first:
+                yield partial(table.replace, iter(rows.to_batches()), rows.schema, mark)
+            else:
+                yield partial(table.append, rows, mark)
+            first = False
+
+    def _epochs(self, since: int) -> Iterator[tuple[int, str, datetime]]:
+        """The epochs behind one, with the runs that made them and when."""
+        entries = [] if self.run.head is None else Ledger(self.run.state.ledger).entries()
+        known = {entry.epoch: (entry.epoch, entry.execution_id, entry.started) for entry in entries if not entry.maintains}
+        known[self.mark.epoch] = self.written
+        return (known[epoch] for epoch in sorted(known) if epoch > since)
+
+    def _op_rows(self, epoch: int, moment: datetime) -> pa.Table:
+        from errata.output_files import odf_table
+
+        flow = self.flow
+        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(epoch, epoch))
+        return odf_table(flow, self.node, rows, self.options.form or "two", (epoch, moment))
+
+
+COUNT = "__count"
+
+
+def _codes() -> Any:
+    import pyarrow as pa
+
+    return pa.array([0, 3], pa.int32())
+
+
+def _of_bits(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    whole = values.combine_chunks()
+    return whole.view(kind) if pa.types.is_floating(kind) else whole.cast(kind)

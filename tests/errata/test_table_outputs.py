@@ -1,0 +1,193 @@
+"""Delta tables as outputs: after every run they hold exactly the rows that stand, or all op rows; killed runs, other writers and logic edits included."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import durable
+from tests.invariants.test_crashes import Died, dies_at, steps_of
+from tests.pipelines import Folder, command, standing_in
+
+PIPELINE = """\
+pipeline: {name: tables}
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: csv
+      path: rows.csv
+      schema: [{name: grp, type: string}, {name: "odd name", type: float}, {name: day, type: date}]
+  - {type: aggregate, name: sums, input: rows, config: {group_by: [grp], cxl: "emit n = count(*)\\nemit last_day = max(day)\\n"}}
+  - {type: output, name: all, input: rows, config: {name: all, type: delta, path: out/all}}
+  - {type: output, name: totals, input: sums, config: {name: totals, type: delta, path: out/totals}}
+  - {type: output, name: told, input: rows, config: {name: told, type: delta, path: out/told, options: {mode: changelog}}}
+error_handling: {strategy: continue}
+"""
+HEADER = ("grp", "odd name", "day")
+Row = tuple[str, str, str]
+
+rows = st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["0", "-0.0", "1.5", "", "nan"]), st.sampled_from(["2024-01-05", ""]))
+versions = st.lists(st.lists(rows, max_size=5), min_size=2, max_size=4)
+
+
+def project(place: str | Path, engine: str = "sail") -> Folder:
+    folder = Folder(Path(place), engine)
+    folder.write("pipeline.yaml", PIPELINE)
+    return folder
+
+
+def lay_out(folder: Folder, records: list[Row]) -> None:
+    folder.write_csv("rows.csv", HEADER, [dict(zip(HEADER, record, strict=True)) for record in records])
+
+
+def cell(value: Any) -> str:
+    """A value of a table so that two are the same text exactly where they are the same value."""
+    return "" if value is None else value.isoformat() if hasattr(value, "isoformat") else repr(value) if isinstance(value, float) else str(value)
+
+
+def content(folder: Folder, name: str) -> list[tuple[str, ...]]:
+    found = pa.table(DeltaTable(str(folder.path / "out" / name)).scan())
+    return [tuple(cell(value) for value in row.values()) for row in found.to_pylist()]
+
+
+def as_values(record: Row) -> tuple[str, ...]:
+    group, number, day = record
+    return (group, repr(float(number)) if number else "", day)
+
+
+def check(folder: Folder, records: list[Row]) -> None:
+    standing = Counter(map(as_values, records))
+    assert Counter(content(folder, "all")) == standing
+    groups: dict[str, list[str]] = {}
+    for group, _, day in records:
+        groups.setdefault(group, []).append(day)
+    assert sorted(content(folder, "totals")) == sorted((group, str(len(days)), max(days)) for group, days in groups.items())
+    total: Counter[Any] = Counter()
+    events = sorted(content(folder, "told"), key=lambda row: int(row[0]))
+    for _, op, _, _, *data in events:
+        total[tuple(data)] += 1 if op in ("0", "3") else -1
+    assert +total == standing
+    assert [int(row[0]) for row in events] == list(range(len(events)))
+
+
+@given(history=versions)
+@settings(max_examples=max(5, settings.default.max_examples // 8))
+def test_after_every_run_the_tables_hold_what_stands(history: list[list[Row]]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = project(place)
+        for records in history:
+            lay_out(folder, records)
+            folder.run()
+            check(folder, records)
+            before = DeltaTable(str(folder.path / "out/all")).version()
+            assert not folder.run().committed
+            assert DeltaTable(str(folder.path / "out/all")).version() == before
+
+
+FIRST: list[Row] = [("a", "1.5", "2024-01-05"), ("a", "1.5", "2024-01-05"), ("b", "", "")]
+SECOND: list[Row] = [("a", "1.5", "2024-01-05"), ("b", "nan", "2024-02-01"), ("c", "-0.0", "")]
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_two_versions_on_both_engines(tmp_path: Path, engine: str) -> None:
+    folder = project(tmp_path, engine)
+    for records in (FIRST, SECOND, FIRST):
+        lay_out(folder, records)
+        folder.run()
+        check(folder, records)
+    last = DeltaTable(str(tmp_path / "out/all")).history(1)[0]
+    assert last["operation"] == "MERGE"
+    assert '"epoch": 3' in last["userMetadata"]
+
+
+def test_every_step_of_a_second_run_may_be_the_last(tmp_path: Path) -> None:
+    ready = project(tmp_path / "ready")
+    lay_out(ready, FIRST)
+    ready.run()
+    lay_out(ready, SECOND)
+    copy = Folder(tmp_path / "copy")
+    shutil.copytree(ready.path, copy.path)
+    steps = [(number, name) for number, name in steps_of(copy) if name == "append:ledger" or name.partition(":")[2] in ("all", "totals", "told")]
+    assert [name for _, name in steps] == ["append:ledger", "merge:all", "merge:totals", "append:told"]
+    for number, name in steps:
+        for side in ("before", "after") if name in ("append:ledger", "merge:all") else ("after",):
+            shutil.rmtree(copy.path)
+            shutil.copytree(ready.path, copy.path)
+            with pytest.raises(Died), durable.probing(dies_at(number, side)):
+                copy.run()
+            if name != "append:ledger":
+                lay_out(copy, SECOND)
+            copy.run()
+            check(copy, SECOND)
+            assert copy.load().head_epoch() == 2
+
+
+def told_by(folder: Folder, *words: str) -> tuple[int, str]:
+    with standing_in(folder.path):
+        code, _, told = command(*words)
+    return code, told
+
+
+def test_a_table_that_somebody_else_wrote_is_refused_and_one_that_somebody_changed_is_written_anew(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    lay_out(folder, FIRST)
+    write_deltalake(str(tmp_path / "out/all"), pa.table({"x": [1]}))
+    code, told = told_by(folder, "run", "pipeline.yaml")
+    assert (code, "exists and was not written by this pipeline" in told) == (4, True)
+    assert told_by(folder, "run", "pipeline.yaml", "--force")[0] == 0
+    check(folder, FIRST)
+    for name in ("all", "told"):
+        DeltaTable(str(tmp_path / "out" / name)).delete("grp = 'a'")
+    code, told = told_by(folder, "run", "pipeline.yaml")
+    assert (code, told.count("somebody else changed")) == (0, 2)
+    check(folder, FIRST)
+    DeltaTable(str(tmp_path / "out/all")).optimize.compact()
+    before = DeltaTable(str(tmp_path / "out/all")).version()
+    assert told_by(folder, "run", "pipeline.yaml") == (0, told_by(folder, "run", "pipeline.yaml")[1])
+    assert DeltaTable(str(tmp_path / "out/all")).version() == before
+    shutil.rmtree(tmp_path / "out/totals")
+    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
+    check(folder, FIRST)
+
+
+def test_refresh_revert_and_edited_logic(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    for records in (FIRST, SECOND):
+        lay_out(folder, records)
+        folder.run()
+    assert told_by(folder, "revert", "pipeline.yaml", "--to", "1")[0] == 0
+    check(folder, FIRST)
+    assert told_by(folder, "run", "pipeline.yaml", "--full-refresh")[0] == 0
+    check(folder, SECOND)
+    folder.write("pipeline.yaml", PIPELINE.replace("emit last_day = max(day)", "emit last_day = max(day)\\nemit more = 1"))
+    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
+    assert sorted(content(folder, "totals")) == [("a", "1", "2024-01-05", "1"), ("b", "1", "2024-02-01", "1"), ("c", "1", "", "1")]
+
+
+def test_a_pipeline_reads_what_another_wrote(tmp_path: Path) -> None:
+    """The tables of one pipeline as the source of the next: cost and rows follow the change."""
+    folder = project(tmp_path)
+    after = Folder(tmp_path / "out")
+    after.write(
+        "pipeline.yaml",
+        "pipeline: {name: after}\nnodes:\n"
+        "  - {type: source, name: totals, config: {name: totals, type: delta, path: totals, merge: {strategy: snapshot, primary_key: [grp]},"
+        " schema: [{name: grp, type: string}, {name: n, type: int}]}}\n"
+        "  - {type: output, name: one, input: totals, config: {name: one, type: csv, path: one.csv}}\n",
+    )
+    for records, rows_ in ((FIRST, "a,2,2024-01-05\nb,1,\n"), (SECOND, "a,1,2024-01-05\nb,1,2024-02-01\nc,1,\n")):
+        lay_out(folder, records)
+        folder.run()
+        after.run()
+        assert after.text("one.csv") == "grp,n,last_day\n" + rows_
