@@ -30,7 +30,8 @@ class Expansion:
 
     `declared`: all names that were written, also of nodes that could not be read. `bodies`: the composition of each node that is
     in one. `contracts`: what ports demand of the inputs of a node. `promises`: what a composition says its last node gives.
-    `calls`: the compositions by name.
+    `calls`: the compositions by name. `outputs`: the node behind each output port, by composition and port (`name.port`), and behind the
+    first by composition alone.
     """
 
     specs: list[NodeSpec] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Expansion:
     contracts: dict[str, list[Contract]] = field(default_factory=dict)
     promises: list[Contract] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,13 @@ class _Level:
         found = level.resolve(target, "")
         return found and replace(found, qualifier=ref.qualifier)
 
+    def _note_output(self, call: Call, port: str, found: InputRef | None) -> None:
+        if found is None or self.outer is None or self.outer.call is not None:
+            return
+        for name in dict.fromkeys((call.prefix, call.name)):
+            self.result.outputs.setdefault(name, found.node)
+            self.result.outputs[f"{name}.{port}"] = found.node
+
     def check_outputs(self) -> None:
         """Report output ports that name no node of the body, and note what the composition promises."""
         assert self.call is not None  # only levels of compositions are checked
@@ -247,6 +256,8 @@ class _Level:
             if target.node not in self.names and target.node not in self.call.ports:
                 message = f"output port '{port}' names '{target.node}', which is no node of the body"
                 self.around.findings.diagnostics.append(signed.document.error(signed.output_path(port), "E102", message, node=self.call.prefix))
+            else:
+                self._note_output(self.call, port, self.resolve(target, ""))
         if signed.produces:
             found = self.resolve(InputRef.parse(next(iter(signed.outputs.values()))), "")
             if found is not None:

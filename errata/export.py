@@ -102,7 +102,7 @@ class OutputRows:
         if self.table is not None:
             yield from (shape(batch) for batch in self.table.to_batches(BATCH_ROWS))
         elif self.frame is not None:
-            yield from (_unpacked(blob) for blob in _blobs(self.frame, lambda batch: _packed(shape(batch))))
+            yield from (_unpacked(blob) for blob in engine.in_order(self.frame, lambda batch: _packed(shape(batch))))
 
     @property
     def empty(self) -> bool:
@@ -128,20 +128,7 @@ class OutputRows:
         if self.table is not None:
             yield from (render(batch) for batch in self.table.to_batches(BATCH_ROWS))
         elif self.frame is not None:
-            yield from _blobs(self.frame, render)
-
-
-def _blobs(frame: DataFrame, make: Callable[[Any], bytes]) -> Iterator[bytes]:
-    """One blob a batch of a sorted frame, in its order."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in batches:
-            yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})
-
-    for row in frame.mapInArrow(work, "blob binary").toLocalIterator():
-        yield bytes(row["blob"])
+            yield from engine.in_order(self.frame, render)
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:

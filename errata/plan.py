@@ -61,13 +61,15 @@ class Node:
 class Plan:
     """All nodes in topological order (ties in order of declaration), the settings, and what the pipeline says of errors.
 
-    `parameters`: those of each composition, by its name and theirs. `workspace`: what its file says of storage.
+    `parameters`: those of each composition, by its name and theirs. `outputs`: the nodes behind the ports of compositions (`name.port`), and
+    behind the first by their name. `workspace`: what its file says of storage.
     """
 
     model: Pipeline
     settings: PipelineSettings
     nodes: Mapping[str, Node]
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
     workspace: Workspace | None = None
 
     def __iter__(self) -> Iterator[Node]:

@@ -54,7 +54,7 @@ def make_plan(
     check_whole(nodes, findings)
     raise_errors(findings.diagnostics)
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
-    return Plan(model, settings, carry_hidden(nodes), parameters)
+    return Plan(model, settings, carry_hidden(nodes), parameters, expansion.outputs)
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:

@@ -130,6 +130,11 @@ class Project:
         """All nodes in the plan's order."""
         return tuple(self.plan.nodes)
 
+    @property
+    def composition_outputs(self) -> Mapping[str, str]:
+        """The nodes behind the ports of compositions (`name.port`), and behind the first port by the name alone."""
+        return self.plan.outputs
+
     def head(self) -> Entry | None:
         """The ledger's last entry, None before the first run."""
         from storage.ledger import Ledger

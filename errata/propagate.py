@@ -105,6 +105,8 @@ class Flow:
             bound = self._bound(node, fresh)
             return self.keep(node, node.operator.rebuild(NodeSurroundings(self, node, stage, bound), "recompute"), bound)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
+        if rebuild and not self.tables.plan.persisted(node) and not node.operator.may_reject:
+            return self._note(NodeDelta(node.name, None, False, 0))  # its consumers are compared
         before = self.versions_of(node)
         bound = self._bound(node, fresh)
         around = NodeSurroundings(self, node, stage, bound)

@@ -21,6 +21,10 @@ class Project(Protocol):
     def node_names(self) -> Sequence[str]:
         """All nodes in the plan's order."""
 
+    @property
+    def composition_outputs(self) -> Mapping[str, str]:
+        """The nodes behind the ports of compositions (`name.port`), and behind the first port by the name alone."""
+
     def head_epoch(self) -> int | None:
         """The last committed epoch, None before the first; starts no engine."""
 

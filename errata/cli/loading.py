@@ -46,9 +46,10 @@ def reading_of(console: Console, words: dict[str, Any]) -> Any:
 
 
 def known_node(project: Project, name: str) -> str:
-    """The name, if the pipeline has such a node. Raises Usage with the nearest name."""
+    """The name, if the pipeline has such a node; of a composition or its port, that of the node behind. Raises Usage with the nearest name."""
     from errata.diagnostics import did_you_mean
 
+    name = name if name in project.node_names else project.composition_outputs.get(name, name)
     if name not in project.node_names:
         hint = did_you_mean(name, project.node_names) or f"its nodes: {', '.join(project.node_names)}"
         raise Usage(f"the pipeline has no node '{name}'", help=hint)

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -76,6 +78,18 @@ class Engine(ABC):
         """Let go of what `few` kept."""
         while self._kept:
             self._kept.pop().unpersist()
+
+    def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> "Iterator[bytes]":
+        """What `make` makes of each batch of a sorted frame, in its order; the engine's tasks do the work."""
+
+        def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+            import pyarrow as pa
+
+            for batch in batches:
+                yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})
+
+        for row in frame.mapInArrow(work, "blob binary").toLocalIterator():
+            yield bytes(row["blob"])
 
     def shuffle_partitions(self, rows: int) -> int:
         """How many partitions a shuffle of so many rows deserves: one for a few, never more than three a core."""

@@ -1,7 +1,7 @@
 """A stand-in for the application behind the command line: it answers with fixed rows and notes what it was asked."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +36,7 @@ class Application:
     epoch: int | None = 3
     diagnostics: tuple[Diagnostic, ...] = ()
     node_names: tuple[str, ...] = ("orders", "totals", "report")
+    composition_outputs: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, path: Path, **settings: Any) -> "Application":
         self.calls.append(("load", (str(path), settings)))

@@ -201,3 +201,12 @@ def test_where_a_parameter_comes_from(tmp_path: Path) -> None:
     assert folder.load().explain_field("scaled", "factor").splitlines()[0] == "scaled.factor = 3   (call)"
     with pytest.raises(Usage, match="no parameter"):
         found.explain_field("scaled", "fctor")
+
+
+def test_a_composition_is_looked_at_by_its_name_or_port(tmp_path: Path) -> None:
+    folder = project(tmp_path, CALL.replace("input: rows", "input: rows, alias: big_ones") + OUTPUT)
+    folder.run()
+    for name in ("scaled", "scaled.all", "big_ones", "big_ones/add"):
+        code, out, err = command("show", str(tmp_path / "pipeline.yaml"), name, "--format", "jsonl")
+        assert (code, out, err) == (0, '{"k":"a","v":1,"w":4}\n{"k":"b","v":2,"w":7}\n', ""), name
+    assert command("log", str(tmp_path / "pipeline.yaml"), "scaled.small")[0] == 64

@@ -324,7 +324,7 @@ def _lookup(draw: st.DrawFn, pipeline: Pipeline) -> None:
     name = pipeline.name("lookup")
     config = {"analytic_window": {"source": "items", "on": "k", "group_by": ["k"]}, "cxl": "emit most_high = $window.max(high)\nemit first_label = $window.first().label"}
     columns = {**stream.columns, "most_high": "int", "first_label": "any"}
-    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": config}, replace(stream, ref=name, columns=columns))
+    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": config}, replace(stream, ref=name, columns=columns, timed=False))
 
 
 # Routes and merges --------------------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ def steps(place: Path, nodes: str, texts: Sequence[str], persist: str = "all") -
 def test_a_changed_expression_reaches_outputs_through_nodes_that_keep_no_table(tmp_path: Path, persist: str) -> None:
     nodes = (
         '  - { type: transform, name: first, input: rows, config: { cxl: "emit more = g + 1\\nfilter 10 / g > 0" } }\n'
-        '  - { type: transform, name: second, input: first, config: { cxl: "emit twice = more * 2" } }\n' + output("second")
+        "  - { type: merge, name: only, inputs: [first] }\n"
+        '  - { type: transform, name: second, input: only, config: { cxl: "emit twice = more * 2" } }\n' + output("second")
     )
     folder = steps(tmp_path, nodes, ["1,0\n2,5\n"], persist)
     assert (folder.text("out/second.csv"), len(folder.rows("out/dlq.csv"))) == ("id,g,more,twice\n2,5,6,12\n", 1)
