@@ -95,9 +95,13 @@ class Output(Linear):
         return (f"format: {self.config.type}, path {self.config.path}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
 
     def previewed(self, records: int | None, folder: Path) -> Output:
-        """The same output into a file of its own in a folder."""
+        """The same output into a file of its own in a folder: JSON lines where its format is no text."""
+        from storage import formats
+
         other = copy(self)
-        other.config = self.config.model_copy(update={"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False})
+        shown = {} if formats.writer_type(self.config.type).legible else {"type": "json", "options": {"format": "ndjson"}}
+        place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
+        other.config = self.config.model_copy(update=place | shown)
         return other
 
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:

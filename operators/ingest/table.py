@@ -289,14 +289,18 @@ def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
 def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of the bases that changed."""
     import pyarrow as pa
+    from pyspark.sql import functions as F
 
     from operators.ingest.hashes import joined
 
-    stood = one.intake.stood
+    stood, engine = one.intake.stood, one.intake.engine
     assert stood is not None  # else nothing is followed
     bases = pa.table({_BASE: net[_BASE].unique().to_arrow().cast(pa.binary())})
-    engine = one.intake.engine
-    return engine.to_arrow(joined(one.based(stood), bases, engine, "left_semi", _BASE))
+    base = one.base(stood)
+    if one.unique:
+        base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(base)
+    found = joined(stood.withColumn(_BASE, base), bases, engine, "left_semi", _BASE)
+    return engine.to_arrow(one.based(found))
 
 
 def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:

@@ -283,6 +283,8 @@ class Writer(Session):
     sequential: ClassVar[bool] = False
     versioned: ClassVar[bool] = False
     """Whether it is a table with versions, which is written by what changed and not as a file."""
+    legible: ClassVar[bool] = True
+    """Whether what it writes is text."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""

@@ -191,3 +191,13 @@ def test_a_pipeline_reads_what_another_wrote(tmp_path: Path) -> None:
         folder.run()
         after.run()
         assert after.text("one.csv") == "grp,n,last_day\n" + rows_
+
+
+def test_a_preview_of_what_is_no_text_is_json_lines(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.split("  - {type: output, name: totals", maxsplit=1)[0] + "error_handling: {strategy: continue}\n")
+    lay_out(folder, FIRST)
+    with standing_in(tmp_path):
+        code, shown, _ = command("run", "pipeline.yaml", "--dry-run", "-n", "1")
+    assert (code, shown) == (0, '{"grp":"a","odd name":1.5,"day":"2024-01-05"}\n')
+    assert not (tmp_path / "out").exists()

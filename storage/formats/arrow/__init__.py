@@ -60,6 +60,7 @@ class ArrowWriter(Writer):
     Options: ClassVar[type[Options]] = ArrowWriteOptions
     splittable: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
+    legible: ClassVar[bool] = False
     options: ArrowWriteOptions
 
     @override

@@ -52,6 +52,7 @@ class DeltaWriter(Writer):
     Options: ClassVar[type[Options]] = DeltaWriteOptions
     splittable: ClassVar[bool] = False
     versioned: ClassVar[bool] = True
+    legible: ClassVar[bool] = False
     options: DeltaWriteOptions
 
     def __post_init__(self) -> None:

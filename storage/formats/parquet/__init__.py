@@ -62,6 +62,7 @@ class ParquetWriter(Writer):
     Options: ClassVar[type[Options]] = ParquetWriteOptions
     splittable: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
+    legible: ClassVar[bool] = False
     options: ParquetWriteOptions
 
     def __post_init__(self) -> None:
