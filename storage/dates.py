@@ -1,7 +1,7 @@
 """Dates and times in text: the accepted spellings (SPEC-DECISIONS, "Sources" 3), vectorised.
 
-date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`; date_time: `Y-m-d` and `H:M:S` with `T` or one blank between, or `m/d/Y H:M[:S]`. Years have four digits,
-the other parts one or two. The pipeline's own strftime patterns are tried first.
+date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`; date_time: `Y-m-d` and `H:M:S` with `T` or one blank between and perhaps a fraction of a second behind
+(outputs write one), or `m/d/Y H:M[:S]`. Years have four digits, the other parts one or two. The pipeline's own strftime patterns are tried first.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _CLOCK = r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{1,2})"
 _TIME = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"(?P<y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})[T ]{_CLOCK}:(?P<S>[0-9]{{1,2}})",
+        rf"(?P<y>[0-9]{{4}})-(?P<m>[0-9]{{1,2}})-(?P<d>[0-9]{{1,2}})[T ]{_CLOCK}:(?P<S>[0-9]{{1,2}})(\.(?P<f>[0-9]{{1,9}}))?",
         rf"(?P<m>[0-9]{{1,2}})/(?P<d>[0-9]{{1,2}})/(?P<y>[0-9]{{4}}) {_CLOCK}(:(?P<S>[0-9]{{1,2}}))?",
     )
 )
+_SECONDS = len("2024-01-31T23:59:59")
 _MICROSECONDS = pa.timestamp("us")
 _UTC = pa.timestamp("us", tz="UTC")
 _CLOCK_DIRECTIVE = re.compile(r"%[-_0]?[HIkIlMSpPTRXrsc+]")
@@ -52,7 +53,8 @@ def time_of(text: str) -> datetime | None:
         found = pattern.fullmatch(text)
         if found:
             parts = [int(found[name] or 0) for name in "ymdHMS"]
-            return _real_time(parts)
+            fraction = found.groupdict().get("f") or ""
+            return _real_time(parts, int(fraction[:6].ljust(6, "0")))
     return None
 
 
@@ -63,9 +65,9 @@ def _real_date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _real_time(parts: Sequence[int]) -> datetime | None:
+def _real_time(parts: Sequence[int], microseconds: int) -> datetime | None:
     try:
-        return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5])
+        return datetime(parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], microseconds)
     except ValueError:
         return None
 
@@ -95,7 +97,7 @@ def parse_times(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
     if formats:
         return _filled(_by_formats(text, formats), text, time_of).cast(_UTC)
     lengths = pc.min_max(pc.binary_length(text)).as_py()
-    if lengths == {"min": 19, "max": 19}:
+    if lengths["min"] is not None and lengths["min"] >= _SECONDS and lengths["max"] <= _SECONDS + 7:
         try:
             return _no_year_zero(pc.cast(text, _MICROSECONDS), text, time_of).cast(_UTC)
         except pa.ArrowInvalid:

@@ -100,8 +100,9 @@ class Spark(Engine):
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # else the next session is given the dead one
         if gateway is not None:
             gateway.shutdown()
-            gateway.proc.stdin.close()
-            _leaving.append(gateway.proc)
+            if gateway.proc is not None:  # else spark-submit started the JVM, and ends it
+                gateway.proc.stdin.close()
+                _leaving.append(gateway.proc)
 
 
 class RemoteSpark(Engine):
