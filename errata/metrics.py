@@ -99,7 +99,7 @@ def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], 
 
 @contextmanager
 def _told(places: Places, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
-    from errata.run import uuid7
+    from errata.uuids import uuid7
 
     def listener(event: Event) -> None:
         state.hear(event)
@@ -159,7 +159,7 @@ def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: 
 
 
 def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
-    from errata.run import uuid7
+    from errata.uuids import uuid7
 
     result, finished = ended.result, datetime.now(UTC)
     name = result.execution_id or uuid7(state.started)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from errata.record_places import Lead, Place, Places, bare, branch_of, lead_of
+from errata.uuids import uuid7
 from operators.rows import CK
 
 if TYPE_CHECKING:
@@ -199,11 +199,7 @@ def source_columns(plan: Plan, rejects: Sequence[Reject]) -> list[str]:
 
 def entry_id(moment: datetime, reject: Reject) -> str:
     """A UUID v7 of the time of the rejection that is the same whenever it is asked for."""
-    digest = bytearray(blake2b(reject.node.encode() + b"\x00" + reject.key, digest_size=16).digest())
-    digest[:6] = int(moment.timestamp() * 1000).to_bytes(6, "big")
-    digest[6] = 0x70 | digest[6] & 0x0F
-    digest[8] = 0x80 | digest[8] & 0x3F
-    return str(UUID(bytes=bytes(digest)))
+    return uuid7(moment, blake2b(reject.node.encode() + b"\x00" + reject.key, digest_size=16).digest()[6:])
 
 
 def _rfc3339(moment: datetime) -> str:

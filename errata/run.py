@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID
 
 from errata.correlation_plan import Before, concerns, ruled_anew, rules
 from errata.correlation_settled import Settled
@@ -30,6 +29,7 @@ from errata.stages import Stage, with_retries
 from errata.staging import Copies, copies_of
 from errata.storage_summary import spill_folder
 from errata.targets import Targets
+from errata.uuids import uuid7
 from storage import durable
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
@@ -39,9 +39,14 @@ if TYPE_CHECKING:
     from errata.record_places import Places
     from errata.rejects import Reject
     from operators.ingest.files import FileRecord
+    from operators.source import Source
     from storage.claim import Claim
     from storage.engines import Engine
     from storage.locations import State
+
+
+BYTES_A_ROW = 20
+"""Of a file, where its rows are guessed from its size."""
 
 
 @dataclass(slots=True)
@@ -133,14 +138,15 @@ class Run:
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
         flow = self._flow(sources)
         try:
-            self._clear(flow)
-            files = self._propagate(flow, sources, stages)
-            self.judge(flow)
-            if self._nothing_came_of_it(flow, stages):
-                self.restore()
-                return self._unchanged(targets, sources)
-            written = self._stage_exports(flow, sources, files, targets, stages)
-            entry = self._commit(flow, sources, files, written)
+            with flow.engine.sized(_most_rows(flow, sources)):
+                self._clear(flow)
+                files = self._propagate(flow, sources, stages)
+                self.judge(flow)
+                if self._nothing_came_of_it(flow, stages):
+                    self.restore()
+                    return self._unchanged(targets, sources)
+                written = self._stage_exports(flow, sources, files, targets, stages)
+                entry = self._commit(flow, sources, files, written)
         except BaseException:
             self.exports.discard()
             self.restore()
@@ -413,14 +419,12 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
     return Event("node", node.name, node.kind, stage.action, rows_in, out, delta.ops, delta.rejected, seconds)
 
 
-def uuid7(moment: datetime) -> str:
-    """A time-ordered UUID of a moment."""
-    import secrets
-
-    value = bytearray(int(moment.timestamp() * 1000).to_bytes(6, "big") + secrets.token_bytes(10))
-    value[6] = 0x70 | value[6] & 0x0F
-    value[8] = 0x80 | value[8] & 0x3F
-    return str(UUID(bytes=bytes(value)))
+def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:
+    """About the rows of the largest table of a run; None where a source's size is not known before it is read."""
+    if any(cast("Source", one.node.operator).versioned for one in sources.values()):
+        return None
+    read = [sum(record.size for record in one.changes.now) // BYTES_A_ROW for one in sources.values()]
+    return max([*read, *flow.live_rows.values()], default=0)
 
 
 @contextmanager

@@ -57,7 +57,8 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     """A run that holds the pipeline's claim, on a state that is as the ledger says. Raises Failure."""
     from datetime import UTC, datetime
 
-    from errata.run import claimed, uuid7
+    from errata.run import claimed
+    from errata.uuids import uuid7
     from storage import durable
     from storage.engines import EngineUnavailable
     from storage.failure import StorageError

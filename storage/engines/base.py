@@ -3,7 +3,9 @@
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-ROWS_A_PARTITION = 250_000
 CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"  # what pyspark.sql.functions looks at, in every call, to choose the kind of Column
 
 
@@ -91,9 +92,10 @@ class Engine(ABC):
         for row in frame.mapInArrow(work, "blob binary").toLocalIterator():
             yield bytes(row["blob"])
 
-    def shuffle_partitions(self, rows: int) -> int:
-        """How many partitions a shuffle of so many rows deserves: one for a few, never more than three a core."""
-        return max(1, min(3 * self.cores, -(-rows // ROWS_A_PARTITION)))
+    @contextmanager
+    def sized(self, rows: int | None) -> Iterator[None]:
+        """Set the engine up, for the body of a `with`, for tables of at most so many rows; None: it is not known."""
+        yield
 
     @property
     @abstractmethod

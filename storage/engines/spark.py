@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["RemoteSpark", "Spark"]
 
 LOG_LINES = 20
+LITTLE_ROWS = 50_000
+LITTLE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 CONNECT_PORT = 15002
 KNOCK_SECONDS = 10.0
 _leaving: list[Any] = []  # JVMs that were let go; one may still be writing its class archive, and nobody waits for that
@@ -56,6 +63,20 @@ class Spark(Engine):
         if not self.started:
             return 0
         return int(self.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the only place that counts them all
+
+    @contextmanager
+    def sized(self, rows: int | None) -> Iterator[None]:
+        """Few rows are interpreted in one partition: to compile a query, and to plan it anew after each shuffle, takes longer than to run it."""
+        settings = LITTLE if rows is not None and rows <= LITTLE_ROWS else {}
+        conf = self.session.conf
+        before = {name: conf.get(name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                conf.set(name, value)
+            yield
+        finally:
+            for name, former in before.items():
+                conf.set(name, former) if former is not None else conf.unset(name)
 
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
         """On the driver where they are few: a commit to a Delta table costs Spark several jobs, delta-rs none. Else kept, so that it is computed once."""

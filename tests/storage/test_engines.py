@@ -133,11 +133,14 @@ def test_buckets_agree_between_python_and_columns(sail: Engine, keys: list[bytes
     assert found.column("bucket").to_pylist() == [bucket_of(key, count) for key in keys]
 
 
-def test_shuffle_partitions_grow_with_rows(sail: Engine) -> None:
-    wanted = [sail.shuffle_partitions(rows) for rows in (0, 1, 10_000, 1_000_000, 10**9)]
-    assert wanted[:3] == [1, 1, 1]
-    assert wanted == sorted(wanted)
-    assert wanted[-1] == 3 * sail.cores
+def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> None:
+    names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
+    before = [engine.session.conf.get(name, None) for name in names]
+    with engine.sized(10), engine.sized(10**9), engine.sized(None):
+        assert engine.session.range(3).count() == 3
+    with pytest.raises(ZeroDivisionError), engine.sized(10):
+        raise ZeroDivisionError
+    assert [engine.session.conf.get(name, None) for name in names] == before
 
 
 def test_what_sail_is_told() -> None:
