@@ -11,10 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from storage.coerce import is_dynamic
 from storage.formats.batches import document_text, typed_batches
-from storage.formats.contract import Buffer, Column, InputError, OutputError, ReadPlan, Section
+from storage.formats.contract import Buffer, Column, InputError, OutputError, ReadPlan, Section, Session, Writer
 from storage.formats.envelope import typed_section
 from storage.formats.texts import text_of
 
@@ -139,15 +140,15 @@ def check_echo(what: str, told: str, opened: str, number: int, name: str) -> Non
         raise InputError(name, f"segment {number}: {what} is '{told}', but its header has '{opened}'")
 
 
-def undeclared_fields(plan: ReadPlan, bodies: Iterable[Body], order: Sequence[str], name: str) -> tuple[Column, ...]:
-    """Columns that hold something in the file and are not in the schema, in positional order. Raises InputError under reject."""
+def undeclared_fields(plan: ReadPlan, bodies: Iterable[Body], named: Sequence[str], most: int, name: str) -> tuple[Column, ...]:
+    """Columns that hold something in the file and are not in the schema: `named` ones, then up to `most` elements. Raises InputError under reject."""
     if plan.on_unmapped == "drop":
         return ()
     seen: set[str] = set()
     for body in bodies:
         if not body.fields.keys() <= seen:
             seen.update(body.fields)
-    extra = [field for field in order if field in seen and field not in plan.names]
+    extra = [field for field in (*named, *_NAMES[:most]) if field in seen and field not in plan.names]
     if extra and plan.on_unmapped == "reject":
         raise InputError(name, f"undeclared field '{extra[0]}': the schema does not name it and on_unmapped is reject")
     return tuple(Column(field) for field in extra)
@@ -167,6 +168,64 @@ def body_batches(plan: ReadPlan, bodies: Iterator[Body], sections: Mapping[str, 
         document = [document_text({**sections, **body.levels}) for body in block] if plan.document else None
         yield from typed_batches(plan.columns, text, pa.array(np.arange(row, row + len(block))), plan.date_formats, document=document)
         row += len(block)
+
+
+class Enclosing(Session):
+    """An interchange being written: messages are opened and closed as the reference of the records changes, and counted. A format says how they look."""
+
+    form: ClassVar[str]
+    named: ClassVar[tuple[str, str, str]]
+    opening: ClassVar[str]
+    """The segment that opens a message and is a record."""
+    service: ClassVar[frozenset[str]]
+    """Segments that are made anew, so that those among the records are left out."""
+
+    def __init__(self, writer: Writer, terminator: str) -> None:
+        self.writer, self.options = writer, writer.options
+        self.end = f"{terminator}\n" if writer.options.segment_newline else terminator
+        self.reference: str | None = None
+        self.segments = 0
+        self.messages = 0
+
+    def open(self, named: Mapping[str, str], elements: Sequence[str], out: list[str]) -> None:
+        """Open a message with its named fields; `elements`: those of the record that opens it, where one does. Raises OutputError."""
+        raise NotImplementedError
+
+    def close(self, out: list[str]) -> None:
+        """Close the message that is open, if one is."""
+        raise NotImplementedError
+
+    def segment(self, parts: Sequence[str]) -> str:
+        """The text of a segment. Raises OutputError."""
+        raise NotImplementedError
+
+    @override
+    def render(self, batch: pa.RecordBatch) -> bytes:
+        out: list[str] = []
+        for named, elements in rows_of(batch, self.writer.plan.columns, self.named, self.form):
+            self._record(named, elements, out)
+        return "".join(out).encode()
+
+    def interchange(self, tag: str) -> Sequence[str]:
+        """The elements of the interchange's header, given or echoed. Raises OutputError."""
+        elements: Sequence[str] | None = self.options.interchange or self.writer.plan.interchange
+        if elements is None:
+            raise OutputError(f"no record has the document section '{self.options.interchange_from_doc}', from which the {tag} header is made")
+        return elements
+
+    def _record(self, named: Mapping[str, str], elements: list[str], out: list[str]) -> None:
+        tag, reference = named.get("seg_id", ""), named.get(self.named[1], "")
+        if not tag:
+            raise OutputError("a record without seg_id is no segment")
+        if tag in self.service:
+            return
+        opens = tag == self.opening
+        if opens or self.reference is None or reference not in ("", self.reference):
+            self.close(out)
+            self.open(named, elements if opens else (), out)
+        if not opens:
+            self.segments += 1
+            out.append(self.segment([tag, *elements]))
 
 
 def rows_of(

@@ -1,15 +1,68 @@
-"""What EDI sources may declare; apart from the reading, so that a check of a pipeline loads nothing heavy."""
+"""What the readers of EDIFACT and X12 share; apart from the reading, so that a check of a pipeline loads nothing heavy."""
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from storage.formats.contract import OptionError, Section
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+from typing_extensions import override
+
+from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage.formats.edi import Body
 
 
-def check_sections(sections: Iterable[Section], tag: str, form: str) -> None:
-    """Raise OptionError for a declared section that is not the interchange header."""
-    for section in sections:
-        if section.kind != "segment" or section.where != tag:
-            path = ("envelope", "sections", section.name, "extract")
-            raise OptionError(
-                f"envelope section '{section.name}': {form} takes segment: \"{tag}\", not {section.kind}: {section.where!r}", path
-            )
+class EdiReadOptions(Options):
+    """`options:` of an EDIFACT or X12 source."""
+
+    max_elements: int = Field(32, ge=1, le=999)
+
+
+class EdiReader(Reader):
+    """Reads interchanges: each segment between the service segments is a record. A format says what its interchanges are made of."""
+
+    Options: ClassVar[type[Options]] = EdiReadOptions
+    form: ClassVar[str]
+    header_tag: ClassVar[str]
+    """The segment that opens an interchange, the only one that a section can be."""
+    named: ClassVar[tuple[str, str, str]]
+    """The columns besides the elements: tag, reference and type of what the segment stands in."""
+    options: EdiReadOptions
+
+    def __post_init__(self) -> None:
+        for section in self.plan.sections:
+            if section.kind != "segment" or section.where != self.header_tag:
+                path = ("envelope", "sections", section.name, "extract")
+                told = f'{self.form} takes segment: "{self.header_tag}", not {section.kind}: {section.where!r}'
+                raise OptionError(f"envelope section '{section.name}': {told}", path)
+
+    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
+        """The records of an interchange. Raises InputError."""
+        raise NotImplementedError
+
+    def header(self, data: Buffer, name: str) -> Sequence[str]:
+        """The elements of the segment that opens the interchange. Raises InputError."""
+        raise NotImplementedError
+
+    @override
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
+        from storage.formats.edi import undeclared_fields
+
+        return undeclared_fields(self.plan, self.bodies(data, name), self.named, self.options.max_elements, name)
+
+    @override
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        from storage.formats.edi import body_batches
+
+        sections = self.envelope(data, name) if self.plan.document else {}
+        return body_batches(self.plan, self.bodies(data, name), sections)
+
+    @override
+    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+        from storage.formats.edi import interchange_sections
+
+        return interchange_sections(self.plan.sections, self.header(data, name), name)

@@ -6,25 +6,18 @@ content behind it, functional groups, and text that is not UTF-8 are input error
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
+from storage.formats.contract import Buffer, OptionError, Options, Writer
+from storage.formats.edi_rules import EdiReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from storage.formats.contract import Session
-
-
-class EdifactReadOptions(Options):
-    """`options:` of an EDIFACT source."""
-
-    max_elements: int = Field(32, ge=1, le=999)
+    from storage.formats.edi import Body
 
 
 class EdifactWriteOptions(Options):
@@ -38,34 +31,24 @@ class EdifactWriteOptions(Options):
 
 
 @register_reader("edifact")
-class EdifactReader(Reader):
+class EdifactReader(EdiReader):
     """Reads EDIFACT interchanges."""
 
-    Options: ClassVar[type[Options]] = EdifactReadOptions
-    options: EdifactReadOptions
-
-    def __post_init__(self) -> None:
-        from storage.formats.edi_rules import check_sections
-
-        check_sections(self.plan.sections, "UNB", "an EDIFACT source")
+    form: ClassVar[str] = "an EDIFACT source"
+    header_tag: ClassVar[str] = "UNB"
+    named: ClassVar[tuple[str, str, str]] = ("seg_id", "msg_ref", "msg_type")
 
     @override
-    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.edifact.read import undeclared_columns
+    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
+        from storage.formats.edifact.read import bodies_of
 
-        return undeclared_columns(self, data, name)
-
-    @override
-    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.edifact.read import read_records
-
-        return read_records(self, data, name)
+        return bodies_of(data, name, self.options.max_elements)
 
     @override
-    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-        from storage.formats.edifact.read import sections_of
+    def header(self, data: Buffer, name: str) -> Sequence[str]:
+        from storage.formats.edifact.read import header_of
 
-        return sections_of(self, data, name)
+        return header_of(data, name)
 
 
 @register_writer("edifact")

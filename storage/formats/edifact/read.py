@@ -7,30 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from storage.formats.contract import Buffer, Column, InputError
-from storage.formats.edi import (
-    Body,
-    Reading,
-    bodies_in,
-    body_batches,
-    check_count,
-    check_echo,
-    element_at,
-    element_name,
-    interchange_sections,
-    positional,
-    text_blocks,
-    undeclared_fields,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from storage.formats.edifact import EdifactReader
+from storage.formats.contract import Buffer, InputError
+from storage.formats.edi import Body, Reading, bodies_in, check_count, check_echo, element_at, positional, text_blocks
 
 
 @dataclass(frozen=True)
@@ -139,30 +120,17 @@ def control_reference(header: Sequence[str]) -> str:
     return next((element for element in header[4:] if element), "")
 
 
-def bodies_of(reader: EdifactReader, data: Buffer, name: str) -> Iterator[Body]:
+def bodies_of(data: Buffer, name: str, most: int) -> Iterator[Body]:
     """The records of an interchange. Raises InputError."""
     blocks = text_blocks(data, name)
     service, text = Service.of(next(blocks, ""))
-    reading = InterchangeReading(name, reader.options.max_elements)
-    return bodies_in(reading, chain([text], blocks), service.segments, service.elements)
+    return bodies_in(InterchangeReading(name, most), chain([text], blocks), service.segments, service.elements)
 
 
-def read_records(reader: EdifactReader, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:
-    """Batches of an interchange's records."""
-    sections = sections_of(reader, data, name) if reader.plan.document else {}
-    return body_batches(reader.plan, bodies_of(reader, data, name), sections)
-
-
-def undeclared_columns(reader: EdifactReader, data: Buffer, name: str) -> tuple[Column, ...]:
-    """Columns with content that the schema does not name."""
-    order = ["seg_id", "msg_ref", "msg_type", *(element_name(index) for index in range(1, reader.options.max_elements + 1))]
-    return undeclared_fields(reader.plan, bodies_of(reader, data, name), order, name)
-
-
-def sections_of(reader: EdifactReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections, which are all the UNB."""
+def header_of(data: Buffer, name: str) -> Sequence[str]:
+    """The elements of the UNB. Raises InputError."""
     service, text = Service.of(next(text_blocks(data, name), ""))
     elements = service.elements(service.segments(text)[0].lstrip("\r\n"))
     if elements[0] != "UNB":
         raise InputError(name, f"segment 1: an interchange begins with UNB, not with '{elements[0][:10]}'")
-    return interchange_sections(reader.plan.sections, elements[1:], name)
+    return elements[1:]

@@ -8,24 +8,18 @@ and `transaction_set` beside the declared ones.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
+from storage.formats.contract import Buffer, OptionError, Options, Writer
+from storage.formats.edi_rules import EdiReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from storage.formats.contract import Session
-
-
-class X12ReadOptions(Options):
-    """`options:` of an X12 source."""
-
-    max_elements: int = Field(32, ge=1, le=999)
+    from storage.formats.edi import Body
 
 
 class X12WriteOptions(Options):
@@ -39,16 +33,12 @@ class X12WriteOptions(Options):
 
 
 @register_reader("x12")
-class X12Reader(Reader):
+class X12Reader(EdiReader):
     """Reads X12 interchanges."""
 
-    Options: ClassVar[type[Options]] = X12ReadOptions
-    options: X12ReadOptions
-
-    def __post_init__(self) -> None:
-        from storage.formats.edi_rules import check_sections
-
-        check_sections(self.plan.sections, "ISA", "an X12 source")
+    form: ClassVar[str] = "an X12 source"
+    header_tag: ClassVar[str] = "ISA"
+    named: ClassVar[tuple[str, str, str]] = ("seg_id", "set_ref", "set_type")
 
     @override
     def levels(self) -> Mapping[str, Sequence[str]]:
@@ -56,22 +46,16 @@ class X12Reader(Reader):
         return {"functional_group": elements, "transaction_set": elements}
 
     @override
-    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.x12.read import undeclared_columns
+    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
+        from storage.formats.x12.read import bodies_of
 
-        return undeclared_columns(self, data, name)
-
-    @override
-    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.x12.read import read_records
-
-        return read_records(self, data, name)
+        return bodies_of(data, name, self.options.max_elements)
 
     @override
-    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-        from storage.formats.x12.read import sections_of
+    def header(self, data: Buffer, name: str) -> Sequence[str]:
+        from storage.formats.x12.read import header_of
 
-        return sections_of(self, data, name)
+        return header_of(data, name)
 
 
 @register_writer("x12")

@@ -5,30 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from storage.formats.contract import Buffer, Column, InputError
-from storage.formats.edi import (
-    Body,
-    Reading,
-    bodies_in,
-    body_batches,
-    check_count,
-    check_echo,
-    element_at,
-    element_name,
-    interchange_sections,
-    positional,
-    text_blocks,
-    undeclared_fields,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from storage.formats.x12 import X12Reader
+from storage.formats.contract import Buffer, InputError
+from storage.formats.edi import Body, Reading, bodies_in, check_count, check_echo, element_at, positional, text_blocks
 
 
 class InterchangeReading(Reading):
@@ -126,28 +107,14 @@ def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
     return [*parts[1:16], last], separator, terminator, parts[16][2:]
 
 
-def bodies_of(reader: X12Reader, data: Buffer, name: str) -> Iterator[Body]:
+def bodies_of(data: Buffer, name: str, most: int) -> Iterator[Body]:
     """The records of an interchange. Raises InputError."""
     blocks = text_blocks(data, name)
     header, separator, terminator, text = header_in(next(blocks, ""), name)
-    reading = InterchangeReading(name, reader.options.max_elements, header)
     split, elements = methodcaller("split", terminator), methodcaller("split", separator)
-    return bodies_in(reading, chain([text], blocks), split, elements, blank=terminator in "\r\n")
+    return bodies_in(InterchangeReading(name, most, header), chain([text], blocks), split, elements, blank=terminator in "\r\n")
 
 
-def read_records(reader: X12Reader, data: Buffer, name: str) -> Iterator[pa.RecordBatch]:
-    """Batches of an interchange's records."""
-    sections = sections_of(reader, data, name) if reader.plan.document else {}
-    return body_batches(reader.plan, bodies_of(reader, data, name), sections)
-
-
-def undeclared_columns(reader: X12Reader, data: Buffer, name: str) -> tuple[Column, ...]:
-    """Columns with content that the schema does not name."""
-    order = ["seg_id", "set_ref", "set_type", *(element_name(index) for index in range(1, reader.options.max_elements + 1))]
-    return undeclared_fields(reader.plan, bodies_of(reader, data, name), order, name)
-
-
-def sections_of(reader: X12Reader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections, which are all the ISA."""
-    header, *_ = header_in(next(text_blocks(data, name), ""), name)
-    return interchange_sections(reader.plan.sections, header, name)
+def header_of(data: Buffer, name: str) -> Sequence[str]:
+    """The elements of the ISA. Raises InputError."""
+    return header_in(next(text_blocks(data, name), ""), name)[0]
