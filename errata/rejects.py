@@ -154,6 +154,19 @@ def shown(value: Any) -> str:
     return scalar_text(value)
 
 
+LOGGED = 10
+"""So many records are told one by one where the pipeline names no file for them."""
+
+
+def in_words(rejects: Sequence[Reject]) -> Iterator[str]:
+    """What a run tells of rejected records that go to no file: each with its place, its node and why; of many the first ones."""
+    for one in rejects[:LOGGED]:
+        place = f"{one.file}: record {one.row}: " if one.row is not None else ""
+        yield f"{place}{one.category} at {one.stage}: {one.detail}"
+    if len(rejects) > LOGGED:
+        yield f"{len(rejects) - LOGGED:,} further records were rejected; `errata dlq` lists them all"
+
+
 METADATA = (
     "_cxl_dlq_id", "_cxl_dlq_timestamp", "_cxl_dlq_source_file", "_cxl_dlq_source_row", "_cxl_dlq_stage", "_cxl_dlq_route", "_cxl_dlq_trigger",
 )  # fmt: skip

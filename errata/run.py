@@ -23,6 +23,7 @@ from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.preflight import preflight
+from errata.rejects import in_words
 from errata.retraction import retract_counters
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
@@ -154,6 +155,8 @@ class Run:
         finally:
             flow.engine.release()
         self.exports.publish()
+        for text in in_words(self.rejects or []) if targets.dlq is None else ():
+            self.warn(text)
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
 
     def _clear(self, flow: Flow) -> None:
