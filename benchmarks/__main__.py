@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 WORK = HERE / "work"
 SIZES = (1_000_000, 5_000_000)
 SMALL = 10_000
+GROUPED = 1_000_000
 LARGE_PROGRAMS = ("pyspark", "errata", "errata-all")
 SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
@@ -29,6 +30,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
             yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
     for engine in options.engine or ("sail", "spark"):
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
+        yield "errata-rollback", engine, GROUPED
 
 
 def measured(options: argparse.Namespace) -> Iterator[Result]:
@@ -59,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes")
+    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes, errata-rollback")
     options = parser.parse_args()
     WORK.mkdir(exist_ok=True)
     results = Results(measured(options))

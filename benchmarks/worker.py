@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, with_errata
+from benchmarks.programs import by_hand, rollback, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -16,6 +16,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata": with_errata.all_runs,
     "errata-all": with_errata.first_run_keeping_all,
     "errata-six-nodes": with_errata.six_nodes,
+    "errata-rollback": rollback.all_runs,
     "bare": by_hand.bare_script,
 }
 

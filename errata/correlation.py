@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from changelog.lazy import F
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
-from errata.correlation_held import Held, Steady
+from errata.correlation_held import Steady
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import Before, key_fields, ranks
 from errata.correlation_probe import would_fail
-from errata.correlation_rows import Suppression, is_suppressed, keys_frame, marked_appends, marks_frame, readmitting, suppressing
+from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from errata.propagate import Flow
     from errata.record_places import Places
     from errata.stages import Stage
-
-HELD_ROWS = 100_000
-"""Up to so many suppressed records of a source are looked up once and held on the driver."""
-
 
 @dataclass(slots=True)
 class Rounds:
@@ -98,30 +94,23 @@ class Rounds:
 
     def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
-        steady = Steady(self.flow, self.plan)
-        parts = {name: self._parted(self.plan[name], steady) for name in self.before.held}
-        for name, (rows, again, staying) in parts.items():
-            self.settled.hold(name, len(staying), sum(one.collateral for one in staying))
-            if again:
-                self._readmit(self.plan[name], rows, again, versions[name])
-
-    def _parted(self, node: Node, steady: Steady) -> tuple[DataFrame, list[bytes], list[Held]]:
-        """A source's suppressed live rows, the keys of those to be tried again, and those that stay."""
-        engine = self.flow.engine
-        rows = self._live(node).where(is_suppressed()).drop("_epoch")
-        if self.before.held[node.name] <= HELD_ROWS:
-            rows = engine.from_arrow(engine.to_arrow(rows))
+        steady, engine = Steady(self.flow, self.plan), self.flow.engine
+        held = {name: self._live(self.plan[name]).where(is_suppressed()).drop("_epoch") for name in self.before.held}
         if self._everything_again:
-            return rows, engine.to_arrow(rows.select("_key")).column("_key").to_pylist(), []
-        return rows, *steady.parted(node, rows)
+            for name, count in self.before.held.items():
+                self._readmit(self.plan[name], held[name], count, versions[name])
+            return
+        for name, (again, staying) in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
+            self.settled.hold(name, len(staying), sum(one.collateral for one in staying))
+            if again.num_rows:
+                self._readmit(self.plan[name], engine.from_arrow(again), again.num_rows, versions[name])
 
-    def _readmit(self, node: Node, held: DataFrame, again: Sequence[bytes], versions: Mapping[str, int | None]) -> None:
+    def _readmit(self, node: Node, back: DataFrame, count: int, versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
         flow = self.flow
         done = flow.done[node.name]
-        back = held.join(F.broadcast(keys_frame(again, flow.engine)), "_key", "left_semi")
         rows = readmitting(None if done.frame is None else flow.epoch_rows(node), back)
-        bound = None if done.bound is None else done.bound + 2 * len(again)
+        bound = None if done.bound is None else done.bound + 2 * count
         flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
 
     def _live(self, node: Node) -> DataFrame:

@@ -7,7 +7,7 @@ record of the group comes, goes or changes, and while the logic is the same. All
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from errata.correlation_rows import keys_frame
 from errata.record_places import bare
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.plan import Node, Plan
@@ -56,26 +57,30 @@ class Steady:
             if order[node.name] == 0 and all(one.operator.deterministic and not one.feeds for one in (*self.plan.upstream(node.name), node))
         )  # fmt: skip
 
-    def parted(self, node: Node, held: DataFrame) -> tuple[list[bytes], list[Held]]:
-        """Keys of the suppressed records to be tried again, and the records that stay; `held` are the source's suppressed live rows."""
-        records = list(self._records(node, held))
-        touched, keys = self._touched({one.group for one in records if one.group is not None}), self._own_keys(node, records)
-        large = {one.told["by"] for one in records if one.told.get("category") == OVERFLOW}
-        again, staying = [], []
-        for one in records:
-            steady = one.told["by"].startswith(f"{node.name}:") and one.told["by"] not in large and one.told.get("node") in self.alone
-            if steady and one.group not in touched and bare(one.key) not in keys:
-                staying.append(one)
-            else:
-                again.append(one.key)
-        return again, staying
+    def parted(self, node: Node, held: DataFrame) -> tuple[pa.Table, list[Held]]:
+        """The suppressed live rows of a source that are to be tried again, and the records that stay; `held` are all of them."""
+        import pyarrow as pa
 
-    def _records(self, node: Node, held: DataFrame) -> Iterator[Held]:
         fields = key_fields(node)[:1]
         group = group_column(node.operator.output, fields) if fields else F.lit(None).cast("binary")
-        table = self.flow.engine.to_arrow(held.select("_key", group.alias(GROUP), "_error"))
-        for key, found, text in zip(*(table.column(name).to_pylist() for name in ("_key", GROUP, "_error")), strict=True):
-            yield Held(key, found, json.loads(text))
+        rows = self.flow.engine.to_arrow(held.withColumn(GROUP, group))
+        columns = (rows.column(name).to_pylist() for name in ("_key", GROUP, "_error"))
+        records = [Held(key, found, json.loads(text)) for key, found, text in zip(*columns, strict=True)]
+        again = self._again(node, records)
+        return rows.filter(pa.array(again, pa.bool_())).drop_columns([GROUP]), [one for one, tried in zip(records, again, strict=True) if not tried]
+
+    def _again(self, node: Node, records: Collection[Held]) -> list[bool]:
+        """Whether each of the records is to be tried again."""
+        touched, keys = self._touched({one.group for one in records if one.group is not None}), self._own_keys(node, records)
+        large = {one.told["by"] for one in records if one.told.get("category") == OVERFLOW}
+        own = f"{node.name}:"
+
+        def stays(one: Held) -> bool:
+            by = one.told["by"]
+            steady = by.startswith(own) and by not in large and one.told.get("node") in self.alone
+            return steady and one.group not in touched and bare(one.key) not in keys
+
+        return [not stays(one) for one in records]
 
     def _touched(self, groups: Collection[bytes]) -> set[bytes]:
         """Those of the groups of which this run brings or takes records, in whatever source."""

@@ -147,8 +147,8 @@ def shown(value: Any) -> str:
     """A value as the DLQ file writes it: the text forms of CSV outputs."""
     from cxl.text import scalar_text
 
-    if value is None:
-        return ""
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, datetime):
         value = value.astimezone(UTC).replace(tzinfo=None)
     return scalar_text(value)
@@ -180,15 +180,19 @@ def dlq_text(plan: Plan, rejects: Sequence[Reject], started: Mapping[int, dateti
     dlq = plan.model.error_handling.dlq
     columns = source_columns(plan, rejects) if dlq.include_source_row else []
     raw = [RAW] if dlq.include_source_row and any(one.raw for one in rejects) else []
+    cells: dict[str | None, list[str]] = {}
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([*METADATA, *(REASON if dlq.include_reason else ()), *raw, *columns])
+    now, texts = datetime.now(UTC), {epoch: _rfc3339(moment) for epoch, moment in started.items()}
     for one in rejects:
-        moment = started.get(one.epoch, datetime.now(UTC))
-        head = [entry_id(moment, one), _rfc3339(moment), one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
+        moment = started.get(one.epoch, now)
+        head = [entry_id(moment, one), texts.get(one.epoch) or _rfc3339(moment), one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
         reason = [one.category, one.detail] if dlq.include_reason else []
         text = [one.raw] if raw else []
-        writer.writerow([*head, *reason, *text, *(one.fields.get(name.removeprefix("$ck."), "") if _has(plan, one, name) else "" for name in columns)])
+        if one.source not in cells:
+            cells[one.source] = [name.removeprefix("$ck.") if _has(plan, one, name) else "" for name in columns]
+        writer.writerow([*head, *reason, *text, *(one.fields.get(name, "") for name in cells[one.source])])
     return buffer.getvalue()
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.job import REPEATS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import Path
 
     from benchmarks.job import Job
 
-GROUPS = 10_000
-BROKEN = range(0, GROUPS, 100)
-REPAIRED = 10
+FILES, GROUPS, BROKEN = 10, 1000, 10
+"""The lines stand in so many files, each with so many groups; in one of the two versions so many of these fail."""
+
 PIPELINE = """\
 pipeline: { name: lines }
 error_handling:
@@ -24,7 +25,7 @@ nodes:
     config:
       name: lines
       type: csv
-      path: lines.csv
+      glob: lines/*.csv
       correlation_key: sale
       schema:
         - { name: id, type: int }
@@ -49,51 +50,57 @@ nodes:
   - type: output
     name: result
     input: products
-    config: { name: result, type: csv, path: totals.csv }
+    config: { name: result, type: csv, path: products.csv }
 """
 
 
 def all_runs(job: Job) -> None:
     """First runs without failing records, first runs in which one group of a hundred fails, then ten of these groups repaired at a time."""
     rows = sum(1 for _ in job.data.open("rb")) - 1
-    good, bad = job.data.with_name(f"lines-{rows}.csv"), job.data.with_name(f"lines-{rows}-broken.csv")
-    write_lines(good, rows)
-    write_lines(bad, rows, BROKEN)
+    good, bad = (job.data.with_name(f"{name}-{rows}") for name in ("lines", "lines-broken"))
+    for number in range(FILES):
+        write_lines(good / f"{number}.csv", rows // FILES, number, broken=0)
+        write_lines(bad / f"{number}.csv", rows // FILES, number, broken=BROKEN)
     for name, folder in job.first_runs():
         place(good, folder)
         run(job, name, folder, 0)
-    for _ in range(3):
+    for _ in range(REPEATS):
         folder = job.folder()
         place(bad, folder)
         run(job, "1 % rolled back", folder, 2)
-    for turn in range(1, 4):
-        write_lines(folder / "lines.csv", rows, BROKEN[turn * REPAIRED :], afresh=True)
+    for number in range(REPEATS):
+        target = folder / "lines" / f"{number}.csv"
+        target.unlink()
+        target.hardlink_to(good / target.name)
         run(job, "ten groups repaired", folder, 2)
 
 
-def write_lines(path: Path, rows: int, broken: Iterable[int] = (), *, afresh: bool = False) -> None:
-    """Write `rows` lines of sales in `GROUPS` groups, a bad number of pieces in the last line of each group of `broken`."""
-    if path.exists() and not afresh:
+def write_lines(path: Path, rows: int, number: int, *, broken: int) -> None:
+    """Write `rows` lines of sales in `GROUPS` groups, those of the `number`-th file; the last line of some groups has no number of pieces."""
+    if path.exists():
         return
     import numpy as np
     import polars as pl
 
-    random = np.random.default_rng(7)
-    sale = np.arange(rows) % GROUPS
+    random = np.random.default_rng(number)
+    place = np.arange(rows)
     pieces = random.integers(1, 100, rows).astype(str).astype(object)
-    pieces[np.isin(sale, list(broken)) & (np.arange(rows) >= rows - GROUPS)] = "?"
+    pieces[(place >= rows - GROUPS) & (place % GROUPS < broken)] = "?"
     frame = pl.DataFrame({
-        "id": np.arange(1, rows + 1), "sale": sale, "product": random.integers(0, 1000, rows), "pieces": pieces.tolist(),
+        "id": place + number * rows, "sale": place % GROUPS + number * GROUPS, "product": random.integers(0, 1000, rows), "pieces": pieces.tolist(),
         "price": random.integers(100, 99_999, rows) / 100,
     })  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     frame.with_columns(pl.format("p{}", pl.col("product")).alias("product")).write_csv(partial, float_precision=2)
     partial.rename(path)
 
 
 def place(data: Path, folder: Path) -> None:
-    """Put the pipeline and a link to its input into a folder."""
-    (folder / "lines.csv").hardlink_to(data)
+    """Put the pipeline and links to its input into a folder."""
+    (folder / "lines").mkdir()
+    for file in data.glob("*.csv"):
+        (folder / "lines" / file.name).hardlink_to(file)
     (folder / "pipeline.yaml").write_text(PIPELINE, encoding="utf-8")
 
 
