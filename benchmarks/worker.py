@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, rollback, with_errata
+from benchmarks.programs import by_hand, growth, rollback, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -18,6 +18,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-six-nodes": with_errata.six_nodes,
     "errata-rollback": rollback.all_runs,
     "bare": by_hand.bare_script,
+    "growth": growth.later_runs,
 }
 
 
