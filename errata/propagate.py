@@ -13,7 +13,7 @@ from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed
-from errata.tables import SMALL_ROWS, Tables, entered, stands, stored_rows
+from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, stands, stored_rows
 from operators.base import Delta, Outcome
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Flow:
         before = self.versions_of(node)
         bound = self._bound(node, fresh)
         around = NodeSurroundings(self, node, stage, bound)
-        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), bound)
+        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), bound, follows=not fresh and self.small_deltas(node))
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
@@ -162,16 +162,26 @@ class Flow:
         live = [self._live_bound(name) for name, _ in node.inputs]
         return node.operator.bound(total, sum(SMALL_ROWS + 1 if bound is None else bound for bound in live))
 
-    def keep(self, node: Node, outcome: Outcome, bound: int | None) -> NodeDelta:
-        """Write an outcome to the node's tables and count it."""
+    def small_deltas(self, node: Node) -> bool:
+        """Whether few rows come to a node."""
+        bounds = [self.done[name].bound for name, _ in node.inputs]
+        return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
+
+    def keep(self, node: Node, outcome: Outcome, bound: int | None, *, follows: bool = False) -> NodeDelta:
+        """Write an outcome to the node's tables and count it. `follows`: small deltas led to it, so it will be small itself."""
         names = [*("_op", "_key", "_cause"), *node.operator.output.columns()]
         rows = outcome.rows.select(*map(column, names))
         if not self.tables.plan.persisted(node):
             return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
         if bound is not None and bound <= SMALL_ROWS:
             return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
-        found = self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
+        found = self._tried(rows) if follows else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
+
+    def _tried(self, rows: DataFrame) -> pa.Table | DataFrame:
+        """The rows on the driver where they are no more than may be held there, else the frame."""
+        found = self.engine.to_arrow(rows, DRIVER_ROWS + 1)
+        return found if found.num_rows <= DRIVER_ROWS else rows
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
         """Keep op rows that are on the driver."""
@@ -366,12 +376,7 @@ class NodeSurroundings:
         engine = self.flow.engine
         if self._small:
             return engine.from_arrow(engine.to_arrow(frame))
-        if self.first or not self._small_deltas:
+        if self.first or not self.flow.small_deltas(self.node):
             return frame
-        found = engine.to_arrow(frame, SMALL_ROWS + 1)
-        return engine.from_arrow(found) if found.num_rows <= SMALL_ROWS else frame
-
-    @property
-    def _small_deltas(self) -> bool:
-        bounds = [self.flow.done[name].bound for name, _ in self.node.inputs]
-        return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
+        found = engine.to_arrow(frame, DRIVER_ROWS + 1)
+        return engine.from_arrow(found) if found.num_rows <= DRIVER_ROWS else frame

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SMALL_ROWS = 10_000
 """Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""
 
+DRIVER_ROWS = 100_000
+"""Rows that small deltas lead to are held on the driver up to this number: computing them twice or writing them with an engine takes longer."""
+
 SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
 
 
