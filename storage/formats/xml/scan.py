@@ -61,54 +61,62 @@ class Collector:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element opens."""
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
+        self.depth = depth = self.depth + 1
+        if depth > MAX_DEPTH:
             raise TooDeepError
         node = self.node
+        if node is None:
+            self._outside(tag, attributes)
+            return
         if self.ignored:
             self.ignored += 1
-        elif node is None:
-            self._outside(tag, attributes)
-        else:
-            child = node.children.get(tag) or self._remember(node, tag)
-            if child.stamp == self.stamp and not child.array:
-                self.ignored = 1
-                return
-            self.open.append(node)
-            self.node, self.leaf = child, True
-            if self.text:
-                self.text.clear()
-            if child.array:
-                self._element(attributes)
-                return
-            child.stamp = self.stamp
-            if attributes:
-                self.fields.setdefault(child.name, None)
-                self._attributes(child, attributes)
+            return
+        child = node.children.get(tag) or self._remember(node, tag)
+        if child.stamp == self.stamp and not child.array:
+            self.ignored = 1
+            return
+        self.open.append(node)
+        self.node, self.leaf = child, True
+        if self.text:
+            self.text = []
+        if child.array:
+            self._element(attributes)
+            return
+        child.stamp = self.stamp
+        if attributes:
+            self.fields.setdefault(child.name, None)
+            self._attributes(child, attributes)
 
     def end(self, _tag: str) -> None:
         """An element closes."""
         self.depth -= 1
         node = self.node
-        if self.ignored:
-            self.ignored -= 1
-        elif node is None:
+        if node is None:
             self.path.pop()
             return
-        elif node.array:
-            self._element_ends(node)
-        else:
+        if self.ignored:
+            self.ignored -= 1
+        elif self.leaf and not node.array and node.name:
+            text = self.text
+            self.fields[node.name] = ((text[0] if len(text) == 1 else "".join(text)).strip() or None) if text else None
             self.node = self.open.pop()
-            if self.node is None:
-                self.path.pop()
-                self.records.append((self.fields, self.found))
-            elif self.leaf:
-                self.fields[node.name] = ("".join(self.text).strip() or None) if self.text else None
-            elif self.fields.get(node.name, "") is None:
-                del self.fields[node.name]  # it has children, so it is no field
+        else:
+            self._ends(node)
         self.leaf = False
         if self.text:
-            self.text.clear()
+            self.text = []
+
+    def _ends(self, node: _Name) -> None:
+        """An element of an array, one with children, or the record is complete."""
+        if node.array:
+            self._element_ends(node)
+            return
+        self.node = self.open.pop()
+        if self.node is None:
+            self.path.pop()
+            self.records.append((self.fields, self.found))
+        elif self.fields.get(node.name, "") is None:
+            del self.fields[node.name]  # it has children, so it is no field
 
     def characters(self, text: str) -> None:
         """Text inside an element of a record."""
