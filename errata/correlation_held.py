@@ -6,7 +6,6 @@ record of the group comes, goes or changes, and while the logic is the same. All
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from errata.correlation_groups import GROUP, group_column
 from errata.correlation_plan import key_fields, ranks
 from errata.correlation_rows import keys_frame
 from errata.record_places import bare
+from errata.rejects import errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +64,8 @@ class Steady:
         fields = key_fields(node)[:1]
         group = group_column(node.operator.output, fields) if fields else F.lit(None).cast("binary")
         rows = self.flow.engine.to_arrow(held.withColumn(GROUP, group))
-        columns = (rows.column(name).to_pylist() for name in ("_key", GROUP, "_error"))
-        records = [Held(key, found, json.loads(text)) for key, found, text in zip(*columns, strict=True)]
+        columns = (rows.column("_key").to_pylist(), rows.column(GROUP).to_pylist(), errors(rows.column("_error")))
+        records = [Held(*record) for record in zip(*columns, strict=True)]
         again = self._again(node, records)
         return rows.filter(pa.array(again, pa.bool_())).drop_columns([GROUP]), [one for one, tried in zip(records, again, strict=True) if not tried]
 

@@ -16,6 +16,8 @@ from errata.uuids import uuid7
 from operators.rows import CK
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from errata.correlation_triggers import Trigger
     from errata.plan import Node, Plan
     from errata.tables import Tables
@@ -72,19 +74,21 @@ class Rejects:
     def _of_node(self, node: Node) -> Iterator[Reject]:
         frame = self.tables.rejects(self.engine, node, self.values, self.places.at)
         if node.kind == "source":
-            return self._of_source(node, self.engine.to_arrow(frame).to_pylist())
+            return self._of_source(node, self.engine.to_arrow(frame))
         return self._of_operator(node, self.engine.to_arrow(frame.select("_epoch", "_key", "_error")).to_pylist())
 
-    def _of_source(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
+    def _of_source(self, node: Node, rows: pa.Table) -> Iterator[Reject]:
         """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""
-        placed = {bare(row["_key"]): (row["_file"], row["_row"]) for row in rows if row.get("_file")}
-        places = self.places.of(node.name, [bare(row["_key"]) for row in rows], placed)
-        for row in rows:
-            error = json.loads(row["_error"])
-            key = bare(row["_key"])
-            values = {name: shown(row[name]) for name in node.operator.output.data}
-            fields = {name: text for name, text in (error.get("fields") or values).items() if text is not None}
-            yield self._entry(node, (row["_key"], row["_epoch"], error), fields, Lead(node.name, key), places.get(key))
+        marked, epochs = rows.column("_key").to_pylist(), rows.column("_epoch").to_pylist()
+        keys = [bare(key) for key in marked]
+        at = zip(keys, *(rows.column(name).to_pylist() for name in ("_file", "_row")), strict=True) if "_file" in rows.column_names else ()
+        places = self.places.of(node.name, keys, {key: (file, row) for key, file, row in at if file})
+        names = list(node.operator.output.data)
+        records = zip(*(texts(rows.column(name)) for name in names), strict=True) if names else ((),) * len(keys)
+        for *row, key, error, record in zip(marked, epochs, keys, errors(rows.column("_error")), records, strict=True):
+            own = error.get("fields")
+            fields = {name: text for name, text in own.items() if text is not None} if own else dict(zip(names, record, strict=True))
+            yield self._entry(node, (*row, error), fields, Lead(node.name, key), places.get(key))
 
     def _of_operator(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
         leads = [lead_of_reject(node, row["_key"], json.loads(row["_error"])) for row in rows]
@@ -141,6 +145,25 @@ def lead_of_reject(node: Node, key: bytes, error: Mapping[str, Any]) -> Lead | N
 def is_group_reject(error: Mapping[str, Any]) -> bool:
     """Whether a whole group was rejected, not one of its records."""
     return error.get("category") == "aggregate_finalize"
+
+
+def errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
+    """What is said of rejected rows; the members of a group share one text, which is read once."""
+    read: dict[str, Mapping[str, Any]] = {}
+    for text in column.to_pylist():
+        if text not in read:
+            read[text] = json.loads(text)
+        yield read[text]
+
+
+def texts(column: pa.ChunkedArray) -> list[str]:
+    """The values of a column as the DLQ file writes them."""
+    import pyarrow.types as kinds
+
+    values = column.to_pylist()
+    if kinds.is_string(column.type):
+        return [value or "" for value in values]
+    return ["" if value is None else str(value) for value in values] if kinds.is_integer(column.type) else [shown(value) for value in values]
 
 
 def shown(value: Any) -> str:
