@@ -106,8 +106,8 @@ def _differing(
     import polars as pl
 
     key, engine = F.xxhash64("_key").alias("_k"), intake.engine
-    now = pl.DataFrame(engine.to_arrow(new.select("_order", "_row", key, image_hash(new, compare).alias("_h"))))
-    before = pl.DataFrame(engine.to_arrow(old.select(key, image_hash(old, compare).alias("_h"))))
+    hashes = (new.select("_order", "_row", key, image_hash(new, compare).alias("_h")), old.select(key, image_hash(old, compare).alias("_h")))
+    now, before = map(pl.DataFrame, engine.side_by_side(*hashes))
     twice = now.filter(pl.col("_k").is_duplicated())
     if twice.height:
         UniqueKeys(intake, None).check(_with_hashes(new, twice, engine))

@@ -68,6 +68,10 @@ class Engine(ABC):
 
         return plain((frame if limit is None else frame.limit(limit)).toArrow())
 
+    def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
+        """The rows of several DataFrames, read at a time where the engine has cores left over."""
+        return [self.to_arrow(frame) for frame in frames]
+
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
         """The rows of a frame that is expected to have at most `limit` on the driver, where it does and where that saves time; else the frame.
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,6 +39,11 @@ class Sail(Engine):
     def jobs(self) -> None:
         """Sail does not count jobs."""
         return None
+
+    def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
+        """All at a time: files that are parsed in Python leave cores to a table that is not."""
+        with ThreadPoolExecutor(len(frames)) as pool:
+            return list(pool.map(self.to_arrow, frames))
 
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> Iterator[bytes]:
         """On the driver, which is where Sail runs: its optimizer takes a sort away whose rows go through Python."""
