@@ -31,19 +31,25 @@ UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
 
 def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
+    entries, faults = _entries(project)
+    yield from faults or ([_answer("ledger")] if entries else [])
+    if entries:
+        yield from _tables(project, entries, recompute, engine)
+
+
+def _entries(project: Project) -> tuple[list[Entry], list[Row]]:
+    """The ledger's entries, none where they cannot be read, and what is wrong with them."""
     broken = [_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_files(project.state)]
     if broken:
-        yield from broken
-        return
+        return [], broken
     try:
         entries = Ledger(project.state.ledger).entries()
     except UNREADABLE as problem:
-        yield _answer("ledger", detail=f"the ledger cannot be read: {problem}")
-        return
-    faults = [*_ledger_faults(project, entries)]
-    yield from faults or ([_answer("ledger")] if entries else [])
-    if not entries:
-        return
+        return [], [_answer("ledger", detail=f"the ledger cannot be read: {problem}")]
+    return entries, [*_ledger_faults(project, entries)]
+
+
+def _tables(project: Project, entries: list[Entry], recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     damaged = list(check_tables(project.state, entries))
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
     whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -31,22 +32,52 @@ def grouped(
     In: positive op rows with `_key`, the group fields and the calls' argument columns. No groups: one row, also over nothing.
     `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too. `settle`: see `RunValues`.
     """
-    sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
-    native = {use.column: made for use in calls if use.column not in sums and (made := native_aggregate(use)) is not None}
-    listed = [use for use in calls if use.column not in sums and use.column not in native]
-    ready = frame.select(
-        "_key", *map(column, groups), *(column(name) for use in calls for name in use.columns),
-        *(part for one in sums.values() for part in one.contributions(F.lit(1).cast("bigint"))),
-    )  # fmt: skip
-    parts = [_total(name) for one in sums.values() for name in one.columns]
-    parts += [*native.values(), *(_rows_of(use).alias(f"{use.column}_rows") for use in listed), F.count(F.lit(1)).alias("__rows")]
-    added = ready.groupBy(*map(column, groups)).agg(*parts) if groups else ready.agg(*parts)
-    carried = added.select(*map(column, groups), *(part for one in sums.values() for part in one.carried()), *_kept(native, listed), "__rows")
-    carried = settle(carried) if sums else carried
-    results = [one.result().alias(name) for name, one in sums.items()]
-    wrong = first_true([*wrongs(sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
-    finished = carried.select(*map(column, groups), *results, *_kept(native, listed), wrong.alias("__wrong"))
-    return finished if not listed else _with_listed(finished, groups, calls, listed)
+    ways = _Ways.of(calls, wide=wide)
+    fields = [*map(column, groups)]
+    ready = frame.select("_key", *fields, *map(column, (name for use in calls for name in use.columns)), *ways.contributions())
+    parts = [*ways.added(), F.count(F.lit(1)).alias("__rows")]
+    added = ready.groupBy(*fields).agg(*parts) if groups else ready.agg(*parts)
+    carried = added.select(*fields, *ways.carried(), *ways.kept(), "__rows")
+    carried = settle(carried) if ways.sums else carried
+    wrong = first_true([*wrongs(ways.sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
+    finished = carried.select(*fields, *ways.results(), *ways.kept(), wrong.alias("__wrong"))
+    return _with_listed(finished, groups, calls, ways.listed) if ways.listed else finished
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How each call of an aggregate is computed: by exact sums, by a function of the engine, or by Python from a list of the group's rows."""
+
+    sums: Mapping[str, Accumulator]
+    native: Mapping[str, Column]
+    listed: Sequence[AggregateUse]
+
+    @classmethod
+    def of(cls, calls: Sequence[AggregateUse], *, wide: bool) -> _Ways:
+        sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
+        native = {use.column: made for use in calls if use.column not in sums and (made := native_aggregate(use)) is not None}
+        return cls(sums, native, [use for use in calls if use.column not in sums and use.column not in native])
+
+    def contributions(self) -> Iterator[Column]:
+        """What each row adds to the sums."""
+        return (part for one in self.sums.values() for part in one.contributions(F.lit(1).cast("bigint")))
+
+    def added(self) -> list[Column]:
+        """The aggregates of a group."""
+        totals = [_total(name) for one in self.sums.values() for name in one.columns]
+        return [*totals, *self.native.values(), *(_rows_of(use).alias(f"{use.column}_rows") for use in self.listed)]
+
+    def carried(self) -> Iterator[Column]:
+        """The sums in carried form."""
+        return (part for one in self.sums.values() for part in one.carried())
+
+    def kept(self) -> list[Column]:
+        """What is handed on as it was added."""
+        return [*(column(name) for name in self.native), *(column(f"{use.column}_rows") for use in self.listed)]
+
+    def results(self) -> list[Column]:
+        """The values of the sums."""
+        return [one.result().alias(name) for name, one in self.sums.items()]
 
 
 def may_be_inexact(use: AggregateUse) -> bool:
@@ -56,10 +87,6 @@ def may_be_inexact(use: AggregateUse) -> bool:
 
 def _total(name: str) -> Column:
     return F.coalesce(F.sum(column(name)), F.lit(0).cast("bigint")).alias(name)
-
-
-def _kept(native: dict[str, Column], listed: Sequence[AggregateUse]) -> list[Column]:
-    return [*(column(name) for name in native), *(column(f"{use.column}_rows") for use in listed)]
 
 
 def wrongs(accumulators: Any) -> list[tuple[Column, str]]:

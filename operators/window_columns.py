@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.exact import FloatSum, IntSum
@@ -91,16 +92,16 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
     """
     listed = [use for use in uses if is_listed(use, wide=wide)]
-    sums = {use.column: _sum(use) for use in uses if use not in listed and use.function.name in SUMS}
-    native = {use.column: _NATIVE[use.function.name](use, frames) for use in uses if use.column not in sums and use not in listed}
-    kept = [column(name) for name in frame.columns]
-    one = F.lit(1).cast("bigint")
-    parts = frame.select(*kept, *(part for total in sums.values() for part in total.contributions(one)))
-    running = (F.sum(column(name)).over(frames.rows).alias(name) for total in sums.values() for name in total.columns)
+    direct = [use for use in uses if use not in listed]
+    sums = [_sum(use) for use in direct if use.function.name in SUMS]
+    native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
+    kept = [*map(column, frame.columns)]
+    parts = frame.select(*kept, *chain.from_iterable(total.contributions(F.lit(1).cast("bigint")) for total in sums))
+    running = (F.sum(column(name)).over(frames.rows).alias(name) for name in chain.from_iterable(total.columns for total in sums))
     added = parts.select(*kept, *running, *(value.alias(name) for name, value in native.items()))
-    carried = added.select(*kept, *(part for total in sums.values() for part in total.carried()), *map(column, native))
-    results = [total.result().alias(name) for name, total in sums.items()]
-    done = carried.select(*kept, *results, *map(column, native), first_true(wrongs(sums.values())).alias(WRONG))
+    carried = added.select(*kept, *chain.from_iterable(total.carried() for total in sums), *map(column, native))
+    results = [total.result().alias(total.name) for total in sums]
+    done = carried.select(*kept, *results, *map(column, native), first_true(wrongs(sums)).alias(WRONG))
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
 
 
