@@ -154,7 +154,7 @@ def test_a_table_that_somebody_else_wrote_is_refused_and_one_that_somebody_chang
     check(folder, FIRST)
     DeltaTable(str(tmp_path / "out/all")).optimize.compact()
     before = DeltaTable(str(tmp_path / "out/all")).version()
-    assert told_by(folder, "run", "pipeline.yaml") == (0, told_by(folder, "run", "pipeline.yaml")[1])
+    assert told_by(folder, "run", "pipeline.yaml")[0] == 0
     assert DeltaTable(str(tmp_path / "out/all")).version() == before
     shutil.rmtree(tmp_path / "out/totals")
     assert told_by(folder, "run", "pipeline.yaml")[0] == 0
