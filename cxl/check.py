@@ -9,7 +9,7 @@ from typing import Any
 
 from cxl import ast, calls, imports, typed, typerules
 from cxl.diagnostics import Findings, Label
-from cxl.implicit import convert, same_number, same_patterns
+from cxl.implicit import convert, decided, same_number, same_patterns
 from cxl.modules import Module
 from cxl.resolve import Resolver, Scope, Target, Variable, poison
 from cxl.source import Span
@@ -83,10 +83,10 @@ class Checker:
         return _CHECKS[type(node)](self, node)
 
     def condition(self, node: ast.Expr, what: str) -> typed.Expr:
-        """An expression that decides something: Bool, or not known."""
+        """An expression that decides something: Bool, or true where its type is not known."""
         value = self.expr(node)
         if typerules.is_condition(value.type):
-            return value
+            return decided(value)
         return self.error("CXL-T006", f"{what} must be Bool, got {value.type.base}", node.span, help=_CONDITION_HELP)
 
     def literal(self, node: ast.Literal) -> typed.Expr:

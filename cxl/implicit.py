@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cxl import typed
-from cxl.types import FLOAT, Kind, Type
+from cxl.types import BOOL, FLOAT, Kind, Type
 
 
 def convert(value: typed.Expr, type_: Type) -> typed.Expr:
@@ -15,6 +15,13 @@ def convert(value: typed.Expr, type_: Type) -> typed.Expr:
         return value
     nullable = value.type.nullable or kind is Kind.NULL
     return typed.Promote(Type(type_.kind, nullable and type_.kind is not Kind.ANY), value.span, value)
+
+
+def decided(value: typed.Expr) -> typed.Expr:
+    """A condition as Bool: of a value that is dynamic or null, whether it is true."""
+    if value.type.kind is Kind.BOOL:
+        return value
+    return typed.Binary(BOOL.or_null, value.span, "==", value, typed.Literal(BOOL, value.span, True))
 
 
 def same_number(left: typed.Expr, right: typed.Expr) -> tuple[typed.Expr, typed.Expr]:

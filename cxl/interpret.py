@@ -58,7 +58,10 @@ class Runner:
 
     def run(self, record: Record, context: Context) -> list[dict[str, Any]]:
         """The fields of the records that a record becomes; none where it is dropped. Raises `CxlFailure`."""
-        return [output.fields for output in self.outputs(record, context)]
+        outputs = self.outputs(record, context)
+        if not self.program.fans_out:
+            return [output.fields for output in outputs]
+        return [{name: output.fields.get(name) for name in self.program.output} for output in outputs]
 
     def outputs(self, record: Record, context: Context) -> list[Output]:
         """The records that a record becomes, with their metadata. Raises `CxlFailure`."""
@@ -142,11 +145,11 @@ class Runner:
 
     def distinct(self, statement: typed.Distinct) -> Step:
         """`distinct`; remembers the keys that it has seen."""
-        keys = [build(value) for _, value in statement.keys]
+        keys = [(build(value), _dynamic_key if value.type.is_dynamic else _key) for _, value in statement.keys]
         seen: set[tuple[Any, ...]] = set()
 
         def step(run: _Run, output: Output) -> bool:
-            key = tuple(_key(value(run.frame)) for value in keys)
+            key = tuple(comparable(value(run.frame)) for value, comparable in keys)
             new = key not in seen
             seen.add(key)
             return new
@@ -212,14 +215,14 @@ def _not_inside_each(statement: typed.Filter | typed.Distinct) -> Step:
     return step
 
 
-def _key(value: Any) -> tuple[str, Any]:
-    """A value as part of a distinct key: numbers compare by value, arrays and maps by their text, NaN is one key."""
-    if isinstance(value, list | dict):
-        return "json", dumps(value)
-    if is_nan(value):
-        return "nan", None
-    is_number = type(value) in (int, float)
-    return ("number", value) if is_number else (type(value).__name__, value)
+def _key(value: Any) -> Any:
+    """A value of a known type as part of a distinct key: -0.0 is 0.0, NaN is one key."""
+    return ("NaN",) if is_nan(value) else value
+
+
+def _dynamic_key(value: Any) -> str | None:
+    """A dynamic value as part of a distinct key: its text, so that 1, 1.0 and "1" are three."""
+    return dumps(value)
 
 
 _STEPS: dict[type, Callable[[Runner, Any], Step]] = {

@@ -16,6 +16,7 @@ _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_COLUMN = r"\A[+-]?[0-9]+\z"
 _DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _FLOAT = re.compile(_DECIMAL, re.ASCII)
+_INT_LIMIT = 2.0**63
 _WORDS = {"inf": float("inf"), "infinity": float("inf"), "nan": float("nan")}
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -23,7 +24,7 @@ _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 # To Python values; None where a value does not convert ------------------------------------------------------------------
 def _int(value: Any) -> int | None:
     if isinstance(value, float):
-        return int(value) if abs(value) < 2.0**63 else None
+        return int(value) if -_INT_LIMIT <= value < _INT_LIMIT else None
     if isinstance(value, str):
         number = int(value) if len(value) <= 4000 and _INT.fullmatch(value) else None
         return number if number is not None and -(2**63) <= number < 2**63 else None
@@ -68,7 +69,8 @@ def _int_column(site: Site) -> Any:
     if site.kind is Kind.STRING:
         return site.f.when(site.receiver.rlike(_INT_COLUMN), site.receiver.try_cast("bigint"))
     if site.kind is Kind.FLOAT:
-        return site.f.when(site.f.abs(site.receiver) < site.f.lit(2.0**63), site.receiver.try_cast("bigint"))
+        inside = (site.receiver >= site.f.lit(-_INT_LIMIT)) & (site.receiver < site.f.lit(_INT_LIMIT))
+        return site.f.when(inside, site.receiver.try_cast("bigint"))
     return site.receiver.cast("bigint") if site.kind in (Kind.INT, Kind.BOOL) else site.f.lit(None).cast("bigint")
 
 

@@ -47,14 +47,14 @@ def _whole(name: str) -> tuple[Any, Any]:
     function = getattr(math, name)
 
     def python(value: float) -> int:
-        if type(value) is float and not abs(value) < _INT_LIMIT:
+        if type(value) is float and not -_INT_LIMIT <= value < _INT_LIMIT:
             raise overflow(name)
         return int(function(value))
 
     def column(site: Site) -> Any:
         if site.kind is Kind.INT:
             return site.receiver
-        inside = site.f.abs(site.receiver) < site.f.lit(_INT_LIMIT)
+        inside = (site.receiver >= site.f.lit(-_INT_LIMIT)) & (site.receiver < site.f.lit(_INT_LIMIT))
         return Fallible(site.f.when(inside, getattr(site.f, name)(site.receiver)))
 
     return python, column

@@ -165,7 +165,7 @@ class _Layers:
 
     def add_distinct(self, statement: typed.Distinct) -> None:
         keys = [self.lower(value) for _, value in statement.keys]
-        columns = tuple(self.column(key.value) for key in keys)
+        columns = tuple(self.column(_one_zero(key)) for key in keys)
         self.fail(any_of(*(key.failure for key in keys)))
         self.flush()
         failed = any_of(*self.failures)
@@ -181,6 +181,11 @@ class _Layers:
         guard = self.lower(statement.guard)
         reached = F.coalesce(guard.value, F.lit(False))
         self.fail(any_of(guard.failure, None if message.failure is None else reached & message.failure))
+
+
+def _one_zero(key: Lowered) -> Column:
+    """A value of a distinct key, with 0.0 for -0.0."""
+    return F.when(key.value == 0.0, F.lit(0.0)).otherwise(key.value) if key.type.kind is Kind.FLOAT else key.value
 
 
 def _is_nan(held: Lowered) -> Column | None:

@@ -22,7 +22,7 @@ case, disagreements = agreement.case, agreement.disagreements
 
 INTS = [0, 1, -1, 2, 7, -7, 12, 400, 10**7, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), None]
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 2.5, -2.5, 1.005, 2.675, 19.995, 0.1 + 0.2, 1e7, 12345678.9, 1e16, 1e21, 1e-7, 5e-324, 1.7e308,
-          0.49999999999999994, 4503599627370497.5, 9.3e18, float("inf"), float("-inf"), float("nan"), None]  # fmt: skip
+          0.49999999999999994, 4503599627370497.5, 9.3e18, 2.0**63, -(2.0**63), float("inf"), float("-inf"), float("nan"), None]  # fmt: skip
 STRINGS = ["", " ", "abc", "  a b\u3000", "\u001cq\u200b", "straße", "İΑΣ", "a\nb", "é́x", "😀b", "12", "+5", "-7", " 5", "٣", "1e3", "5.", ".5", "1d", "0x10",
            "inf", "-Infinity", "NaN", "1e400", "9223372036854775808", "00012", "true", "YES", "No", "on", "2024-03-15", "2024-3-5", "2024-02-30", "0000-01-01",
            "10000-01-01", "2024-03-1T", "2024-03-15 ", "2024-03-15T10:20:30", "2024-03-15T10:20:30.123456789", "2024-03-15T10:20:60", "2024-03-15T24:00:00",
@@ -131,6 +131,28 @@ def test_comparisons_give_the_same(type_: str) -> None:
     programs += ["emit x = l ?? r", "emit x = match l { r => 1, _ => 2 }", "emit x = if l == r then l else r"]
     found = disagreements([case(text, {"l": type_, "r": type_}, records) for text in programs])
     assert not found, "\n".join(map(str, found[:6]))
+
+
+DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
+
+
+@pytest.mark.parametrize("condition", ["a", "v[0]", "o.k", "null"])
+def test_what_decides_may_be_of_any_type(condition: str) -> None:
+    schema = {"a": "any", "v": "array", "o": "map"}
+    records = [{"a": value, "v": [value], "o": {"k": value}} for value in (True, False, None, 1, "true", [True])]
+    found = disagreements([case(text.format(condition), schema, records) for text in DECISIONS])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+@pytest.mark.parametrize(("type_", "values"), [("float", [0.0, -0.0, 1.0]), ("any", [1, 1.0, "1", True, None, "null", [1], [1]]), ("array", [[1], [1], [1.0], None]), ("map", [{"a": 1}, {"a": 1}])])
+def test_distinct_has_the_same_keys(type_: str, values: list[Any]) -> None:
+    found = disagreements([case(text, {"x": type_}, [{"x": one} for one in values]) for text in ("distinct by x\nemit y = x", "emit y = x\ndistinct")])
+    assert not found, "\n".join(map(str, found[:6]))
+
+
+def test_blocks_side_by_side_give_records_of_one_shape() -> None:
+    text = "emit each a in v { emit x = a }\nemit each b in v { emit y = b }"
+    assert not disagreements([case(text, {"v": "array"}, [{"v": [1, 2]}, {"v": None}])])
 
 
 # Random programs --------------------------------------------------------------------------------------------------------

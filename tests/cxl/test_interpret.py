@@ -246,11 +246,17 @@ def test_metadata_goes_with_each_record():
     assert [output.meta for output in Runner(program).outputs(RECORD, Context())] == [{"q": "a", "n": n} for n in (1, 2, 3)]
 
 
-def test_distinct_remembers_over_the_records_of_a_runner():
-    runner = Runner(compile_program("emit v = v\ndistinct", FIELDS))
-    values = [1, 1.0, True, "1", None, None, [1], [1], {"a": 1}, -0.0, 0, math.inf]
-    kept = [value for value in values if runner.run({"v": value}, Context())]
-    assert kept == [1, True, "1", None, [1], {"a": 1}, -0.0, math.inf]
+@pytest.mark.parametrize(
+    ("name", "values", "firsts"),
+    [
+        ("v", [1, 1.0, True, "1", None, None, [1], [1], {"a": 1}, math.inf, math.inf], [0, 1, 2, 3, 4, 6, 8, 9]),
+        ("f", [1.0, 1.0, -0.0, 0.0, None, math.nan, math.nan], [0, 2, 4, 5]),
+        ("s", ["a", "A", "", None, "a"], [0, 1, 2, 3]),
+    ],
+)
+def test_distinct_remembers_over_the_records_of_a_runner(name, values, firsts):
+    runner = Runner(compile_program(f"emit x = {name}\ndistinct", FIELDS))
+    assert [index for index, value in enumerate(values) if runner.run({name: value}, Context())] == firsts
 
 
 def test_traces_go_where_the_context_says():
