@@ -172,16 +172,20 @@ class Reading:
     # -- answers
 
     def status(self) -> Mapping[str, Any]:
-        """The object of CONTRACT.md."""
+        """The object of CONTRACT.md; a node's `last_epoch` is the last one that brought it op rows."""
         head = self.head
         nodes = head.nodes if head else {}
         sources = head.sources if head else {}
+        changed = {name: run["epoch"] for run in self.runs() for name in run["counts"]}
         return {
             "pipeline": self.name,
             "epoch": head.epoch if head else None,
             "per_source_rollback_cursors": {name: one["cursor"] for name, one in sources.items() if one["cursor"]},
             "sources": [self._source_status(name, one, nodes.get(name, {})) for name, one in sources.items()],
-            "nodes": [self._node_status(node, nodes.get(node.name, {})) for node in self.nodes.values()],
+            "nodes": [
+                {"name": node.name, "type": node.kind, "rows_live": nodes.get(node.name, {}).get("live", 0), "last_epoch": changed.get(node.name)}
+                for node in self.nodes.values()
+            ],
             "rejected": int(head.counters.get("rejected", 0)) if head else 0,
         }
 
@@ -191,9 +195,6 @@ class Reading:
             "name": name, "cursor": source.get("cursor", 0), "rows_live": counts.get("live", 0),
             "rows_suppressed": source.get("suppressed", 0), "files": files,
         }  # fmt: skip
-
-    def _node_status(self, node: Kept, counts: Mapping[str, Any]) -> Row:
-        return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0), "last_epoch": counts.get("last_epoch")}
 
     def runs(self) -> Iterator[Row]:
         """One row a committed run."""

@@ -59,7 +59,10 @@ class Engine(ABC):
         from storage.engines.arrow import row_of_nulls, without_dictionaries
 
         if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows
-            return self.session.createDataFrame(row_of_nulls(table.schema)).limit(0)
+            # a filter, not a limit of 0: what Sail knows to be empty it takes out of joins, and then writes the columns of the
+            # other side into every expression that reads them, which takes minutes to plan where those are computed ones
+            nothing = self.session.createDataFrame(row_of_nulls(table.schema))
+            return nothing.where(nothing[0].isNotNull())
         return self.session.createDataFrame(without_dictionaries(table))
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":

@@ -41,6 +41,12 @@ def test_the_page_is_well_formed_and_asks_for_nothing(tmp_path: Path) -> None:
     assert text.count("<rect") > len(folder.load().node_names)
 
 
+def test_status_says_when_a_node_changed_last(tmp_path: Path) -> None:
+    folder = with_history(tmp_path)
+    told = {node["name"]: node["last_epoch"] for node in folder.load().status()["nodes"]}
+    assert told == {name: max(row["epoch"] for row in folder.log(name)) for name in folder.load().node_names}
+
+
 def test_a_pipeline_that_never_ran_has_a_page_too(tmp_path: Path) -> None:
     assert "audited: never run" in project(tmp_path).load().report()
 

@@ -111,6 +111,14 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
     assert engine.to_arrow(engine.from_arrow(rows.slice(0, 0))).num_rows == 0
 
 
+def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = sail.from_arrow(ROWS.slice(0, 0))
+    assert nothing.schema == sail.from_arrow(ROWS).schema
+    sail.from_arrow(ROWS).join(nothing, "key", "full").explain()
+    assert "EmptyExec" not in (plan := capsys.readouterr().out), plan
+    assert "HashJoinExec" in plan
+
+
 def test_workers_know_the_project(engine: Engine) -> None:
     def bucketed(batches):  # type: ignore[no-untyped-def]
         from storage.buckets import bucket_of
