@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from cxl import ast, regex, typed, typerules
+from cxl import advice, ast, regex, typed, typerules
 from cxl.diagnostics import did_you_mean
 from cxl.functions.registry import Builtin, Param, accepts, names, overloads
 from cxl.imports import CallSite, function_call
@@ -51,14 +51,15 @@ def _by_closure(found: tuple[Builtin, ...], args: tuple[ast.Expr | ast.Closure, 
 
 def _receiver_error(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], type_: Type) -> typed.Expr:
     _checked_arguments(check, node)
-    wanted = " or ".join(dict.fromkeys(_shown(entry.receiver or ANY) for entry in found))
+    types = tuple(dict.fromkeys(one for entry in found for one in _types(entry.receiver or ANY)))
+    wanted = " or ".join(map(str, types))
     message = f"method '{node.name}' expects {wanted}, got {type_.base}"
-    help = "convert it: .to_string()" if wanted == "String" else f"'{node.name}' is a method of {wanted}"
+    help = advice.for_value(type_, types) or f"'{node.name}' is a method of {wanted}"
     return check.error("CXL-T002", message, node.name_span, help=help)
 
 
-def _shown(accepted: Type | tuple[Type, ...]) -> str:
-    return " or ".join(map(str, accepted)) if isinstance(accepted, tuple) else str(accepted)
+def _types(accepted: Type | tuple[Type, ...]) -> tuple[Type, ...]:
+    return accepted if isinstance(accepted, tuple) else (accepted,)
 
 
 def _method_call(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], receiver: typed.Expr) -> typed.Expr:
@@ -104,7 +105,7 @@ def _number_fits(check: "Checker", entry: Builtin, given: int, what: str, span: 
     if given >= entry.required and (most is None or given <= most):
         return True
     if most == entry.required:
-        wanted = f"{most} argument{'' if most == 1 else 's'}"
+        wanted = advice.counted(most)
     else:
         wanted = f"at least {entry.required}" if most is None else f"{entry.required} to {most} arguments"
     check.error("CXL-T003", f"{what} takes {wanted}, got {given}", span, help=entry.signature)
@@ -119,7 +120,9 @@ def _argument(check: "Checker", param: Param, node: ast.Expr | ast.Closure, what
         check.error("CXL-T010", f"{what} takes a closure", node.span, help="write it => ...")
         return None
     if not param.takes(value.type):
-        check.error("CXL-T005", f"{what} expects {_shown(param.accepts)} for '{param.name}', got {value.type.base}", node.span)
+        wanted = _types(param.accepts)
+        message = f"{what} expects {' or '.join(map(str, wanted))} for '{param.name}', got {value.type.base}"
+        check.error("CXL-T005", message, node.span, help=advice.for_value(value.type, wanted))
         return None
     return value if not param.regex or _regex_fits(check, value, node, what) else None
 

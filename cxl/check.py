@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cxl import ast, calls, imports, typed, typerules
+from cxl import advice, ast, calls, imports, typed, typerules
 from cxl.diagnostics import Findings, Label
 from cxl.implicit import convert, decided, same_number, same_patterns
 from cxl.modules import Module
@@ -159,11 +159,7 @@ class Checker:
     def _operand_error(self, node: ast.Binary, left: typed.Expr, right: typed.Expr) -> None:
         shown = f"{left.type.base} and {right.type.base}"
         labels = (Label(node.left.span, str(left.type.base)), Label(node.right.span, str(right.type.base)))
-        help = "convert one operand: .to_int() or .to_string()"
-        if node.op in ("and", "or"):
-            help = "both operands must be Bool"
-        elif left.type.base == right.type.base:
-            help = f"'{node.op}' is not defined for {left.type.base}"
+        help = advice.for_operands(node.op, left.type, right.type)
         self.error("CXL-T004", f"cannot apply '{node.op}' to {shown}", node.op_span, help=help, labels=labels)
 
     def coalesce(self, node: ast.Coalesce) -> typed.Expr:

@@ -14,6 +14,7 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, help="CXL, the expression language of Errata.")
+@click.version_option(package_name="errata", prog_name="cxl", message="%(prog)s %(version)s")
 def cli() -> None:
     """The group of commands."""
 

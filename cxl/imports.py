@@ -7,7 +7,7 @@ The parts of an inlined body are said to be at the place of the call.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cxl import ast, typed
+from cxl import advice, ast, typed
 from cxl.diagnostics import Diagnostic, Findings, did_you_mean
 from cxl.modules import Module, ModuleMissing
 from cxl.resolve import Resolver, Scope, Target, poison
@@ -128,7 +128,7 @@ def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> typed.E
     values = [check.expr(arg) for arg in site.args]
     key = f"{site.module.name}::{function.name}" if site.module else function.name
     if len(values) != len(function.params):
-        message = f"function '{site.shown}' takes {len(function.params)} arguments, got {len(values)}"
+        message = f"function '{site.shown}' takes {advice.counted(len(function.params))}, got {len(values)}"
         return check.error("CXL-T003", message, site.name_span, help=f"fn {function.name}({', '.join(function.params)})")
     if key in check.calling:
         return check.error("CXL-R009", f"function '{site.shown}' calls itself", site.name_span, help="functions cannot be recursive")

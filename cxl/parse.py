@@ -14,11 +14,11 @@ fn        = "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expr
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cxl import ast
+from cxl import advice, ast
 from cxl.cursor import Cursor, SyntaxFailure
 from cxl.depth import MAX_EACH, ensure_room
-from cxl.diagnostics import Diagnostic
-from cxl.lex import Comment, Token, tokenize
+from cxl.diagnostics import Diagnostic, did_you_mean
+from cxl.lex import KEYWORDS, Comment, Token, tokenize
 from cxl.pratt import end_of_expression, expression
 from cxl.source import Span
 
@@ -92,7 +92,10 @@ class _Statements:
     def _no_statement(self) -> SyntaxFailure:
         token = self.cursor.next
         help = _STATEMENT_HELP
-        if token.kind == "name" and token.text.lower() in ("select", "where", "from"):
+        word = advice.for_word(token.text) if self.cursor.at or token.text.lower() in KEYWORDS else ""
+        if word:
+            help = word
+        elif token.kind == "name" and token.text.lower() in ("select", "where", "from"):
             help = f"CXL is not SQL; {_STATEMENT_HELP}"
         elif self.cursor.at and token.kind not in ("}", ")"):
             help = f"{_STATEMENT_HELP}; or an operator is missing before this"
@@ -224,6 +227,9 @@ class _Statements:
     def _trace_level(self) -> str | None:
         """`info` is a level where a value follows it, else a field of that name."""
         word, following = self.cursor.next, self.cursor.ahead()
+        if word.kind == "name" and word.text not in TRACE_LEVELS and following.kind == "string":
+            help = did_you_mean(word.text, TRACE_LEVELS) or f"levels are {', '.join(TRACE_LEVELS)}"
+            raise self.cursor.failure("CXL-P001", f"unknown trace level {word.shown}", help)
         is_level = word.text in TRACE_LEVELS and word.kind in ("name", "trace") and following.kind in _VALUE_STARTS
         return self.cursor.take().text if is_level else None
 

@@ -111,14 +111,21 @@ def _argument(cursor: Cursor, closures: bool) -> ast.Expr | ast.Closure:
 # What an expression starts with -----------------------------------------------------------------------------------------
 
 
+_FOREIGN_PAIRS = {("<", ">"): "unequal is written !=", ("-", ">"): "the arrow is written =>", ("==", "="): "equality is written =="}
+
+
 def _primary(cursor: Cursor) -> ast.Expr:
     parse = _PRIMARY.get(cursor.kind)
     if parse is None:
-        raise cursor.failure("CXL-P010", f"expected an expression, found {cursor.next.shown}", _expression_help(cursor.next))
+        raise cursor.failure("CXL-P010", f"expected expression, found {cursor.next.shown}", _expression_help(cursor))
     return parse(cursor)
 
 
-def _expression_help(token: Token) -> str:
+def _expression_help(cursor: Cursor) -> str:
+    token = cursor.next
+    foreign = _FOREIGN_PAIRS.get((cursor.tokens[cursor.at - 1].kind, token.kind)) if cursor.at else None
+    if foreign:
+        return foreign
     if token.kind == ".":
         return "a number has digits before its point: 0.5"
     if token.kind in ("[", "{"):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cxl import ast, typed
+from cxl import advice, ast, typed
 from cxl.diagnostics import Findings, did_you_mean
 from cxl.modules import NO_MODULES, Modules
 from cxl.source import Span
@@ -128,7 +128,7 @@ class Resolver:
             )
         else:
             known = [*scope.names(), *self.target.schema, *self.target.inputs]
-            help = did_you_mean(name, known) or _listed("fields", self.target.schema)
+            help = did_you_mean(name, known) or advice.for_word(name) or _listed("fields", self.target.schema)
             self.findings.error("CXL-R001", f"unknown field '{name}'", span, help=help)
         return poison(span)
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ def test_eval_prints_what_the_documents_show(cxl, words, expected):
     code, out, err = cxl("eval", *words)
     assert (code, err) == (0, "")
     assert json.loads(out) == expected
+
+
+def test_the_version_is_that_of_the_package(cxl):
+    assert cxl("--version") == (0, f"cxl {version('errata')}\n", "")
 
 
 def test_the_output_has_one_member_a_line(cxl):

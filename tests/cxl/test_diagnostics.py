@@ -131,6 +131,47 @@ def test_without_an_origin_a_diagnostic_still_renders():
     assert found.render() == "error[CXL-T004]: message\n --> <inline>:1:4\n  = help: help"
 
 
+ADVICE = """
+s + 1                   | .to_int() or .to_string()
+s * 2                   | convert one operand: .to_int()
+s - 0.5                 | convert one operand: .to_float()
+p == 1                  | .to_int() or .to_bool()
+d == "2024-01-01"       | .to_date() or .to_string()
+d < m                   | .to_date() or .to_datetime()
+d - d                   | diff_days
+d + 1                   | .add_days(n)
+p + p                   | '+' is not defined for Bool
+i and p                 | both operands must be Bool
+i.upper()               | convert it: .to_string()
+s.abs()                 | convert it: .to_int() or .to_float()
+d.add_days(1.5)         | convert it: .to_int()
+i.min("a")              | convert it: .to_int() or .to_float()
+i = 1                   | equality is written ==
+i <> 1                  | unequal is written !=
+match i { 1 -> 2 }      | the arrow is written =>
+i is null               | value.is_null()
+s like "x"              | contains
+p AND p                 | did you mean 'and'?
+TRUE                    | did you mean 'true'?
+None                    | write null
+"""
+
+
+@pytest.mark.parametrize("line", ADVICE.strip().splitlines())
+def test_the_help_says_what_to_write(line):
+    text, _, help = (part.strip() for part in line.rpartition("|"))
+    schema = Schema.of({"i": "int", "s": "string", "p": "bool", "d": "date", "m": "date_time"})
+    with pytest.raises(CxlErrors) as caught:
+        compile_program(f"emit x = {text}", schema)
+    assert help in caught.value.diagnostics[0].help
+
+
+def test_a_trace_level_is_named():
+    with pytest.raises(CxlErrors, match="unknown trace level 'wrn'") as caught:
+        compile_program('trace wrn "x"')
+    assert caught.value.diagnostics[0].help == "did you mean 'warn'?"
+
+
 def test_names_are_offered_when_they_are_near():
     assert did_you_mean("amoutn", ["price", "amount"]) == "did you mean 'amount'?"
     assert did_you_mean("AMOUNT", ["amount", "AMOUNTS"]) == "did you mean 'amount'?"
