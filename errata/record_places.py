@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
@@ -101,7 +101,7 @@ class Places:
         """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
         keyed = cast("Source", self.plan[source].operator).keyed
         wanted = set(keys)
-        known = self._keyed_rows(source, wanted - set(rows or ())) | dict(rows or {}) if keyed else {}
+        known = self._as_now(source, self._keyed_rows(source, wanted - set(rows or ())) | dict(rows or {})) if keyed else {}
         found = {key: self._keyed_place(source, key, known) if keyed else self._unkeyed_place(source, key) for key in wanted}
         return {key: place for key, place in found.items() if place is not None}
 
@@ -123,6 +123,30 @@ class Places:
         wanted = self.engine.from_arrow(pa.table({"_key": pa.array(both, pa.binary())}))
         live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
         return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
+
+    def _as_now(self, source: str, known: Mapping[bytes, tuple[str, int | None]]) -> dict[bytes, tuple[str, int | None]]:
+        """The places with the rows of today for records whose file was changed since it was read, where it is still the file of the epoch."""
+        shifted = {record.path: record for record in self.sources[source].files if record.shifted and record.present}
+        by_file: dict[str, list[bytes]] = {}
+        for key, (file, _) in known.items():
+            if file in shifted:
+                by_file.setdefault(file, []).append(key)
+        rows = {file: self._rows_now(source, shifted[file], keys) for file, keys in by_file.items()}
+        return {key: (file, rows.get(file, {}).get(key, row)) for key, (file, row) in known.items()}
+
+    def _rows_now(self, source: str, record: FileRecord, keys: Collection[bytes]) -> dict[bytes, int]:
+        from operators.ingest.keyed import rows_now
+        from operators.ingest.reading import FileReader
+
+        operator = cast("Source", self.plan[source].operator)
+        files = FileReader(operator.reader(), operator.shape, self.sources[source].number, self.plan.settings.folder, operator.first_records, operator.kept)
+        try:
+            stat = files.path(record).stat()
+        except OSError:
+            return {}
+        if (stat.st_size, stat.st_mtime_ns) != (record.size, record.mtime_ns):
+            return {}
+        return rows_now(files, self.engine, operator.config.merge.primary_key, record, keys)
 
     def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int | None]]) -> Place | None:
         if key in known and known[key][0] is not None:

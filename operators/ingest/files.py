@@ -40,7 +40,8 @@ class FileRecord:
     `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
     whether record n has label n, `undeclared` the columns beyond the schema with their types. `present` is false of a file that is
     gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
-    former `replaced` true once its earlier content was overwritten. Of a Delta table `version` is the one that was read and `hash` tells it from
+    former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
+    keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
     others; `dense` is false where other rows stand than it had.
     """
 
@@ -55,6 +56,7 @@ class FileRecord:
     present: bool = True
     replaced: bool = False
     version: int | None = None
+    shifted: bool = False
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
@@ -141,7 +143,7 @@ def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_h
         elif (digest := content_hash(file.name)) == record.hash:
             fresh = replace(record, mtime_ns=file.mtime_ns, present=True)
         else:
-            fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True)
+            fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True)
             changed.append(fresh)
         now.append(fresh)
     here = {file.name for file in found}

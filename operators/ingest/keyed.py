@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from operators.ingest.reading import FileReader
     from storage.engines import Engine
+
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
@@ -37,15 +39,25 @@ class Keyed:
 def read(intake: Intake, parts: Sequence[Part]) -> Keyed:
     """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
     files, engine = intake.files, intake.engine
+    primary_key = intake.config.merge.primary_key
     if not files.is_small(parts):
-        return Keyed(_under_keys(intake, files.large(engine, parts)), None, tuple(part.record for part in parts))
+        return Keyed(_under_keys(files, primary_key, files.large(engine, parts)), None, tuple(part.record for part in parts))
     table, counted = files.small(parts)
-    rows = engine.to_arrow(_under_keys(intake, engine.from_arrow(table)))
+    rows = engine.to_arrow(_under_keys(files, primary_key, engine.from_arrow(table)))
     return Keyed(engine.from_arrow(rows), rows, tuple(counted))
 
 
-def _under_keys(intake: Intake, rows: DataFrame) -> DataFrame:
-    types = [(column(name), intake.files.key_type(name)) for name in intake.config.merge.primary_key]
+def rows_now(files: FileReader, engine: Engine, primary_key: Sequence[str], record: FileRecord, keys: Collection[bytes]) -> dict[bytes, int]:
+    """The rows of a file in which the records of some keys stand."""
+    import pyarrow as pa
+
+    rows = _under_keys(files, primary_key, files.frame(engine, [Part(record)])).select("_key", "_row")
+    found = engine.to_arrow(joined(rows, pa.table({"_key": pa.array(sorted(keys), pa.binary())}), engine, "left_semi"))
+    return dict(zip(map(bytes, found.column("_key").to_pylist()), found.column("_row").to_pylist(), strict=True))
+
+
+def _under_keys(files: FileReader, primary_key: Sequence[str], rows: DataFrame) -> DataFrame:
+    types = [(column(name), files.key_type(name)) for name in primary_key]
     return rows.withColumn("_key", F.when(F.col("_error").isNull(), key_column(types)).otherwise(place_key()))
 
 
@@ -115,7 +127,7 @@ def _differing(
     if not came.height:
         return _with_hashes(old, gone, engine), new.limit(0), gone.height
     places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
-    again = _under_keys(intake, intake.files.large(engine, parts, places))
+    again = _under_keys(intake.files, intake.config.merge.primary_key, intake.files.large(engine, parts, places))
     return _with_hashes(old, gone, engine), _with_hashes(again, came, engine), came.height + gone.height
 
 
