@@ -39,13 +39,13 @@ demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
 # Both parts are run, whatever became of the first.
 test: $(BIN)/.develop ## the whole suite: on Sail side by side, then the Spark part where Java is
 	@outcome=0; \
-	$(BIN)/python -m pytest -n auto $(ARGS) || outcome=1; \
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || outcome=1; \
 	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) || outcome=1; \
 	else echo "no Java: the Spark part of the suite was left out" >&2; fi; \
 	exit $$outcome
 
 fast: $(BIN)/.develop ## the suite without Spark, ending at the first failure
-	$(BIN)/python -m pytest -n auto -x $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -x $(ARGS)
 
 lint: $(BIN)/.develop ## ruff
 	$(BIN)/ruff check .

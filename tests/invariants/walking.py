@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def _written(folder: Folder, story: Story, files: Mapping[str, Files], edit: int
         folder.write(name, text)
     lay_out(folder, story.pipeline.sources, files)
     code = folder.run().exit_code
-    return written(folder, story.pipeline.sources) | {"exit code": str(code)}
+    return written(folder) | {"exit code": str(code)}
 
 
 def _compare(step: int, found: Mapping[str, str], full: Mapping[str, str]) -> None:
@@ -61,16 +61,13 @@ def _compare(step: int, found: Mapping[str, str], full: Mapping[str, str]) -> No
             raise Broken(f"step {step}: {name}\n--- found\n{found[name]}--- full run\n{text}")
 
 
-def written(folder: Folder, sources: Sequence[Source]) -> dict[str, str]:
+def written(folder: Folder) -> dict[str, str]:
     """The text of each output by its path; of the dead letter queue without what each run makes anew, and in no order."""
     place = folder.path / "out"
     found = {str(file.relative_to(place)): file.read_bytes().decode() for file in sorted(place.rglob("*")) if file.is_file()} if place.exists() else {}
-    return {name: _settled(text, sources) if name == "dlq.csv" else text for name, text in found.items()}
+    return {name: _settled(text) if name == "dlq.csv" else text for name, text in found.items()}
 
 
-def _settled(text: str, sources: Sequence[Source]) -> str:
+def _settled(text: str) -> str:
     rows = [{name: value for name, value in row.items() if name not in ANEW} for row in csv.DictReader(StringIO(text))]
-    for row in rows:
-        if row["_cxl_dlq_source_file"].partition("/")[0] in [one.name for one in sources if one.keyed]:
-            del row["_cxl_dlq_source_row"]  # a keyed record keeps the number that it was read under
     return "".join(f"{line}\n" for line in sorted(map(str, rows)))
