@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from operators.ingest.reading import FileReader
     from operators.source import Source
     from storage.discovery import FileStat
+    from storage.ledger import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,19 @@ def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChange
         return look(cast("Source", node.operator), plan.settings, known[0] if known else None)
     except StorageError as error:
         raise StorageFailed(f"source '{node.name}': {error}") from error
+
+
+def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
+    """Names and types of the undeclared columns that the files of sources bring to a node, in order."""
+    return list(dict.fromkeys(pair for name in plan.sources_of(node.name) for record in files.get(name, ()) for pair in record.undeclared))
+
+
+def widened(plan: Plan, node: Node, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> bool:
+    """Whether other undeclared columns come to a node than after the epoch before: its output has other columns, though it may have the same rows."""
+    if before is None:
+        return True
+    known = {name: [FileRecord.of(file) for file in one["files"]] for name, one in before.sources.items()}
+    return undeclared(plan, node, known) != undeclared(plan, node, files)
 
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:

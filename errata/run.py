@@ -17,7 +17,7 @@ from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports
 from errata.failures import Busy, Failure, StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened
 from errata.judging import guard, judge, stop_at_first
 from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
@@ -143,7 +143,7 @@ class Run:
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
-                if self._nothing_came_of_it(flow, stages):
+                if self._nothing_came_of_it(flow, stages, files):
                     self.restore()
                     return self._unchanged(targets, sources)
                 written = self._stage_exports(flow, sources, files, targets, stages)
@@ -164,8 +164,10 @@ class Run:
         for path in self.former.tables if self.former else ():
             flow.tables.by_path(path).clear()
 
-    def _nothing_came_of_it(self, flow: Flow, stages: Sequence[Stage]) -> bool:
-        """Whether files changed but no row did: then there is no epoch."""
+    def _nothing_came_of_it(self, flow: Flow, stages: Sequence[Stage], files: Mapping[str, Sequence[FileRecord]]) -> bool:
+        """Whether files changed but no row did, nor a column of an output: then there is no epoch."""
+        if any(widened(self.plan, node, self.head, files) for node in self.plan.of_kind("output")):
+            return False
         followed = all(stage.action in ("skip", "delta") for stage in stages) and not self._removed_nodes()
         return self.head is not None and followed and all(delta.empty for delta in flow.done.values())
 
@@ -287,7 +289,7 @@ class Run:
         written: dict[str, list[dict[str, Any]]] = {}
         actions = {stage.node: stage.action for stage in stages}
         for node in self.plan.of_kind("output"):
-            same = flow.done[node.name].empty and actions[node.name] in ("skip", "delta") and self.head is not None
+            same = flow.done[node.name].empty and actions[node.name] in ("skip", "delta") and not widened(self.plan, node, self.head, files)
             if same and targets.intact(node, cast("Entry", self.head)):
                 written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
             else:
@@ -303,8 +305,7 @@ class Run:
         from errata.output_files import write_output
 
         present = files or {name: one.changes.now for name, one in sources.items()}
-        undeclared = list(dict.fromkeys(pair for name in self.plan.sources_of(node.name) for record in present.get(name, ()) for pair in record.undeclared))
-        return write_output(self, flow, node, targets, undeclared)
+        return write_output(self, flow, node, targets, undeclared(self.plan, node, present))
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""
