@@ -1,5 +1,6 @@
 """Programs with records to run them on, and what came of each record: the one form in which both backends are asked."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,25 +47,35 @@ def _answer(runner: Runner, record: Mapping[str, Any], context: Context) -> Answ
 
 
 def typed_record(record: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """A record of JSON values as values of the schema's types. Raises ValueError where one does not fit."""
-    return {name: _typed(value, schema[name]) if name in schema else value for name, value in record.items()}
+    """A record of JSON values as values of the schema's types. Raises CxlFailure where one does not fit."""
+    return {name: _typed(name, value, schema[name]) if name in schema else value for name, value in record.items()}
 
 
-def _typed(value: Any, type_: Type) -> Any:
+def _typed(name: str, value: Any, type_: Type) -> Any:
     if value is None:
         return None
-    if type_.kind in (Kind.DATE, Kind.DATE_TIME):
-        return date.fromisoformat(value) if type_.kind is Kind.DATE else datetime.fromisoformat(value)
     if type_.kind is Kind.FLOAT and type(value) is int:
         return float(value)
+    if isinstance(value, str) and type_.kind in (Kind.DATE, Kind.DATE_TIME):
+        value = _moment(value, type_)
     expected = _PYTHON.get(type_.kind, object)
     if not isinstance(value, expected) or (isinstance(value, bool) and type_.kind is not Kind.BOOL and expected is not object):
-        raise ValueError(f"{value!r} is no {type_.base}")
+        raise CxlFailure(f"field '{name}': {json.dumps(value, ensure_ascii=False)} is no {type_.base}")
     return value
+
+
+def _moment(text: str, type_: Type) -> date | str:
+    """The date or the time without zone that an ISO text names; the text itself where it names none."""
+    try:
+        found = date.fromisoformat(text) if type_.kind is Kind.DATE else datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return text if isinstance(found, datetime) and found.tzinfo else found
 
 
 _PYTHON: dict[Kind, Any] = {
     Kind.STRING: str, Kind.INT: int, Kind.FLOAT: float, Kind.BOOL: bool, Kind.ARRAY: list, Kind.MAP: dict, Kind.NUMERIC: (int, float),
+    Kind.DATE: date, Kind.DATE_TIME: datetime,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from cxl.cases import Answer, Case, interpret_cases, json_value, typed_record
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
+from cxl.dynamic import loads
 from cxl.failure import CxlFailure
 from cxl.modules import Modules
 from cxl.program import Program
@@ -41,11 +42,15 @@ def _read(source: TextIO) -> list[Question]:
 
 def _question(line: str, number: int) -> Question:
     try:
-        question = json.loads(line)
+        question = loads(line)
+        json.dumps(question, ensure_ascii=False).encode("utf-8")
     except ValueError as error:
         raise click.ClickException(f"line {number}: invalid JSON: {error}") from error
     if not isinstance(question, dict) or not isinstance(question.get("program"), str):
         raise click.ClickException(f"line {number}: a case is an object with id, program, schema and records")
+    schema = question.get("schema", {})
+    if not isinstance(schema, dict) or not all(isinstance(type_, str) for type_ in schema.values()):
+        raise click.ClickException(f"line {number}: a schema is an object of field names and type names")
     return {"schema": {}, "records": [], **question}
 
 
@@ -70,21 +75,45 @@ def _diagnostic(found: Diagnostic) -> dict[str, Any]:
 def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backend: str, engine: str) -> list[list[Answer]]:
     if backend == "spark":
         return spark_answers(programs, engine)
-    return interpret_cases(_cases(programs), eval_context())
+    cases, misfits = _cases(programs)
+    return _complete(interpret_cases(cases, eval_context()), misfits)
 
 
 def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[list[Answer]]:
     """The answers of the Spark backend; pyspark is imported only here."""
     from cxl.spark import evaluate_cases
 
-    return evaluate_cases(_cases(programs), engine, eval_context(file))
+    cases, misfits = _cases(programs)
+    return _complete(evaluate_cases(cases, engine, eval_context(file)), misfits)
 
 
-def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> list[Case]:
-    try:
-        return [Case(program, [typed_record(record, program.schema) for record in records]) for program, records in programs]
-    except ValueError as error:
-        raise click.ClickException(f"a record does not fit its schema: {error}") from error
+Misfits = list[dict[int, CxlFailure]]
+"""For each case the records that do not fit its schema, by their index."""
+
+
+def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> tuple[list[Case], Misfits]:
+    """The cases with the records that fit their schema, and the failures of those that do not."""
+    cases: list[Case] = []
+    misfits: Misfits = []
+    for program, records in programs:
+        fitting: list[dict[str, Any]] = []
+        failed: dict[int, CxlFailure] = {}
+        for index, record in enumerate(records):
+            try:
+                fitting.append(typed_record(record, program.schema))
+            except CxlFailure as failure:
+                failed[index] = failure
+        cases.append(Case(program, fitting))
+        misfits.append(failed)
+    return cases, misfits
+
+
+def _complete(answers: list[list[Answer]], misfits: Misfits) -> list[list[Answer]]:
+    """The answers with the misfits' failures at their places."""
+    for found, failed in zip(answers, misfits, strict=True):
+        for index in sorted(failed):
+            found.insert(index, failed[index])
+    return answers
 
 
 def _result(answer: Answer) -> Any:

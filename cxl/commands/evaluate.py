@@ -112,6 +112,7 @@ def _record(fields: tuple[str, ...], record: str | None) -> dict[str, Any]:
     text = sys.stdin.read() if record == "-" else record
     try:
         value = json.loads(text, parse_int=_number)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except ValueError as error:
         raise click.ClickException(f"invalid JSON record: {error}") from error
     if not isinstance(value, dict):

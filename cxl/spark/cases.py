@@ -37,13 +37,15 @@ _FAILURE = (("category", STRING), ("message", STRING), ("field", STRING), ("star
 
 def evaluate_cases(cases: Iterable[Case], engine: str = "auto", context: RunContext | None = None) -> list[list[Answer]]:
     """The answers of an engine (`sail`, `spark`, `auto`), case by case, record by record."""
-    known, spark = list(cases), session(engine)
+    asked, spark = list(cases), session(engine)
+    known = [case for case in asked if case.records]
     run = context or eval_context()
     settings = Context(run.values, run.max_expansion)
     answers: list[list[Answer]] = []
     for start in range(0, len(known), _BATCH):
         answers.extend(_batch(spark, known[start : start + _BATCH], settings))
-    return answers
+    found = iter(answers)
+    return [next(found) if case.records else [] for case in asked]
 
 
 @dataclass(frozen=True, slots=True)

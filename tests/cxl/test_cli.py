@@ -99,6 +99,7 @@ BAD_CALLS = [
     (["check", "missing.cxl"], 2, "missing.cxl"),
     (["fmt", "missing.cxl"], 2, "missing.cxl"),
     (["eval", "--jsonl"], 2, "line 1"),
+    (["eval", "-e", "emit x = s", "--record", '{"s": "\\ud800"}'], 2, "invalid JSON record"),
     (["fn", "uper"], 1, "did you mean 'upper'?"),
     (["nothing"], 2, "nothing"),
 ]
@@ -165,6 +166,27 @@ def test_cases_are_answered_line_by_line(cxl):
     assert {name: found[name] for name in ("code", "severity", "line", "column", "length")} == {
         "code": "CXL-R001", "severity": "error", "line": 1, "column": 10, "length": 3,
     }  # fmt: skip
+
+
+MISFITS = [
+    ({"n": "int"}, [{"n": 1.5}, {"n": 2}, {"n": "5"}, {"n": True}, {"n": 99999999999999999999}], [0, 2, 3, 4]),
+    ({"n": "date"}, [{"n": "2024-02-30"}, {"n": 5}, {"n": "2024-02-29"}, {"n": "x"}], [0, 1, 3]),
+    ({"n": "date_time"}, [{"n": "10:00"}, {"n": "2024-02-29T10:00:00"}, {"n": "2024-02-29T10:00:00Z"}], [0, 2]),
+    ({"n": "string"}, [{"n": 5}], [0]),
+    ({"n": "float"}, [], []),
+]
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "spark"])
+def test_a_record_that_does_not_fit_its_schema_fails_alone(cxl, backend):
+    cases = [{"id": schema["n"], "program": "emit x = 1", "schema": schema, "records": records} for schema, records, _ in MISFITS]
+    code, out, _ = cxl("eval", "--jsonl", "--backend", backend, "--engine", "sail", stdin="\n".join(map(json.dumps, cases)))
+    assert code == 0
+    for line, (schema, records, failing) in zip(out.splitlines(), MISFITS, strict=True):
+        results = json.loads(line)["results"]
+        assert len(results) == len(records)
+        assert [index for index, one in enumerate(results) if "error" in one] == failing, schema
+        assert all("field 'n'" in one["error"] for one in results if "error" in one)
 
 
 def test_the_spark_backend_gives_the_same_answers(cxl):
