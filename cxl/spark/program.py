@@ -5,7 +5,7 @@ program makes stands in columns whose names begin with `_cxl_`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -50,11 +50,21 @@ class Applied:
 
 def apply(frame: DataFrame, program: Program, context: Context | None = None) -> Applied:
     """Run a program of statements on every row of a frame that has the columns of its schema."""
-    lowering = Lowering(context or Context(), hoist=True)
-    return _fanned_out(frame, program, lowering) if program.fans_out else _Layers(frame, lowering).run(program)
+    context = context or Context()
+    if not program.fans_out:
+        layers = _Layers(frame, Lowering(context, hoist=True))
+        applied = layers.run(program)
+        if layers.height <= _MOST_LAYERS or program.distinct:
+            return applied
+    made = _interpreted(frame, program, Lowering(context, hoist=True))
+    return replace(made, fans_out=program.fans_out)
 
 
-def _fanned_out(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
+_MOST_LAYERS = 100
+"""How many layers of columns a frame may get; engines descend into plans by recursion. A program with more runs in the interpreter."""
+
+
+def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
     done = frame.withColumn("_cxl_each", interpreted.fan_out(lowering, program))
     exploded = done.select("*", F.posexplode_outer(F.col("_cxl_each").getField("rows")).alias(INDEX, "_cxl_row"))
     marked = exploded.withColumns({PASS: F.col(INDEX).isNotNull(), FAILED: F.col("_cxl_each").getField("f")}).drop("_cxl_each")
@@ -78,6 +88,7 @@ class _Layers:
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
     made: int = 0
+    height: int = 0
 
     def run(self, program: Program) -> Applied:
         for statement in program.statements:
@@ -91,6 +102,7 @@ class _Layers:
         """Add the gathered layer to the frame."""
         if self.pending:
             self.frame = self.frame.withColumns(self.pending)
+            self.height += 1
         self.pending, self.fresh = {}, set()
 
     def lower(self, expr: typed.Expr) -> Lowered:
@@ -100,6 +112,7 @@ class _Layers:
         lowered = self.lowering.lower(expr)
         for name, column in self.lowering.prelude.items():  # each may read those before it
             self.frame = self.frame.withColumn(name, column)
+            self.height += 1
         self.lowering.prelude.clear()
         return lowered
 

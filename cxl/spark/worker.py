@@ -1,11 +1,12 @@
 """The interpreter on Arrow batches: what runs inside the engine's Python workers. Imports no pyspark."""
 
 import copyreg
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from cxl import typed
+from cxl import ast, typed
 from cxl.context import Context
 from cxl.depth import ensure_room
 from cxl.dynamic import dumps, loads
@@ -67,6 +68,23 @@ def _place_of(entry: Builtin) -> tuple[Callable[..., Builtin], tuple[str, str, i
 
 
 copyreg.dispatch_table[Builtin] = _place_of
+
+
+# Chains such as `a + b + c` nest along their left side, as deep as they are long; they travel as lists.
+def _chain_of(kind: Callable[..., Any], first: Any, links: Iterable[tuple[tuple[Any, ...], Any]]) -> Any:
+    return reduce(lambda left, link: kind(*link[0], left, link[1]), links, first)
+
+
+def _links_of(expr: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    chain = [expr]
+    while isinstance(chain[-1].left, type(expr)):
+        chain.append(chain[-1].left)
+    links = [(tuple(getattr(link, name) for name in link.__match_args__[:-2]), link.right) for link in reversed(chain)]
+    return _chain_of, (type(expr), chain[-1].left, links)
+
+
+copyreg.dispatch_table[typed.Binary] = _links_of
+copyreg.dispatch_table[ast.Binary] = _links_of
 
 
 # Arrow to Python and back -----------------------------------------------------------------------------------------------

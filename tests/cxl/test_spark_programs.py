@@ -1,11 +1,14 @@
 """Row programs on frames: what `apply`, `column` and `errors` give operators."""
 
+import pickle
+
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
 from cxl import Schema, Span, SystemTypes, compile_program, typed
-from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors
+from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors, worker
 from cxl.spark.session import session
 from cxl.types import INT, STRING
 
@@ -122,3 +125,25 @@ def test_long_chains_and_deep_branches_stay_columns(frame) -> None:
         nest = f"(if b < {100 + level} then {nest} else {level})"
     applied = apply(frame, compile_program(f"emit t = {chain}\nemit u = {nest}", SCHEMA))
     assert rows(applied) == [(400, 2), (200, 1), (1000, 5)]
+
+
+def test_more_definitions_than_a_plan_can_nest_are_left_to_the_interpreter(frame) -> None:
+    links = "\n".join(f"let v{number} = v{number - 1} + 1" for number in range(1, 400))
+    program = compile_program(f"filter b < 5\nlet v0 = a\n{links}\nemit last = v399\nemit meta m = b", SCHEMA)
+    applied = apply(frame, program)
+    assert not applied.fans_out
+    assert rows(applied, PASS, FAILED) == [(True, False, 405), (False, True, None), (False, False, None)]
+    assert list(applied.meta) == ["m"]
+
+
+@pytest.mark.parametrize("part", ["program", "expression"])
+def test_a_chain_travels_to_the_workers_whatever_its_length(part: str) -> None:
+    program = compile_program("emit t = " + " + ".join(["a"] * 20_000), SCHEMA)
+    (statement,) = program.statements
+    assert isinstance(statement, typed.Emit)
+    task = worker.ProgramTask(program, (), 1) if part == "program" else worker.Task(statement.value, (), 1, 1)
+    copy = pickle.loads(cloudpickle.dumps(task))  # noqa: S301 -- our own bytes
+    expr = copy.program.statements[0].value if part == "program" else copy.expr
+    first, chain = typed.spine(expr)
+    assert [first.name, *(link.right.name for link in chain)] == ["a"] * 20_000
+    assert [(link.op, link.type, link.span) for link in chain] == [(link.op, link.type, link.span) for link in typed.spine(statement.value)[1]]
