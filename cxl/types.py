@@ -79,7 +79,7 @@ def parse_type(text: str) -> Type:
     if word.startswith("nullable(") and word.endswith(")"):
         return parse_type(word[len("nullable(") : -1]).or_null
     if word not in _BY_NAME:
-        raise ValueError(f"unknown type '{word}'")
+        raise ValueError(f"unknown type '{word}'; there are {', '.join(TYPE_NAMES)}")
     return _BY_NAME[word]
 
 

@@ -1,6 +1,6 @@
 """From a loaded pipeline file to a plan: nodes read one by one, wired, ordered and bound; every independent problem at once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,14 @@ from errata.pipeline_model import Pipeline
 from errata.pipeline_paths import check_paths
 from errata.plan import Node, Plan
 from errata.raw_nodes import raw_nodes, read_node
-from errata.reporter import Findings
+from errata.reporter import Findings, NodeReporter
 from errata.scoping import JOINS, Scoping, entry_names
 from errata.variables import declared_variables
 from errata.yaml import Document
 from operators import registry
 from operators.binding import Binding
 from operators.documents import together
+from operators.problems import ConfigPath
 from operators.rows import RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
@@ -49,7 +50,7 @@ def make_plan(
     )
     check_paths(document, model, settings, findings)
     expansion = expand(document, Surroundings(findings, settings.variables, environment, layers or {}))
-    ordered = _ordered(_unique(expansion.specs, findings), expansion.declared, findings)
+    ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
     raise_errors(findings.diagnostics)
@@ -60,7 +61,8 @@ def make_plan(
 def read_model(document: Document, findings: Findings) -> Pipeline | None:
     """The top level of the file; None when it cannot be read at all."""
     if not isinstance(document.value, dict):
-        findings.diagnostics.append(document.error((), "YAML-010", "a pipeline file is a map with 'pipeline' and 'nodes'"))
+        if not findings.failed:  # else it could not be read
+            findings.diagnostics.append(document.error((), "YAML-010", "a pipeline file is a map with 'pipeline' and 'nodes'"))
         return None
     try:
         return Pipeline.model_validate(document.value)
@@ -81,10 +83,10 @@ def _unique(specs: list[NodeSpec], findings: Findings) -> list[NodeSpec]:
     return list(seen.values())
 
 
-def _ordered(specs: list[NodeSpec], declared: set[str], findings: Findings) -> list[NodeSpec]:
+def _ordered(specs: list[NodeSpec], expansion: Expansion, findings: Findings) -> list[NodeSpec]:
     """Topological order, ties by declaration. Unknown inputs and cycles are reported; what hangs on them is left out."""
     by_name = {spec.name: spec for spec in specs}
-    broken = {spec.name for spec in specs if not _inputs_exist(spec, by_name, declared, findings)}
+    broken = {spec.name for spec in specs if not _inputs_exist(spec, by_name, expansion.declared, findings)}
     done: dict[str, NodeSpec] = {}
     rest = [spec for spec in specs if spec.name not in broken]
     while rest:
@@ -93,7 +95,7 @@ def _ordered(specs: list[NodeSpec], declared: set[str], findings: Findings) -> l
             break
         done[ready.name] = ready
         rest.remove(ready)
-    _report_cycle(rest, findings)
+    _report_cycle(rest, expansion.bodies, findings)
     return list(done.values())
 
 
@@ -106,7 +108,7 @@ def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set
             reporter.report("E002", f"node '{spec.name}' reads itself: a cycle", place)
         elif ref.node not in by_name:
             if ref.node not in declared:
-                reporter.report("E004", f"there is no node '{ref.node}'", place, help=reporter.similar(ref.node, list(by_name)))
+                reporter.report("E004", f"there is no node '{ref.node}'", place, help=reporter.similar(ref.node, sorted(declared)))
         elif by_name[ref.node].kind == "output":
             reporter.report("E005", f"'{ref.node}' is an output; nothing can read from it", place)
         else:
@@ -132,8 +134,8 @@ def _written_keys(spec: NodeSpec) -> Mapping[str, Any]:
     return value  # type: ignore[no-any-return]  # a node is a map
 
 
-def _report_cycle(rest: list[NodeSpec], findings: Findings) -> None:
-    """One diagnostic for each cycle among the nodes that could not be ordered; what merely hangs on one is passed over."""
+def _report_cycle(rest: list[NodeSpec], bodies: Collection[str], findings: Findings) -> None:
+    """One diagnostic for each cycle among the nodes that could not be ordered; what merely hangs on one is passed over. `bodies`: names of nodes of compositions."""
     by_name = {spec.name: spec for spec in rest}
     reported: set[str] = set()
     for spec in rest:
@@ -145,7 +147,7 @@ def _report_cycle(rest: list[NodeSpec], findings: Findings) -> None:
         cycle = trail[trail.index(name) :] if name in trail else []
         if cycle and not reported & set(cycle):
             reported |= set(cycle)
-            first = by_name[cycle[0]]
+            first = next((by_name[one] for one in cycle if one not in bodies), by_name[cycle[0]])
             path = " -> ".join([*reversed(cycle), cycle[-1]])
             findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {path}", ("name",))
 
@@ -158,7 +160,7 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
     scoping.check_init(findings)
     for spec in scoping.init_first():
         reporter = findings.node(spec.document, spec.path, spec.name)
-        rows = [row for ref in spec.inputs if (row := _port(nodes, ref, reporter)) is not None]
+        rows = [row for index, ref in enumerate(spec.inputs) if (row := _port(nodes, ref, *_written(spec, index, expansion, reporter))) is not None]
         if len(rows) < len(spec.inputs) or not _fulfilled(spec, rows, expansion, findings):
             continue
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources[ref.node]))
@@ -209,7 +211,16 @@ def _fulfilled(spec: NodeSpec, rows: list[RowType], expansion: Expansion, findin
     return not found
 
 
-def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: Any) -> RowType | None:
+def _written(spec: NodeSpec, index: int, expansion: Expansion, reporter: NodeReporter) -> tuple[NodeReporter, ConfigPath]:
+    """Where an input of a node is written: for one that reads a port of its composition, at the node that uses the composition."""
+    port = spec.inputs[index].port
+    for contract in expansion.contracts.get(spec.name, ()):
+        if contract.index == index and contract.ref.port == port:
+            return contract.reporter, contract.place
+    return reporter, _place(spec, index)
+
+
+def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, place: ConfigPath) -> RowType | None:
     node = nodes.get(ref.node)
     if node is None:
         return None
@@ -217,10 +228,10 @@ def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: Any) -> RowType | 
     if (ref.port is None and not ports) or ref.port in ports:
         return node.operator.port(ref.port)
     if ref.port is None:
-        reporter.report("E006", f"'{ref.node}' has ports; name one of {', '.join(f'{ref.node}.{port}' for port in ports)}", ("input",))
+        reporter.report("E006", f"'{ref.node}' has ports; name one of {', '.join(f'{ref.node}.{port}' for port in ports)}", place)
     else:
         known = f"its ports: {', '.join(ports)}" if ports else f"'{ref.node}' has no ports"
-        reporter.report("E006", f"'{ref.node}' has no port '{ref.port}'", ("input",), help=reporter.similar(ref.port, ports) or known)
+        reporter.report("E006", f"'{ref.node}' has no port '{ref.port}'", place, help=reporter.similar(ref.port, ports) or known)
     return None
 
 

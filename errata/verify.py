@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +54,13 @@ def _tables(project: Project, entries: list[Entry], recompute: bool, engine: Eng
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
     whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})
     reading = Reading(project.plan.settings.name, project.state, project.plan)
+    by_hand = [f"{entry.epoch} ({entry.counters['kind']})" for entry in entries if "kind" in entry.counters and not entry.maintains]
     yield from _versions(reading, whole)
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
             yield from _table(reading, node, whole)
     if recompute and not damaged:
-        yield from _recomputed(project, reading, engine)
+        yield from _recomputed(project, reading, engine, by_hand)
 
 
 def _ledger_faults(project: Project, entries: list[Entry]) -> Iterator[Row]:
@@ -118,8 +119,11 @@ def _conserved(reading: Reading, node: Kept, head: Entry, rows: DataFrame) -> Ro
     return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
 
 
-def _recomputed(project: Project, reading: Reading, engine: EngineOptions) -> Iterator[Row]:
-    """Compare every node's live rows, as a multiset, with those of a run over the present input from nothing."""
+def _recomputed(project: Project, reading: Reading, engine: EngineOptions, by_hand: Sequence[str]) -> Iterator[Row]:
+    """Compare every node's live rows, as a multiset, with those of a run over the present input from nothing.
+
+    `by_hand`: epochs that no input tells of.
+    """
     from errata.preview import redirected
     from errata.project import Project as Loaded
     from errata.running import run_once
@@ -131,16 +135,17 @@ def _recomputed(project: Project, reading: Reading, engine: EngineOptions) -> It
             batch = Reading(plan.settings.name, other.state, plan)
             for name, node in batch.nodes.items():
                 if name in reading.nodes and node.persisted:
-                    yield _compared(reading, batch, name)
+                    yield _compared(reading, batch, name, by_hand)
         finally:
             other.state.forget()
 
 
-def _compared(reading: Reading, batch: Reading, name: str) -> Row:
+def _compared(reading: Reading, batch: Reading, name: str, by_hand: Sequence[str]) -> Row:
     sides = [(reading, 1), (batch, -1)]
     frames = [one.live(name, None).withColumn("_weight", F.lit(sign).cast("bigint")) for one, sign in sides]
     names = list(batch.nodes[name].data)
     both = frames[0].select(*map(column, names), "_weight").unionByName(frames[1].select(*map(column, names), "_weight"))
     differing = both.groupBy(*map(column, names)).agg(F.sum("_weight").alias("_net")).where(F.col("_net") != 0)
     found = reading.engine.to_arrow(differing.agg(F.count("*").alias("n"))).column("n")[0].as_py()
-    return _answer("recompute", name, detail=f"{found} rows differ from a batch run over the present input" if found else "")
+    known = f", which knows nothing of epoch {', '.join(by_hand)}" if by_hand else ""
+    return _answer("recompute", name, detail=f"{found} rows differ from a batch run over the present input{known}" if found else "")

@@ -65,8 +65,9 @@ class WindowedAggregate(Aggregate):
 
     def describe(self) -> Sequence[str]:
         """Group fields, functions, window."""
-        shape = next(f"{name} {value}" for name, value in self.window.model_dump(exclude_none=True).items())
-        late = "late records are corrections" if self.lateness is None else f"allowed lateness: {self.lateness // 1000} ms"
+        [(kind, sizes)] = self.window.model_dump(exclude_none=True).items()
+        shape = ", ".join([kind, *(f"{name} {value}" for name, value in sizes.items())])
+        late = "late records are corrections" if self.lateness is None else f"allowed lateness: {self.lateness / 1_000_000:g} s"
         return (*super().describe(), f"window: {shape}", late)
 
     # Keys ---------------------------------------------------------------------------------------------------------------

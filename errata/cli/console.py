@@ -98,10 +98,10 @@ class Console:
 
 def summary(result: RunResult) -> str:
     """What a run did, in one line."""
-    ops: dict[str, int] = {}
+    ops = dict.fromkeys(("+A", "-R", "-C", "+C"), 0)
     for counts in result.counts.values():
         for op, count in counts.items():
-            ops[op] = ops.get(op, 0) + count
+            ops[op] += count
     changes = ", ".join(f"{op} {count:,}" for op, count in ops.items() if count)
     stands = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
     did = f"{stands}: {changes}" if result.committed and changes else f"nothing changed, {stands}"

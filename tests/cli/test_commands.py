@@ -195,7 +195,8 @@ def test_other_calls(call, application) -> None:
 
 
 def test_correct(call, application) -> None:
-    code, output, _ = call("correct p.yaml orders --key id=1 --set amount=5 --reason typo --dry-run --format jsonl")
+    code, output, errors = call("correct p.yaml orders --key id=1 --set amount=5 --reason typo --dry-run --format jsonl")
+    assert errors == "Nothing was changed.\n"
     name, (correction, options) = application.calls[-1]
     assert (code, name) == (0, "correct")
     assert correction == Correction("orders", {"id": "1"}, {"amount": "5"}, "typo")

@@ -44,6 +44,16 @@ def test_the_pipeline_around_the_examples_is_valid(tmp_path: Path) -> None:
     assert _codes(tmp_path, "", correlated=True) == set()
 
 
+@pytest.mark.parametrize(("text", "code"), [(None, "FILE-001"), ("pipeline:\n\tname: x\n", "YAML-001"), ("- a\n", "YAML-010")])
+def test_a_file_that_cannot_be_read_has_no_further_problems(text: str | None, code: str, tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(PipelineErrors) as caught:
+        project.load(file)
+    assert [one.code for one in caught.value.diagnostics] == [code]
+
+
 @pytest.mark.parametrize(("code", "example"), EXAMPLES, ids=[code for code, _ in EXAMPLES])
 def test_example(code: str, example, tmp_path: Path) -> None:
     assert _codes(tmp_path, example.text, correlated=example.settings == "correlated") == {code}

@@ -138,6 +138,13 @@ def test_a_correction_shows_its_effect_and_stands(folder: Folder) -> None:
     assert folder.violations() == []
 
 
+def test_verify_names_the_epochs_that_the_files_know_nothing_of(folder: Folder) -> None:
+    correct(folder)
+    found = [row for row in folder.load().verify(recompute=True, engine=EngineOptions("sail")) if row["verdict"] != "ok"]
+    assert "lines" in {row["node"] for row in found}
+    assert all(row["check"] == "recompute" and row["detail"].endswith("which knows nothing of epoch 4 (correct)") for row in found)
+
+
 def test_a_corrected_record_is_the_files_again_when_its_file_changes(folder: Folder) -> None:
     correct(folder)
     folder.write_csv("lines.csv", LINES, lines(0)[:5])

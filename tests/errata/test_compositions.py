@@ -19,6 +19,7 @@ nodes:
   - {type: source, name: other, config: {name: other, type: csv, path: other.csv, schema: [{name: k, type: string}, {name: v, type: int}]}}
 """
 CALL = "  - {type: composition, name: scaled, input: rows, use: parts/scaled.comp.yaml, config: {factor: 3}}\n"
+AGAIN = "  - {type: transform, name: again, input: scaled, config: {cxl: emit w = v}}\n"
 OUTPUT = "  - {type: output, name: result, input: scaled, config: {name: result, type: csv, path: out.csv}}\n"
 SCALED = """
 _compose:
@@ -119,6 +120,8 @@ nodes:
         (CALL, SCALED.replace("input: times", "input: other"), "E108", 11, "'other' is a node of the pipeline around composition 'scaled'; a body reads its ports"),
         (CALL, SCALED.replace("input: times", "input: tims"), "E004", 11, "there is no node 'tims' in composition 'scaled'"),
         (CALL.replace("input: rows", "input: raws"), SCALED, "E004", 8, "there is no node 'raws'"),
+        (CALL.replace("input: rows", "input: rows.big"), SCALED, "E006", 8, "'rows' has no port 'big'"),
+        (CALL.replace("input: rows", "input: again") + AGAIN, SCALED, "E003", 9, "the nodes form a cycle: scaled/add -> again -> scaled/times -> scaled/add"),
         (CALL, SCALED.replace("name: v, type", "name: q, type"), "E112", 8, "composition 'scaled' requires field 'q'; there is k, v"),
         (CALL, SCALED.replace("name: v, type: int", "name: v, type: date"), "E112", 8, "composition 'scaled' requires field 'v' as date; it is Int"),
         (CALL, PLAIN.replace("{name: w", "{name: x"), "E113", 8, "composition 'scaled' does not produce field 'x'; there is k, v, w"),
@@ -133,7 +136,7 @@ def test_refused(call: str, body: str, code: str, line: int, says: str, tmp_path
     found = findings(project(tmp_path, call + OUTPUT, body))
     assert [(one.code, one.line) for one in found] == [(code, line)]
     assert found[0].message.startswith(says)
-    assert Path(found[0].file).name == ("pipeline.yaml" if line == 8 else "scaled.comp.yaml")
+    assert Path(found[0].file).name == ("pipeline.yaml" if line == 8 or code == "E003" else "scaled.comp.yaml")
 
 
 def test_unknown_port(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import rows_answer
+from errata.cli.console import NOTHING_CHANGED, rows_answer
 from errata.cli.loading import known_node, project_of
 from errata.cli.parameters import (
     Assignment,
@@ -18,6 +18,7 @@ from errata.cli.parameters import (
     pairs,
     project_options,
 )
+from errata.exits import Exit
 from errata.options import Correction, RunOptions
 from errata.rendering.progress import progress
 
@@ -49,4 +50,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str,
         options = RunOptions(engine=engine, listener=listener, **words)
         rows, result = project.correct(Correction(known_node(project, source), key, changes, reason), options)
     rows_answer(console, rows, format, ("node", "op", "before", "after"))
+    if options.dry_run and result.exit_code == Exit.CLEAN:
+        console.note(NOTHING_CHANGED)
+        return Exit.CLEAN
     return console.end_of_run(result)
