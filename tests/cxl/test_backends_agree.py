@@ -219,7 +219,7 @@ def text_of(parts: list[tuple[str, str, str]]) -> str:
 EDGES = {name: st.sampled_from(VALUES[type_]) for name, type_ in SCHEMA.items()}
 
 
-@settings(max_examples=settings.default.max_examples * 134 // 100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(134, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.lists(statements, min_size=1, max_size=5), st.lists(st.fixed_dictionaries(EDGES), min_size=3, max_size=5)), min_size=15, max_size=15))
 def test_random_programs_give_the_same(drawn: list[tuple[list[tuple[str, str, str]], list[dict[str, Any]]]]) -> None:
     found = disagreements([case(text_of(parts), SCHEMA, records) for parts, records in drawn])

@@ -162,7 +162,7 @@ def test_any_text_ends_in_a_program_or_in_diagnostics(text):
     assert compile_or_diagnose(text) < 2
 
 
-@settings(max_examples=settings.default.max_examples * 50)
+@settings(max_examples=max(5_000, settings.default.max_examples))
 @given(trees.programs, st.data())
 def test_a_mutated_program_ends_in_a_program_or_in_diagnostics(program, data):
     text = canonical_text(Parsed(program, None, (), ()))
