@@ -2,7 +2,7 @@
 
 A format is cut into pieces once. Each piece writes itself (`format_date`) and says which text it reads (`to_date` with a
 format). English names only. In parsing, numbers may have fewer digits than their width, names may have any case, a blank
-in the format stands for any white space, and the text must fit completely.
+in the format stands for any white space, `%z` for an offset that does not count, and the text must fit completely.
 """
 
 from collections.abc import Callable

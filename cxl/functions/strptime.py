@@ -18,6 +18,8 @@ _SAME = {"e": "d", "k": "H", "l": "I", "B": "b", "h": "b", "A": "a", "P": "p"}
 _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _ISO_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
 _ISO_DATE_TIME = re.compile(_ISO_TIME, re.ASCII)
+_TOKENS = re.compile(r"%:z|%.|[^%]+|%", re.DOTALL)
+_OFFSET_PATTERN = "[+-][0-9]{2}:?[0-9]{2}"
 _BLANKS = "[\\t\\n\\r ]*"
 
 
@@ -34,13 +36,26 @@ def reader(format_: str) -> Reader:
     """How to read a format. Raises BadFormat."""
     fields: list[str] = []
     text = ""
-    for piece in pieces(format_):
-        if isinstance(piece, str):
-            text += "".join(_BLANKS if char.isspace() else literal_pattern(char) for char in piece)
-        else:
-            fields.append(_SAME.get(piece.letter, piece.letter))
-            text += f"({_field_pattern(piece)})"
+    for index, part in enumerate(_between_offsets(format_)):
+        text += _OFFSET_PATTERN if index else ""
+        for piece in pieces(part):
+            if isinstance(piece, str):
+                text += "".join(_BLANKS if char.isspace() else literal_pattern(char) for char in piece)
+            else:
+                fields.append(_SAME.get(piece.letter, piece.letter))
+                text += f"({_field_pattern(piece)})"
     return Reader(text, tuple(fields))
+
+
+def _between_offsets(format_: str) -> list[str]:
+    """The parts of a format before, between and behind `%z` and `%:z`: an offset from UTC is read and does not count, times have no zone."""
+    parts = [""]
+    for token in _TOKENS.findall(format_):
+        if token in ("%z", "%:z"):
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts
 
 
 def _field_pattern(spec: Spec) -> str:
