@@ -35,6 +35,8 @@ def _schema(fields: tuple[str, ...]) -> Schema | None:
 
 def _check(file: str, schema: Schema | None, modules: Modules) -> bool:
     """Whether the file has errors; prints what there is to say."""
+    if Path(file).suffix in (".yaml", ".yml"):
+        raise click.UsageError(f"'{file}' is no CXL program; for a pipeline: errata check {file}")
     found = findings(read_text(file), file, schema, modules)
     show(found)
     failed = any(one.severity == "error" for one in found)

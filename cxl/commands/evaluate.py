@@ -45,6 +45,8 @@ def command(
         return batch.answer_cases(sys.stdin, sys.stdout, modules, backend, engine)
     if (file is None) == (not expressions):
         raise click.UsageError("give a file or -e, and not both")
+    if file is not None and " " in file and not Path(file).exists():
+        raise click.UsageError(f"there is no file '{file}'; a program is given with -e")
     text = "\n".join(expressions) if file is None else read_text(file)
     values = _record(fields, record)
     return _evaluate(text, "<inline>" if file is None else file, values, modules, backend, engine)

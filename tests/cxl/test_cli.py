@@ -54,6 +54,19 @@ def test_eval_prints_what_the_documents_show(cxl, words, expected):
     assert json.loads(out) == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["eval", "emit a = 1"], "there is no file 'emit a = 1'; a program is given with -e"),
+        (["check", "orders.yaml"], "'orders.yaml' is no CXL program; for a pipeline: errata check orders.yaml"),
+    ],
+)
+def test_what_is_no_file_of_a_program_is_told(cxl, words, said):
+    code, out, err = cxl(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_the_version_is_that_of_the_package(cxl):
     assert cxl("--version") == (0, f"cxl {version('errata')}\n", "")
 
