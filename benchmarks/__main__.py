@@ -8,13 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.data import write_sales
+from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import measure
 from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
 HERE = Path(__file__).parent
-WORK = HERE / "work"
 SIZES = (1_000_000, 5_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
@@ -38,9 +37,9 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
     for program, engine, rows in planned(options):
         if (options.program and program not in options.program) or (engine == "spark" and find_java() is None):
             continue
-        data = write_sales(WORK / f"sales-{rows}.csv", rows)
+        data = write_sales(SCRATCH / f"sales-{rows}.csv", rows)
         print(f"{program} on {engine}, {rows:,} rows", flush=True)
-        result = Result(program, engine, rows, measure(program, engine, data, WORK))
+        result = Result(program, engine, rows, measure(program, engine, data, SCRATCH))
         print("   ", ", ".join(f"{part}: {seconds:.2f} s" for part, seconds in result.measured.seconds.items()), flush=True)
         yield result
 
@@ -63,7 +62,7 @@ def main() -> None:
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
     parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes, errata-rollback")
     options = parser.parse_args()
-    WORK.mkdir(exist_ok=True)
+    SCRATCH.mkdir(exist_ok=True)
     results = Results(measured(options))
     check_totals(results)
     if options.rows or options.engine or options.program:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+SCRATCH = Path(__file__).parent / "scratch"
+"""Where inputs are kept and programs write."""
 ACCOUNTS = 1000
 HEADER = "id,account,quantity,price,day"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
+from benchmarks.data import SCRATCH
 from storage import formats
 from storage.formats import Column, ReadPlan
 from storage.transports.files import buffer_of
 
-WORK = Path(__file__).parent / "work"
 COLUMNS = (Column("id", "int"), Column("customer"), Column("amount", "float"), Column("day", "date"), Column("note"))
 LAYOUT = {"fields": [{"name": name, "width": width} for name, width in zip(("id", "customer", "amount", "day", "note"), (10, 10, 11, 10, 15), strict=True)]}
 ELEMENTS = ("e01", "e02", "e03")
@@ -112,9 +112,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("formats", nargs="*", default=list(CASES), metavar="FORMAT")
     given = parser.parse_args()
-    WORK.mkdir(exist_ok=True)
+    SCRATCH.mkdir(exist_ok=True)
     for name in given.formats:
-        path = WORK / f"{name}-{given.rows}.dat"
+        path = SCRATCH / f"{name}-{given.rows}.dat"
         if not path.exists():
             path.write_text("".join(CASES[name].lines(given.rows)), encoding="utf-8")
         rows, looked, read = measure(CASES[name], path)
