@@ -5,17 +5,13 @@ The values of a file are checked against the declared types as `storage.formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Options, Range, Reader, Session, Writer
-from storage.formats.parquet import documented, refuse_text_settings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from storage.formats.contract import Options, Session, Writer
+from storage.formats.typed import TypedFileReader, TypedFiles
 
 
 class ArrowWriteOptions(Options):
@@ -25,32 +21,17 @@ class ArrowWriteOptions(Options):
 
 
 @register_reader("arrow")
-class ArrowReader(Reader):
-    """Reads Arrow IPC files. A declared column that a file lacks is null; undeclared ones are of type any."""
+class ArrowReader(TypedFileReader):
+    """Reads Arrow IPC files."""
 
-    splittable: ClassVar[bool] = True
+    form: ClassVar[str] = "arrow"
 
-    def __post_init__(self) -> None:
-        refuse_text_settings(self, "arrow")
-
+    @property
     @override
-    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.arrow.read import opened
-        from storage.formats.columnar import undeclared_fields
+    def files(self) -> TypedFiles:
+        from storage.formats.arrow import read
 
-        return undeclared_fields(opened(data, name).schema, self.plan, name)
-
-    @override
-    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
-        from storage.formats.arrow.read import ranges_of
-
-        return ranges_of(data, name, target)
-
-    @override
-    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.arrow.read import read_records
-
-        return documented(self, read_records(self, data, name, part))
+        return read
 
 
 @register_writer("arrow")

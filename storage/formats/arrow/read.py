@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from storage.formats.columnar import with_rows
-from storage.formats.contract import Buffer, InputError, Range
+from storage.formats.contract import Buffer, InputError, Range, Reader
 from storage.formats.parquet.read import BROKEN, first_line, grouped, groups_of
-
-if TYPE_CHECKING:
-    from storage.formats.arrow import ArrowReader
 
 
 def opened(data: Buffer, name: str, **options: Any) -> Any:
@@ -21,6 +18,11 @@ def opened(data: Buffer, name: str, **options: Any) -> Any:
         return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(data)), options=pa.ipc.IpcReadOptions(**options))
     except BROKEN as wrong:
         raise InputError(name, f"cannot be read as an Arrow file: {first_line(wrong)}") from None
+
+
+def schema_of(data: Buffer, name: str) -> pa.Schema:
+    """The file's columns. Raises InputError."""
+    return opened(data, name).schema
 
 
 def ranges_of(data: Buffer, name: str, target: int) -> list[Range]:
@@ -33,7 +35,7 @@ def ranges_of(data: Buffer, name: str, target: int) -> list[Range]:
     return grouped([(one, len(data) // max(count, 1)) for one in rows], len(data), target)
 
 
-def read_records(reader: ArrowReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+def read_records(reader: Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a whole file or of some of its batches. Raises InputError."""
     file = opened(data, name)
     batches = _batches(file, groups_of(part, file.num_record_batches), name)

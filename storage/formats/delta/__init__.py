@@ -9,33 +9,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Column, OptionError, Options, Reader, Writer
-from storage.formats.parquet import documented, refuse_text_settings
+from storage.formats.contract import OptionError, Options, Writer
+from storage.formats.typed import TypedReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 @register_reader("delta")
-class DeltaReader(Reader):
-    """Types the rows of a table. A declared column that it lacks is null; undeclared ones are of type any. Rows of a table have no number."""
+class DeltaReader(TypedReader):
+    """Types the rows of a table. Rows of a table have no number."""
 
+    form: ClassVar[str] = "delta"
     versioned: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        refuse_text_settings(self, "delta")
-
-    def undeclared_of(self, schema: pa.Schema, name: str) -> tuple[Column, ...]:
-        """The table's columns that the schema does not name. Raises InputError under reject."""
-        from storage.formats.columnar import undeclared_fields
-
-        return undeclared_fields(schema, self.plan, name)
 
     def typed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Rows of the table as records, each cell checked against its declared type."""
         from storage.formats.columnar import typed_columns
 
-        return documented(self, typed_columns(self.plan, batch, 1))
+        return self.documented(typed_columns(self.plan, batch, 1))
 
 
 class DeltaWriteOptions(Options):

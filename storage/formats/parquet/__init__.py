@@ -6,17 +6,14 @@ written depends on the records alone: row groups of 131,072 records, JSON text w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Session, Writer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from storage.formats.contract import OptionError, Options, Session, Writer
+from storage.formats.typed import TypedFileReader, TypedFiles
 
 
 class ParquetWriteOptions(Options):
@@ -27,32 +24,17 @@ class ParquetWriteOptions(Options):
 
 
 @register_reader("parquet")
-class ParquetReader(Reader):
-    """Reads Parquet. A declared column that a file lacks is null; undeclared ones are of type any."""
+class ParquetReader(TypedFileReader):
+    """Reads Parquet."""
 
-    splittable: ClassVar[bool] = True
+    form: ClassVar[str] = "parquet"
 
-    def __post_init__(self) -> None:
-        refuse_text_settings(self, "parquet")
-
+    @property
     @override
-    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.columnar import undeclared_fields
-        from storage.formats.parquet.read import opened
+    def files(self) -> TypedFiles:
+        from storage.formats.parquet import read
 
-        return undeclared_fields(opened(data, name).schema_arrow, self.plan, name)
-
-    @override
-    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
-        from storage.formats.parquet.read import ranges_of
-
-        return ranges_of(data, name, target)
-
-    @override
-    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.parquet.read import read_records
-
-        return documented(self, read_records(self, data, name, part))
+        return read
 
 
 @register_writer("parquet")
@@ -76,20 +58,3 @@ class ParquetWriter(Writer):
         from storage.formats.parquet.write import ParquetSession
 
         return ParquetSession(self.options, self.plan)
-
-
-def refuse_text_settings(reader: Reader, form: str) -> None:
-    """Raise OptionError for settings that only formats of text have."""
-    given: Mapping[str, object] = {"envelope": reader.plan.sections, "array_paths": reader.plan.array_paths}
-    wrong = next((name for name, value in given.items() if value), None)
-    if wrong is not None:
-        raise OptionError(f"{wrong}: a {form} source has none", (wrong,))
-
-
-def documented(reader: Reader, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches with an empty `_doc` where one is wanted."""
-    if not reader.plan.document:
-        return batches
-    from storage.formats.batches import document_text, with_document
-
-    return with_document(batches, document_text({}))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.formats.batches import BATCH_ROWS
 from storage.formats.columnar import with_rows
-from storage.formats.contract import Buffer, InputError, Range
-
-if TYPE_CHECKING:
-    from storage.formats.parquet import ParquetReader
+from storage.formats.contract import Buffer, InputError, Range, Reader
 
 BROKEN = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, ValueError, NotImplementedError)
 """What the library raises of a file that is none."""
@@ -25,6 +22,11 @@ def opened(data: Buffer, name: str) -> Any:
         return pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
     except BROKEN as wrong:
         raise InputError(name, f"cannot be read as Parquet: {first_line(wrong)}") from None
+
+
+def schema_of(data: Buffer, name: str) -> pa.Schema:
+    """The file's columns. Raises InputError."""
+    return opened(data, name).schema_arrow
 
 
 def ranges_of(data: Buffer, name: str, target: int) -> list[Range]:
@@ -54,7 +56,7 @@ def groups_of(part: Range | None, count: int) -> range:
     return range(first, last + 1)
 
 
-def read_records(reader: ParquetReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+def read_records(reader: Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a whole file or of some of its row groups. Raises InputError."""
     file = opened(data, name)
     present = set(file.schema_arrow.names)

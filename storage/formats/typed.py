@@ -1,0 +1,77 @@
+"""What sources of typed columns (Parquet, Arrow, Delta tables) have in common. The library that knows their bytes is imported with the first of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from typing_extensions import override
+
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Range, Reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TypedReader(Reader):
+    """Reads typed columns: a declared one that the input lacks is null, undeclared ones are of type any."""
+
+    form: ClassVar[str]
+    """What messages call the input."""
+
+    def __post_init__(self) -> None:
+        given: Mapping[str, object] = {"envelope": self.plan.sections, "array_paths": self.plan.array_paths}
+        wrong = next((name for name, value in given.items() if value), None)
+        if wrong is not None:
+            raise OptionError(f"{wrong}: a {self.form} source has none", (wrong,))
+
+    def undeclared_of(self, schema: pa.Schema, name: str) -> tuple[Column, ...]:
+        """The columns of the input that the schema does not name. Raises InputError under reject."""
+        from storage.formats.columnar import undeclared_fields
+
+        return undeclared_fields(schema, self.plan, name)
+
+    def documented(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with an empty `_doc` where one is wanted."""
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import document_text, with_document
+
+        return with_document(batches, document_text({}))
+
+
+class TypedFiles(Protocol):
+    """The module that reads the files of one format."""
+
+    def schema_of(self, data: Buffer, name: str) -> pa.Schema:
+        """The columns of a file. Raises InputError."""
+
+    def ranges_of(self, data: Buffer, name: str, target: int) -> list[Range]:
+        """Groups of records that follow each other, about `target` bytes together. Raises InputError."""
+
+    def read_records(self, reader: Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+        """The records of a whole file or of a range. Raises InputError."""
+
+
+class TypedFileReader(TypedReader):
+    """Reads files of typed columns, a few groups of records at a time."""
+
+    splittable: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def files(self) -> TypedFiles:
+        """What reads the bytes."""
+
+    @override
+    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
+        return self.undeclared_of(self.files.schema_of(data, name), name)
+
+    @override
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
+        return self.files.ranges_of(data, name, target)
+
+    @override
+    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
+        return self.documented(self.files.read_records(self, data, name, part))
