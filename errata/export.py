@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from errata.plan import Node
     from errata.table_outputs import StagedTable
     from operators.output import Output
-    from operators.output_config import OutputConfig
     from storage.engines import Engine
     from storage.formats import Session
 
@@ -173,19 +172,18 @@ class Exporter:
                 empty = output.echoed is not None and rows.empty
                 return [self.exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
             if config.split is not None:
-                return self._parts(config, rows.batches(self.engine, shape), target, writer)
+                return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
             parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
             return [self.exports.stage(target, _document(writer, parts))]
         except formats.OutputError as error:
             raise StorageFailed(f"output '{node.name}': {error}") from error
 
-    def _parts(self, config: OutputConfig, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
+    def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
         from storage.formats import splitting
 
-        plan = splitting.SplitPlan(**config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
-        names = [column.name for column in writer.plan.columns]
-        renamed = {source: name for name, source in config.mapping.items()}
-        group = names.index(renamed.get(plan.group_key, plan.group_key)) if plan.group_key else None
+        plan = splitting.SplitPlan(**output.config.split.model_dump())  # type: ignore[union-attr]  # the caller looked
+        names = [*(column.name for column in writer.plan.columns), "_split"]
+        group = names.index(output.group) if output.group else None
         pieces = splitting.split(plan, writer, batches, group=group, warn=self.warn)
         parts = groupby(pieces, key=lambda piece: piece.seq)
         return [self.exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
@@ -209,13 +207,13 @@ def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:
     yield writer.footer()
 
 
-def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, Any]], Callable[[Any], Any]]:
+def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, Any]], Shape]:
     """The written columns with their types, the undeclared fields behind the declared ones, and what shapes a batch of rows to them."""
     from cxl.types import parse_type
 
     declared = list(output.projection.data.items())
     if "_widened" not in output.output.hidden:
-        return declared, _Shape(tuple(name for name, _ in declared), (), ())
+        return declared, Shape(tuple(name for name, _ in declared), (), ())
     renamed = {source: name for name, source in output.config.mapping.items()}
     known = {*output.projection.data, *output.inputs[0].data}
     extra = [(name, type_) for name, type_ in _agreed(undeclared) if name not in known and name not in output.config.exclude]
@@ -223,7 +221,7 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     data = [one for one in declared if one not in meta]
     shown = [(renamed.get(name, name), parse_type(type_)) for name, type_ in extra]
     names = (*(name for name, _ in data), *(name for name, _ in shown), *(name for name, _ in meta))
-    return [*data, *shown, *meta], _Shape(names, tuple(extra), tuple(name for name, _ in shown))
+    return [*data, *shown, *meta], Shape(names, tuple(extra), tuple(name for name, _ in shown))
 
 
 def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -235,14 +233,19 @@ def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class Shape:
     """Takes a batch of an output's live rows to the written columns: `extra` fields come out of `_widened`. Picklable."""
 
     names: tuple[str, ...]
     extra: tuple[tuple[str, str], ...]
     shown: tuple[str, ...]
 
+    def with_groups(self, group: str | None) -> Shape:
+        """The written columns, and behind them the groups of a split where no written column holds them."""
+        return replace(self, names=(*self.names, "_split")) if group == "_split" else self
+
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the columns that are wanted, in their order."""
         import pyarrow as pa
 
         found = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -40,13 +40,18 @@ class Projection:
 
 
 class Output(Linear):
-    """An output: a projection whose changelog the file is written from. Its rows carry the bytes of their sort order in `_lookup`."""
+    """An output: a projection whose changelog the file is written from.
+
+    Its rows carry the bytes of their sort order in `_lookup`, and in `_split` those of a group field that is not written.
+    """
 
     kind = "output"
 
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config
-        hidden = [*(["_file"] if by_source_file(config) and "_file" in row.hidden else []), *(["_lookup"] if config.sort_order else []), *(["_widened"] if row.widened and config.include_unmapped else [])]
+        self.group = group_column(config, row, projection)
+        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": row.widened and config.include_unmapped}
+        hidden = [name for name, wanted in (asked | {"_split": self.group == "_split"}).items() if wanted]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
         form = ("type", "options", "include_header", "preserve_nulls", "split")
@@ -113,7 +118,13 @@ class Output(Linear):
         hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
-        return frame.select(*envelope, *hidden, *order, *written)
+        return frame.select(*envelope, *hidden, *order, *self._group(), *written)
+
+    def _group(self) -> list[Column]:
+        if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:
+            return []
+        field = self.config.split.group_key
+        return [key_column([(column(field), key_type(self.inputs[0].data[field]))]).alias("_split")]
 
     def _order(self) -> Column:
         row = self.inputs[0]
@@ -130,6 +141,20 @@ def by_source_file(config: OutputConfig) -> bool:
     except FormatError:
         return False
     return template.uses("source_file") or template.uses("source_path")
+
+
+def group_column(config: OutputConfig, row: RowType, projection: Projection) -> str | None:
+    """The column of the output's rows that holds groups of a split together: a written one or `_split`; None where there is none.
+
+    The field is named as it comes from upstream; what only has its name in the file is taken where nothing upstream has it.
+    """
+    if config.split is None or config.split.group_key is None:
+        return None
+    field = config.split.group_key
+    shown = next((name for name, source, _ in projection.written if source == field), None)
+    if shown is not None or field in row.data:
+        return shown or "_split"
+    return field if field in projection.data else None
 
 
 def _sort_bytes(key: SortKey, type_: Type) -> Column:
@@ -238,7 +263,7 @@ def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
 
 
 def _cut_by_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
-    """Whether the parts can be named, and the field that holds groups together is among those that are written."""
+    """Whether the parts can be named, and the field that holds groups together comes from upstream, written or not."""
     from storage import formats
     from storage.formats.splitting import SplitPlan
 
@@ -249,9 +274,9 @@ def _cut_by_known(config: OutputConfig, output: Output, binding: Binding) -> boo
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path))
         return False
-    known = list(dict.fromkeys(name for shown, source, _ in output.projection.written for name in (source, shown)))
-    if plan.group_key is None or plan.group_key in known:
+    if plan.group_key is None or output.group is not None:
         return True
+    known = list(dict.fromkeys([*binding.input.data, *output.projection.data]))
     help_text = binding.problems.similar(plan.group_key, known)
     binding.problems.report("E251", f"group field '{plan.group_key}' does not reach this output", ("config", "split", "group_key"), help=help_text)
     return False

@@ -20,17 +20,18 @@ HIDDEN_TYPES: Mapping[str, str] = {
     "_doc": "string",
     "_port": "string",
     "_lookup": "binary",
+    "_split": "binary",
     "_error": "string",
 }
 """Columns that travel beside the data and that CXL reads only as system variables.
 
 `_event_time`: event time less the source's delay. `_file`, `_row`, `_source`: `$source.file`, `.row`, `.name`. `_widened`:
 undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
-key by which an operator looks its rows up, or of an output's sort order. `_error`: a rejected record's category, detail,
-stage, route and trigger as a JSON object, null otherwise.
+key by which an operator looks its rows up, or of an output's sort order. `_split`: bytes of the field that holds an output's groups
+together, where it is not written. `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
 """
 
-OWN_HIDDEN = frozenset({"_port", "_lookup", "_error"})
+OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
 """Hidden columns that belong to the operator that made them and do not travel."""
 
 META, RECORD, CK = "_meta:", "_record:", "_ck:"

@@ -100,16 +100,18 @@ def split(
 ) -> Iterator[Piece]:
     """The parts of an ordered stream of batches, each with header and footer; `group` is the place of the group key among the columns.
 
-    Raises OutputError for an oversize group under `oversize_group: error`; `warn` is told of one under `warn`. No records: one part.
+    Columns behind those of the writer are not written. Raises OutputError for an oversize group under `oversize_group: error`; `warn` is told
+    of one under `warn`. No records: one part.
     """
     first = writer.header()
     later = first if plan.repeat_header else b""
     part = _Part(size=len(first))
     previous: pa.Scalar | None = None
     yield Piece(1, first)
-    for batch in batches:
+    for rows in batches:
+        changed, previous = _changes(rows, group, previous)
+        batch = rows.select(list(range(len(writer.plan.columns))))
         sizes = writer.rows(batch) if plan.max_bytes is not None else None
-        changed, previous = _changes(batch, group, previous)
         start = 0
         for at in range(batch.num_rows):
             new_group = changed is None or changed[at]

@@ -551,7 +551,7 @@ def _output(draw: st.DrawFn, pipeline: Pipeline, stream: Stream) -> None:
         config["sort_order"] = [{"field": one, "order": draw(st.sampled_from(["asc", "desc"])), "null_order": draw(st.sampled_from(["first", "last", "drop"]))} for one in _chosen(draw, plain, 2)]
     if "split" in options:
         config["split"] = draw(st.sampled_from([{"max_records": 2}, {"max_bytes": 60}, {"max_records": 3, "max_bytes": 90, "naming": "{stem}-{seq:02}.{ext}"}]))
-    elif "grouped" in options and plain and not {"excluded", "emitted"} & set(options):
+    elif "grouped" in options and plain:
         config["split"] = {"max_records": 2, "group_key": draw(st.sampled_from(plain)), "oversize_group": "allow", "repeat_header": False}
     if "mapped" in options:
         config["mapping"] = {"renamed": draw(st.sampled_from(list(stream.columns)))}

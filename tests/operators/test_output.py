@@ -15,7 +15,6 @@ from tests.pipelines import Folder
     ("split", "code", "message"),
     [
         ("{ max_records: 2, group_key: depth }", "E251", "group field 'depth' does not reach this output"),
-        ("{ max_records: 2, group_key: dept }, exclude: [dept]", "E251", "group field 'dept' does not reach this output"),
         ("{ max_records: 2, naming: '{when}.csv' }", "E218", "split.naming: unknown token {when}; there are {stem}, {seq:0N} and {ext}"),
         ("{ max_records: 2, naming: all.csv }", "E218", "split.naming: without {seq} all parts would have one name"),
     ],
@@ -27,3 +26,33 @@ def test_a_split_is_checked_with_the_pipeline(tmp_path: Path, split: str, code: 
     with pytest.raises(PipelineErrors) as caught:
         folder.load()
     assert [(one.code, one.message) for one in caught.value.diagnostics] == [(code, message)]
+
+
+NUMBERED = """  - type: output
+    name: out
+    input: rows
+    config: { name: out, type: csv, path: out.csv, OPTIONS, split: { max_records: 2, group_key: dept, naming: "{seq}.csv", oversize_group: allow } }
+"""
+
+
+def numbered(folder: Folder, rows: str, options: str = "exclude: [dept]") -> list[list[str]]:
+    """The ids in each part of an output of rows `id,dept`, written by a run."""
+    folder.write("pipeline.yaml", heading("cut") + source("rows", {"id": "int", "dept": "string"}) + NUMBERED.replace("OPTIONS", options))
+    folder.write("rows.csv", f"id,dept\n{rows}")
+    folder.run()
+    parts = sorted(folder.path.glob("[0-9].csv"))
+    return [[line.split(",")[0] for line in part.read_text().splitlines()[1:]] for part in parts]
+
+
+def test_groups_of_a_field_that_is_not_written_stay_together(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert numbered(folder, "1,a\n2,b\n3,b\n4,c\n5,c\n6,\n") == [["1", "2", "3"], ["4", "5"], ["6"]]
+    assert folder.text("1.csv") == "id\n1\n2\n3\n"
+    assert numbered(folder, "1,a\n2,b\n3,c\n4,c\n5,c\n6,c\n") == [["1", "2"], ["3", "4", "5", "6"]]  # the values alone change
+    assert numbered(folder, "1,a\n2,a\n3,a\n4,c\n5,c\n6,c\n", "exclude: [dept], sort_order: [{ field: id, order: desc }]") == [["6", "5", "4"], ["3", "2", "1"]]
+    assert numbered(folder, "1,a\n2,b\n3,c\n4,c\n5,c\n6,c\n", "exclude: []") == [["1", "2"], ["3", "4", "5", "6"]]
+    assert folder.violations() == []
+
+
+def test_a_group_field_is_named_as_it_comes_from_upstream(tmp_path: Path) -> None:
+    assert numbered(Folder(tmp_path), "1,a\n1,b\n1,b\n2,b\n", "exclude: [dept], mapping: { dept: id }") == [["1", "1", "1", "2"]]
