@@ -41,7 +41,7 @@ class SourceFiles:
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
         """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node): of their values, or of their places."""
         operator = cast("Source", self.node.operator)
-        return self.rebuilt and not operator.versioned and operator.keyed != any(name == "_file" for name, _ in before.get("hidden", ()))
+        return self.rebuilt and not operator.versioned and operator.keyed != keyed_in(before)
 
     def anew(self) -> SourceFiles:
         """The same files as if none had been read before."""
@@ -58,6 +58,21 @@ def look_at_sources(plan: Plan, before: Mapping[str, Any]) -> dict[str, SourceFi
     """Discover every source's files and compare them with what the last epoch's ledger entry says (`before`). Raises StorageFailed."""
     numbers = _numbers(plan, before)
     return {node.name: _look(node, plan, before.get(node.name, {}), numbers[node.name]) for node in plan.of_kind("source")}
+
+
+def keyed_in(before: Mapping[str, Any]) -> bool:
+    """Whether a source's records had keys of their values in an epoch; `before`: what its ledger entry says of the node."""
+    return any(name == "_file" for name, _ in before.get("hidden", ()))
+
+
+def files_left(plan: Plan, head: Entry) -> dict[str, SourceFiles]:
+    """Every source's files as the last epoch left them, whatever became of them since; none of a source that it does not know."""
+    numbers = _numbers(plan, head.sources)
+    found = {}
+    for node in plan.of_kind("source"):
+        records = tuple(FileRecord.of(entry) for entry in head.sources.get(node.name, {}).get("files", ()))
+        found[node.name] = SourceFiles(node, numbers[node.name], FileChanges(records))
+    return found
 
 
 def _numbers(plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:

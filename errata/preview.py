@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,15 +41,8 @@ def preview(project: Project, options: RunOptions) -> RunResult:
     return replace(result, committed=False)
 
 
-@contextmanager
-def redirected(plan: Plan) -> Iterator[Plan]:
-    """The plan with everything that is written going to a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="errata-verify-") as folder:
-        yield limited(plan, None, Path(folder))
-
-
-def limited(plan: Plan, records: int | None, folder: Path) -> Plan:
-    """The plan with sources cut to their first records (None: all of them) and everything that is written going to a folder."""
+def limited(plan: Plan, records: int, folder: Path) -> Plan:
+    """The plan with sources cut to their first records and everything that is written going to a folder."""
     nodes = {node.name: replace(node, operator=node.operator.previewed(records, folder)) for node in plan}
     dlq = plan.model.error_handling.dlq.model_copy(update={"path": None})
     handling = plan.model.error_handling.model_copy(update={"dlq": dlq})

@@ -17,11 +17,11 @@ from changelog.schema import column
 from errata.correlation_rows import truth
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
-from errata.ingest import SourceFiles
+from errata.ingest import SourceFiles, files_left, keyed_in
 from errata.options import Correction, RunOptions, RunResult
 from errata.run import Run
 from operators.base import Outcome
-from operators.ingest.files import FileChanges, FileRecord
+from operators.ingest.files import FileRecord
 from operators.rows import CK
 from storage.ledger import Entry, Ledger
 
@@ -72,12 +72,7 @@ class Rewrite(Run):
     def look(self) -> dict[str, SourceFiles]:
         """The files as the last epoch left them, whatever became of them since."""
         assert self.head is not None  # `rewrite` looked
-        found = {}
-        for node in self.plan.of_kind("source"):
-            before = self.head.sources[node.name]
-            records = tuple(FileRecord.of(entry) for entry in before["files"])
-            found[node.name] = SourceFiles(node, int(before["number"]), FileChanges(records))
-        return found
+        return files_left(self.plan, self.head)
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> dict[str, str]:
         """The sources that the change may touch."""
@@ -160,11 +155,19 @@ class Revert(Change):
 
     def rows(self, flow: Flow, node: Node) -> DataFrame:
         """The difference by key between what stands and what stood."""
+        self._refuse_other_keys(node, flow.epoch - 1)
         now, then = (flow.tables.live(flow.engine, node, flow.values, at=at).drop("_epoch") for at in (flow.epoch - 1, self.epoch))
         wanted = cast("Source", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
+
+    def _refuse_other_keys(self, node: Node, last: int) -> None:
+        source, before = cast("Source", node.operator), self.then.plan.get(node.name) if self.then else None
+        if before is not None and not source.versioned and source.keyed != keyed_in(before):
+            kinds = ("the values of a primary key", "their places in files")
+            had, have = kinds if keyed_in(before) else reversed(kinds)
+            raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
     def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
         """The present ones, and those that are gone but whose records stand again."""

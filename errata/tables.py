@@ -42,9 +42,12 @@ class Tables:
     def changelog(self, node: Node) -> ChangelogTable:
         """The op rows of a node, rejects among them."""
         if node.name not in self._changelogs:
-            columns = SYSTEM_COLUMNS | node.operator.output.columns()
-            self._changelogs[node.name] = ChangelogTable(f"{self.root}/changelog/{node.name}", columns)
+            self._changelogs[node.name] = ChangelogTable(f"{self.root}/changelog/{node.name}", self.columns(node))
         return self._changelogs[node.name]
+
+    def columns(self, node: Node) -> dict[str, str]:
+        """The columns of a node's changelog besides `_epoch`."""
+        return SYSTEM_COLUMNS | node.operator.output.columns()
 
     def state(self, name: str) -> ChangelogTable:
         """The accumulators of a node; its columns are those of the first rows."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.images import fingerprint
 from changelog.lazy import F, Window
 from changelog.ops import is_negative, weight
-from changelog.schema import column, image_columns
+from changelog.schema import image_columns
 from errata.op_rows import Kept
-from errata.options import EngineOptions, RunOptions
+from errata.options import EngineOptions
 from errata.reading import Reading
 from storage.failure import StorageError
 from storage.ledger import Entry, Ledger, verify_chain
@@ -54,13 +54,12 @@ def _tables(project: Project, entries: list[Entry], recompute: bool, engine: Eng
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
     whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})
     reading = Reading(project.plan.settings.name, project.state, project.plan)
-    by_hand = [f"{entry.epoch} ({entry.counters['kind']})" for entry in entries if "kind" in entry.counters and not entry.maintains]
     yield from _versions(reading, whole)
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
             yield from _table(reading, node, whole)
     if recompute and not damaged:
-        yield from _recomputed(project, reading, engine, by_hand)
+        yield from _recomputed(project, reading, engine)
 
 
 def _ledger_faults(project: Project, entries: list[Entry]) -> Iterator[Row]:
@@ -119,33 +118,12 @@ def _conserved(reading: Reading, node: Kept, head: Entry, rows: DataFrame) -> Ro
     return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
 
 
-def _recomputed(project: Project, reading: Reading, engine: EngineOptions, by_hand: Sequence[str]) -> Iterator[Row]:
-    """Compare every node's live rows, as a multiset, with those of a run over the present input from nothing.
+def _recomputed(project: Project, reading: Reading, engine: EngineOptions) -> Iterator[Row]:
+    """Compare every node's live rows with those of a run from nothing over the source rows that stand."""
+    from errata.recomputing import recomputed
 
-    `by_hand`: epochs that no input tells of.
-    """
-    from errata.preview import redirected
-    from errata.project import Project as Loaded
-    from errata.running import run_once
-
-    with redirected(project.plan) as plan:
-        other = Loaded(plan, project.ephemeral().state, ())
-        try:
-            run_once(other, RunOptions(engine=engine, force=True))
-            batch = Reading(plan.settings.name, other.state, plan)
-            for name, node in batch.nodes.items():
-                if name in reading.nodes and node.persisted:
-                    yield _compared(reading, batch, name, by_hand)
-        finally:
-            other.state.forget()
-
-
-def _compared(reading: Reading, batch: Reading, name: str, by_hand: Sequence[str]) -> Row:
-    sides = [(reading, 1), (batch, -1)]
-    frames = [one.live(name, None).withColumn("_weight", F.lit(sign).cast("bigint")) for one, sign in sides]
-    names = list(batch.nodes[name].data)
-    both = frames[0].select(*map(column, names), "_weight").unionByName(frames[1].select(*map(column, names), "_weight"))
-    differing = both.groupBy(*map(column, names)).agg(F.sum("_weight").alias("_net")).where(F.col("_net") != 0)
-    found = reading.engine.to_arrow(differing.agg(F.count("*").alias("n"))).column("n")[0].as_py()
-    known = f", which knows nothing of epoch {', '.join(by_hand)}" if by_hand else ""
-    return _answer("recompute", name, detail=f"{found} rows differ from a batch run over the present input{known}" if found else "")
+    for name, differing, untold in recomputed(project, reading, engine):
+        if untold:
+            yield {**_answer("recompute", name), "detail": f"not compared: {untold}"}
+        else:
+            yield _answer("recompute", name, detail=f"{differing} rows differ from a batch run over the source rows that stand" if differing else "")

@@ -129,7 +129,7 @@ class Operator(ABC):
         riders = {name: type_ for row in reversed(inputs) for name, type_ in row.riders.items()}
         self.output = self.output.carrying([name for row in inputs for name in row.hidden if name not in OWN_HIDDEN], riders)
 
-    def previewed(self, records: int | None, folder: Path) -> Operator:
+    def previewed(self, records: int, folder: Path) -> Operator:
         """This operator in a preview: sources give their first records only, outputs write into a folder."""
         return self
 

@@ -99,7 +99,7 @@ class Output(Linear):
         order = ", ".join(f"{key.field} {key.order}" for key in self.config.sort_order)
         return (f"format: {self.config.type}, path {self.config.path}", f"columns: {', '.join(self.projection.data)}", *((f"sorted by: {order}",) if order else ()))
 
-    def previewed(self, records: int | None, folder: Path) -> Output:
+    def previewed(self, records: int, folder: Path) -> Output:
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""
         from storage import formats
 

@@ -105,7 +105,7 @@ class Source(Operator):
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
 
-    def previewed(self, records: int | None, folder: Path) -> "Source":
+    def previewed(self, records: int, folder: Path) -> "Source":
         """The same source cut to its first records."""
         other = copy(self)
         other.first_records = records

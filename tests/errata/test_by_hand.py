@@ -124,6 +124,17 @@ def test_an_epoch_that_is_not_there_is_told(folder: Folder) -> None:
         folder.load().revert(9, SAIL)
 
 
+def test_an_epoch_of_other_keys_cannot_be_reverted_to(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("in/a.csv", "word\none\n")
+    for merge in ("{ strategy: snapshot }", "{ strategy: snapshot, primary_key: [word] }"):
+        folder.write("pipeline.yaml", FILES.replace("glob:", f"merge: {merge}, glob:"))
+        folder.run()
+    with pytest.raises(Usage, match="epoch 1 knows the records of 'words' by their places in files, epoch 2 by the values of a primary key"):
+        folder.load().revert(1, SAIL)
+    assert folder.load().head_epoch() == 2
+
+
 # -- correct
 
 
@@ -136,13 +147,6 @@ def test_a_correction_shows_its_effect_and_stands(folder: Folder) -> None:
     assert next(row for row in folder.load().why("lines", {"line": "l03"}) if row["live"])["reason"] == "a typo"
     assert [row.get("reason") for row in folder.load().runs()] == [None, None, None, "a typo"]
     assert folder.violations() == []
-
-
-def test_verify_names_the_epochs_that_the_files_know_nothing_of(folder: Folder) -> None:
-    correct(folder)
-    found = [row for row in folder.load().verify(recompute=True, engine=EngineOptions("sail")) if row["verdict"] != "ok"]
-    assert "lines" in {row["node"] for row in found}
-    assert all(row["check"] == "recompute" and row["detail"].endswith("which knows nothing of epoch 4 (correct)") for row in found)
 
 
 def test_a_corrected_record_is_the_files_again_when_its_file_changes(folder: Folder) -> None:

@@ -12,7 +12,7 @@ from errata.exits import Exit
 
 @click.command("verify")
 @project_options
-@option("--recompute", is_flag=True, help="Compare with a batch run too; starts an engine.")
+@option("--recompute", is_flag=True, help="Compare with a batch run over the source rows too; starts an engine.")
 @format_option
 @engine_options
 @common_options
