@@ -20,6 +20,11 @@ def open_connect(url: str) -> "SparkSession":
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session = ConnectSession.builder.remote(url).create()
-    for name, value in SESSION_SETTINGS.items():
-        session.conf.set(name, value)
+    try:
+        for name, value in SESSION_SETTINGS.items():
+            session.conf.set(name, value)
+    except BaseException:
+        session.release_session_on_close = False  # the server knows of none
+        session.stop()  # else it stays the session that functions look at
+        raise
     return cast("SparkSession", session)  # by its methods, though not by its class

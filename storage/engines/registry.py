@@ -8,7 +8,8 @@ from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.java import find_java
 from storage.engines.sail import Sail
-from storage.engines.spark import RemoteSpark, Spark
+from storage.engines.spark import Spark
+from storage.engines.spark_elsewhere import RemoteSpark, SharedSpark, has_session
 
 __all__ = ["engine", "resolved", "stop_engines"]
 
@@ -44,7 +45,9 @@ def engine(choice: EngineChoice) -> Engine:
 def _made(choice: EngineChoice) -> Engine:
     if choice.kind == "sail":
         return Sail(choice)
-    return RemoteSpark(choice.remote) if choice.remote else Spark(choice)
+    if choice.remote:
+        return RemoteSpark(choice.remote)
+    return SharedSpark() if has_session() else Spark(choice)
 
 
 @atexit.register

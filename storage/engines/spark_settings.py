@@ -8,7 +8,7 @@ from pathlib import Path
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import SESSION_SETTINGS
 
-__all__ = ["is_local_master", "session_settings", "spark_settings"]
+__all__ = ["is_local_master", "python_path", "server_settings", "session_settings", "spark_settings"]
 
 MEGABYTE = 1 << 20
 SMALLEST_HEAP = 1024 * MEGABYTE
@@ -30,6 +30,7 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",
 }
+FOR_EVER = "30d"  # a session must outlive every pause of its process
 ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
@@ -43,7 +44,7 @@ def is_local_master(master: str) -> bool:
 
 
 def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Sequence[str], scratch: Path) -> dict[str, str]:
-    """All the settings of a classic session. `scratch` is a folder of this process for what Spark leaves lying about."""
+    """All the settings of the driver. `scratch` is a folder of this process for what Spark leaves lying about."""
     master = choice.master or f"local[{choice.threads or '*'}]"
     return {
         "spark.master": master,
@@ -60,6 +61,17 @@ def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Seq
         **_endpoint(),
         **({"spark.local.dir": str(choice.spill)} if choice.spill else {}),
         **(_in_process(jars) if is_local_master(master) else _elsewhere(jars, choice)),
+    }
+
+
+def server_settings(token: str) -> dict[str, str]:
+    """The settings of the Spark Connect server in the driver: for this process alone, and as long as it lives."""
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.connect.authenticate.token": token,
+        "spark.connect.session.manager.defaultSessionTimeout": FOR_EVER,
+        "spark.connect.session.manager.maintenanceInterval": FOR_EVER,
     }
 
 

@@ -21,7 +21,7 @@ from storage.engines.cache import cache_folder
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
 from storage.engines.sail import server_settings
-from storage.engines.spark import RemoteSpark
+from storage.engines.spark_elsewhere import RemoteSpark
 from storage.engines.spark_settings import is_local_master, spark_settings
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def test_spark_without_java_says_both_ways_out(tmp_path: Path, banner: str | Non
 def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     root = str(Path(__file__).parents[2])
     settings = {**os.environ, "PYTHONPATH": root, **environment}
+    settings.pop("SPARK_CONNECT_MODE_ENABLED", None)
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=settings)
 
 
@@ -280,3 +281,54 @@ def test_executors_in_processes_of_their_own() -> None:
         assert spread.cores == 2
     finally:
         stop_engines()
+
+
+SHARES = """
+import pyarrow as pa
+from pathlib import Path
+from pyspark.sql import SparkSession, functions as F
+from storage.engines import engine, EngineChoice, EngineUnavailable
+from storage.engines.jars import delta_jars
+from storage.engines.java import find_java
+from storage.engines.spark_settings import spark_settings
+
+choice = EngineChoice("spark", threads=2, small=True)
+builder = SparkSession.builder
+for name, value in spark_settings(choice, delta_jars(find_java()) if {delta} else [], (), Path("{folder}")).items():
+    if {delta} or "delta" not in value:
+        builder = builder.config(name, value)
+own = builder.getOrCreate()
+shared = engine(choice)
+try:
+    frame = shared.from_arrow(pa.table({{"n": [1, 2]}}))
+except EngineUnavailable as problem:
+    print(problem)
+else:
+    print(shared.to_arrow(frame.select(F.sum("n").alias("n"))).to_pylist(), type(frame).__module__, shared.cores)
+    shared.stop()
+print(own.range(3).count())
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("delta", "said"), [(True, "[{'n': 3}] pyspark.sql.classic.dataframe 2"), (False, "the session of this process was made without Delta Lake")]
+)
+def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Path, delta: bool, said: str) -> None:
+    answer = run_python(SHARES.format(delta=delta, folder=tmp_path))
+    assert said in answer.stdout, answer.stderr
+    assert answer.stdout.endswith("3\n"), answer.stderr
+
+
+@pytest.mark.spark
+def test_nobody_else_may_use_the_driver_of_a_run() -> None:
+    from pyspark.errors import PySparkException
+
+    from storage.engines.connect import open_connect
+
+    own = engine(EngineChoice("spark"))
+    port = own.session.client._builder.endpoint.rpartition(":")[2]  # type: ignore[attr-defined]  # pyspark does not say
+    for token in ("", ";token=guessed"):
+        with pytest.raises((PySparkException, OSError)):
+            open_connect(f"sc://localhost:{port}/{token}")
+    assert own.session.range(2).count() == 2
