@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_SYSTEM: Final = ("epoch", "offset", "op", "op_code", "key", "cause")
+SYSTEM: Final = ("epoch", "offset", "op", "op_code", "key", "cause")
+"""What an event says besides its images."""
 
 
 def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
@@ -48,7 +49,7 @@ def flat(events: DataFrame) -> DataFrame:
     """
     paired = "after" in events.columns
     names = events.select(f"{'after' if paired else 'data'}.*").columns
-    system = [F.col(name).alias(f"_{name}" if name in names else name) for name in _SYSTEM]
+    system = [F.col(name).alias(f"_{name}" if name in names else name) for name in SYSTEM]
     new = [F.col("after" if paired else "data").getField(name).alias(name) for name in names]
     old = [F.col("before").getField(name).alias(f"old_{name}") for name in names] if paired else []
     return events.select(*system, *new, *old)
@@ -75,4 +76,4 @@ def _envelope(form: Form) -> list[Column]:
     code = F.col("_code")
     op = F.coalesce(*(F.when(code == int(op), name) for op, name in op_names(form).items()))
     values = (F.col(EPOCH), F.col("offset"), op, code.cast("int"), F.lower(F.hex(KEY)), F.col(CAUSE))
-    return [value.alias(name) for value, name in zip(values, _SYSTEM, strict=True)]
+    return [value.alias(name) for value, name in zip(values, SYSTEM, strict=True)]

@@ -205,7 +205,8 @@ def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[in
     """
     import pyarrow as pa
 
-    from changelog.forms import changelog_stream, flat
+    from changelog.forms import SYSTEM, changelog_stream, flat
+    from errata.streams import beside
 
     epoch, moment = made
     hidden = [name for name in node.operator.output.hidden_columns() if name in rows.columns]
@@ -213,9 +214,9 @@ def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[in
     count, start = events.num_rows, _before(flow, node, epoch)
     stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), count)
     offsets = pa.array(range(start, start + count), pa.int64())
-    code = events.column("op" if form in ("debezium", "flink") else "op_code")
-    data = [name for name in events.column_names if name not in ("epoch", "offset", "op", "op_code", "key", "cause")]
-    return pa.table({"offset": offsets, "op": code, "system_time": stamp, "event_time": stamp, **{name: events.column(name) for name in data}})
+    code = events.column(SYSTEM.index("op" if form in ("debezium", "flink") else "op_code"))
+    data = {name: events.column(name) for name in events.column_names[len(SYSTEM) :]}
+    return pa.table(beside({"offset": offsets, "op": code, "system_time": stamp, "event_time": stamp}, data))
 
 
 def _parquet(table: Any) -> bytes:

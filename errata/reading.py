@@ -210,7 +210,7 @@ class Reading:
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
         """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out."""
-        from errata.streams import formed
+        from errata.streams import TIMED, formed
 
         node = self._node(name)
         if node is None:
@@ -218,17 +218,18 @@ class Reading:
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         kept = self._where(node, (row for row in rows if _wanted(row, filters)), filters.where)
-        yield from islice(formed(kept, filters.form, self.name, name, self.moments() if filters.form == "debezium" else {}), filters.limit)
+        yield from islice(formed(kept, filters.form, self.name, name, self._moments(filters.form) if filters.form in TIMED else {}), filters.limit)
 
     def _rows_before(self, node: Kept, epoch: int) -> int:
         """How many op rows a node has of earlier epochs."""
         return int(self._rows(node, (1, epoch - 1)).count()) if epoch > 1 else 0
 
-    def moments(self) -> dict[int, datetime]:
-        """When each epoch was committed."""
+    def _moments(self, form: str) -> dict[int, datetime]:
+        """When each epoch was made: for Debezium its commit, for ODF's columns the begin of its run, as in the files that the run wrote."""
         from storage.ledger import Ledger
 
-        return {entry.epoch: entry.finished for entry in Ledger(self.state.ledger).entries()}
+        entries = [entry for entry in Ledger(self.state.ledger).entries() if not entry.maintains]
+        return {entry.epoch: entry.finished if form == "debezium" else entry.started for entry in entries}
 
     def _where(self, node: Kept, rows: Iterable[dict[str, Any]], text: str | None) -> Iterable[dict[str, Any]]:
         if text is None:

@@ -311,7 +311,7 @@ class Run:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""
         if flow.done or self.head is None:
             return self.epoch, self.started
-        return self.head.epoch, self.head.finished
+        return self.head.epoch, self.head.started
 
     def warn(self, text: str) -> None:
         """Tell the listener something that does not stop the run."""

@@ -1,19 +1,24 @@
 """The forms in which a changelog is shown and exported (CONTRACT, "`errata log --format jsonl`"; odf-changelog-streams.txt)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
 Row = Mapping[str, Any]
 
+TIMED = frozenset({"debezium", "odf"})
+"""The forms whose events say when."""
+
 _FLINK = {"+A": "+I", "-R": "-D", "-C": "-U", "+C": "+U"}
 
 
 def formed(rows: Iterable[dict[str, Any]], form: str, pipeline: str, node: str, moments: Mapping[int, datetime] | None = None) -> Iterator[Row]:
-    """Op rows of one node, in changelog order, in another form. `moments`: when epochs were committed. Raises KeyError for an unknown one."""
+    """Op rows of one node, in changelog order, in another form. `moments`: when epochs were made, for the forms of `TIMED`. Raises KeyError for an unknown one."""
     if form == "debezium":
         return _debezium(rows, pipeline, node, moments or {})
+    if form == "odf":
+        return _odf(rows, moments or {})
     return {"two": _two, "flink": _flink, "retract": _retract, "upsert": _upsert, "single": _single}[form](rows, pipeline, node)
 
 
@@ -66,14 +71,32 @@ def _debezium(rows: Iterable[dict[str, Any]], pipeline: str, node: str, moments:
         yield {"before": before, "after": after, "op": letters[row["op"]], "ts_ms": _milliseconds(moments.get(row["epoch"])), "source": source}
 
 
+def _odf(rows: Iterable[dict[str, Any]], moments: Mapping[int, datetime]) -> Iterator[Row]:
+    """Open Data Fabric's own columns ahead of the data; the time of the events is that of the epoch, as in files (`errata.output_files`)."""
+    for row in rows:
+        moment = _iso(moments.get(row["epoch"]))
+        yield beside({"offset": row["offset"], "op": row["op_code"], "system_time": moment, "event_time": moment}, row["data"])
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def beside(system: Row, data: Row) -> dict[str, Any]:
+    """System columns, then the data; a system column whose name a data column has gets an underscore."""
+    return {f"_{name}" if name in data else name: value for name, value in system.items()} | dict(data)
+
+
 def _milliseconds(moment: datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp() * 1000)
 
 
 def flat(row: Row) -> Row:
-    """A row of any form for csv: the data columns themselves, `old_<column>` for what an event took back; a system column whose name a data column has gets an underscore."""
+    """A row of any form for csv: the data columns themselves, `old_<column>` for what an event took back."""
     paired = "after" in row
+    if not paired and "data" not in row:
+        return row
     new, old = (row["after"] or {}, row["before"] or {}) if paired else (row["data"] or {}, {})
     names = list(dict.fromkeys([*new, *old]))
-    system = {f"_{name}" if name in names else name: value for name, value in row.items() if name not in ("data", "before", "after")}
-    return {**system, **{name: new.get(name) for name in names}, **({f"old_{name}": old.get(name) for name in names} if paired else {})}
+    system = {name: value for name, value in row.items() if name not in ("data", "before", "after")}
+    return beside(system, {name: new.get(name) for name in names}) | ({f"old_{name}": old.get(name) for name in names} if paired else {})

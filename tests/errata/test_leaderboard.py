@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
+from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 import errata
 from errata.options import LogFilter
 from storage.engines import EngineChoice, engine
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "leaderboard"
 
@@ -107,3 +110,33 @@ def test_parquet_has_the_columns_of_open_data_fabric(played: Folder) -> None:
     assert [row["offset"] for row in rows] == list(range(8))
     codes = {"+A": 0, "-R": 1, "-C": 2, "+C": 3}
     assert [(row["op"], tuple(str(row[name]) for name in ("place", "match_time", "player_name", "score"))) for row in rows] == [(codes[op], data) for op, data in TWO]
+
+
+def test_the_log_has_the_columns_of_open_data_fabric_too(played: Folder) -> None:
+    shown = [dict(row) for row in played.load().log("leaders", LogFilter(form="odf"))]
+    assert list(shown[0]) == ["offset", "op", "system_time", "event_time", "place", "match_time", "player_name", "score"]
+    filed = [row for epoch in (1, 2, 3) for row in pq.read_table(played.path / f"odf-{epoch}.parquet").to_pylist()]
+    assert [{**row, "system_time": iso(row["system_time"]), "event_time": iso(row["event_time"])} for row in filed] == shown
+
+
+def iso(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+HEADS = {
+    "text": str.split, "csv": lambda out: out.splitlines()[0].split(","), "json": lambda out: list(json.loads(out)[0]),
+    "jsonl": lambda out: list(json.loads(out.splitlines()[0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", HEADS)
+def test_every_format_of_the_command_has_them(played: Folder, format: str) -> None:
+    code, out, _ = command("log", str(played.path / "pipeline.yaml"), "leaders", "--form", "odf", "--epoch", "1", "--format", format)
+    assert code == 0
+    assert HEADS[format](out)[:4] == ["offset", "op", "system_time", "event_time"]
+
+
+def test_the_log_as_csv_has_columns_for_the_values(played: Folder) -> None:
+    _, out, _ = command("log", str(played.path / "pipeline.yaml"), "leaders", "--form", "single", "--epoch", "2", "--format", "csv")
+    (row,) = csv.DictReader(StringIO(out))
+    assert [row[name] for name in ("op", "place", "player_name", "old_player_name", "old_score")] == ["+C", "2", "Charlie", "Bob", "80"]

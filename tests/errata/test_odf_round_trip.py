@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errata.options import LogFilter
 from tests.pipelines import Folder
 
 COLUMNS = "[{name: id, type: int}, {name: name, type: string}, {name: price, type: float}, {name: paid, type: bool}, {name: day, type: date}, {name: at, type: date_time}]"
@@ -75,3 +76,14 @@ def test_the_columns_are_odf_s_and_then_the_data(tmp_path: Path) -> None:
     assert second.column_names == ["offset", "op", "system_time", "event_time", *HEADER]
     shown = [(row["offset"], row["op"], row["name"]) for table in (first, second) for row in table.to_pylist()]
     assert shown == [(0, 0, "a"), (1, 2, "a"), (2, 3, "b")]
+
+
+def test_data_keeps_the_names_of_these_columns(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", WRITER.replace("FORM", "two").replace("name: price", "name: op").replace("name: name", "name: offset"))
+    folder.write("orders.csv", "id,offset,op,paid,day,at\n1,a,1.5,true,,\n")
+    folder.run()
+    (row,) = pq.ParquetFile(tmp_path / "log/1.parquet").read().to_pylist()
+    assert [(name, row[name]) for name in ("_offset", "_op", "id", "offset", "op")] == [("_offset", 0), ("_op", 0), ("id", 1), ("offset", "a"), ("op", 1.5)]
+    (shown,) = folder.load().log("out", LogFilter(form="odf"))
+    assert list(shown) == list(row)

@@ -8,8 +8,9 @@ from errata.cli.console import rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 from errata.options import LogFilter
+from errata.streams import flat
 
-_FORMS = ("two", "retract", "upsert", "single", "debezium", "flink")
+_FORMS = ("two", "retract", "upsert", "single", "debezium", "flink", "odf")
 _OPS = ("+A", "-R", "-C", "+C")
 
 
@@ -33,5 +34,5 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     if node is None and filters != LogFilter():
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
     rows = project.runs() if node is None else project.log(known_node(project, node), filters)
-    rows_answer(console, rows, format)
+    rows_answer(console, map(flat, rows) if format == "csv" and node is not None else rows, format)
     return 0
