@@ -134,6 +134,13 @@ def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence
     return unpair(_changed(_joined(old, new, [KEY], names, compare)))
 
 
+def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:
+    """The live rows before a delta that is counted in already: `_key` and image. In: `_key` and image, the delta as `consolidate` gives it."""
+    names = [KEY, *image_columns(live_rows)]
+    gone, came = _halves(delta)
+    return live_rows.join(came.select(KEY), KEY, "left_anti").select(*map(column, names)).unionByName(gone.select(*map(column, names)))
+
+
 def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The rows that a delta takes back, and those that it brings in."""
     return delta.where(is_negative(F.col(OP))), delta.where(is_positive(F.col(OP)))

@@ -32,10 +32,9 @@ _KEYED, _UNKEYED = b"\x01", b"\x00"
 
 
 class DistinctTransform(Keyed):
-    """A transform whose program has `distinct` statements.
+    """A transform whose program has a `distinct` statement.
 
-    Its lookup key is the distinct key; that of a record that fails or is dropped before it came there is the record's own. With
-    several statements a record's fate hangs on records of other keys, so all of them have one lookup key.
+    Its lookup key is the distinct key; that of a record that fails or is dropped before it came there is the record's own.
     """
 
     kind = "transform"
@@ -63,25 +62,25 @@ class DistinctTransform(Keyed):
         return applied.frame.select(*map(column, frame.columns), self._place(applied).alias("_lookup"))
 
     def _place(self, applied: Applied) -> Column:
-        if len(applied.distinct) > 1:
-            return F.lit(b"")
-        (key,), (statement,) = applied.distinct, self.logic.program.distinct
-        own = F.concat(F.lit(_UNKEYED), F.col("_key"))
-        return F.when(F.col(key.reached), F.concat(F.lit(_KEYED), _key_bytes(key, statement))).otherwise(own)
+        return place(applied.distinct[-1], self.logic.program.distinct[-1])
 
     def _settle(self, applied: Applied) -> Applied:
         return first_of_each(replace(applied, frame=applied.frame.withColumn("_lookup", self._place(applied))), self.logic.program.distinct)
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
-        """All records of the distinct key: without the first of them the next would stand. Of several statements the record alone."""
-        if len(self.logic.program.distinct) > 1:
-            return super().origins(rows, inputs, values, reads)
+        """All records of the distinct key: without the first of them the next would stand."""
         return [of_lookup(rows, self.lookup(as_new(inputs[0]), 0, values))]
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on all records, the first of each distinct key kept."""
         frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))
         return self.logic.images(frame, self.inputs[0], self.output, values)
+
+
+def place(key: DistinctKey, statement: Distinct) -> Column:
+    """The bytes of a record's key at a statement."""
+    own = F.concat(F.lit(_UNKEYED), F.col("_key"))
+    return F.when(F.col(key.reached), F.concat(F.lit(_KEYED), _key_bytes(key, statement))).otherwise(own)
 
 
 def refuses_distinct(program: Program, binding: Binding) -> bool:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, diff
+from changelog.algebra import as_appends, diff, undone
 from changelog.keys import key_column
 from changelog.lazy import F
-from changelog.ops import is_negative, is_positive
 from changelog.schema import column
-from operators.base import Delta, Outcome, Surroundings, compared
+from operators.base import Outcome, Surroundings, compared
 from operators.binding import Binding
 from operators.durations import microseconds
 from operators.evaluation import RunValues, rejects
@@ -115,7 +114,7 @@ class WindowedAggregate(Aggregate):
         direct = self.lookup(delta.frame, 0, around.values).select("_lookup")
         if self.lateness is None:
             return direct.distinct()
-        before = self._closed(self._placed(_undone(rows, delta)))
+        before = self._closed(self._placed(undone(rows, delta.frame)))
         changed = self._closed(live).unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
         return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup")).distinct()
 
@@ -173,14 +172,6 @@ class WindowedAggregate(Aggregate):
 def _microseconds(lateness: str | None) -> int | None:
     """The grace of closed windows; None where they never close."""
     return None if lateness == FOREVER else microseconds(lateness) if lateness else 0
-
-
-def _undone(live: DataFrame, delta: Delta) -> DataFrame:
-    """The live input as it was before its delta."""
-    names = [name for name in live.columns if name not in ("_op", "_cause")]
-    came = delta.frame.where(is_positive(F.col("_op"))).select("_key")
-    gone = delta.frame.where(is_negative(F.col("_op"))).select(*map(column, names))
-    return live.join(came, "_key", "left_anti").select(*map(column, names)).unionByName(gone)
 
 
 def bind_windowed(spec: NodeSpec, binding: Binding, program: Program) -> WindowedAggregate | None:

@@ -14,6 +14,7 @@ from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
 from operators.checks import condition
 from operators.distinct import DistinctTransform, refuses_distinct
+from operators.distinct_chain import DistinctChain
 from operators.evaluation import RunValues
 from operators.registry import node_type
 from operators.row_logic import Check, Directive, RowLogic, as_new
@@ -93,6 +94,8 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
         return None
     if program.windows:
         return bind_window(spec, binding, logic)
+    if len(program.distinct) > 1:
+        return DistinctChain(spec, binding.input, logic)
     if program.distinct:
         return DistinctTransform(spec, binding.input, logic)
     return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)

@@ -24,6 +24,7 @@ PROGRAMS = {
     "bare": "emit low = a.lower()\nemit b = b\ndistinct",
     "between_filters": "emit id = id\nfilter n > 0\ndistinct by b\nfilter n < 3",
     "two": "emit id = id\ndistinct by a\ndistinct by b",
+    "three": "emit id = id\ndistinct by a\nfilter n != 3\ndistinct by b\nemit share = 6 / n\ndistinct by share",
     "fails_behind": "emit id = id\ndistinct by a\nemit share = 6 / n",
     "fails_before": "emit id = id\nemit share = 6 / n\ndistinct by a",
 }
@@ -57,12 +58,14 @@ def model(version: Version) -> dict[str, list[Row]]:
     behind, bad_behind = shares(firsts(rows, lambda row: row["a"]))
     before, bad_before = shares(rows)
     without = lambda found: [{"id": row["id"], "share": row["share"]} for row in found]  # noqa: E731 - said once
-    failures = [("fails_behind", row) for row in bad_behind] + [("fails_before", row) for row in bad_before]
+    third, bad_third = shares(firsts((row for row in firsts(rows, lambda row: row["a"]) if row["n"] not in (None, 3)), lambda row: row["b"]))
+    failures = [("three", row) for row in bad_third] + [("fails_behind", row) for row in bad_behind] + [("fails_before", row) for row in bad_before]
     return {
         "by_field": ids(firsts(rows, lambda row: row["a"])),
         "bare": firsts(lower, lambda row: (row["low"], row["b"])),
         "between_filters": ids(row for row in firsts(positive, lambda row: row["b"]) if row["n"] < 3),
         "two": ids(firsts(firsts(rows, lambda row: row["a"]), lambda row: row["b"])),
+        "three": without(firsts(third, lambda row: row["share"])),
         "fails_behind": without(behind),
         "fails_before": without(firsts(before, lambda row: row["a"])),
         "rejected": [{"stage": stage, "category": "type_coercion_failure", "id": row["id"]} for stage, row in failures],
