@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from changelog.keys import decode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
-from errata.correlation_rows import is_suppressed, keys_frame
+from errata.correlation_rows import is_suppressed
 from errata.record_places import bare
 from operators.rows import CK, RowType, key_type, physical_type
 
@@ -59,20 +59,20 @@ class Groups:
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
         """The groups of those among the keys that are admitted records; None for a record that is a group of its own."""
-        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(keys_frame(keys, self.flow.engine)), "_key", "left_semi")
+        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(keys)), "_key", "left_semi")
         return self._answer(source, found, fields)
 
     def of_rejects(self, source: str, errors: Mapping[bytes, Mapping[str, object]], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
         marked = [key + b"!" for key in errors]
-        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(keys_frame(marked, self.flow.engine)), "_key", "left_semi")
+        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(self.flow.engine.keys_frame(marked)), "_key", "left_semi")
         return {bare(key): group for key, group in self._answer(source, found, fields).items() if group is not None}
 
     def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The admitted records of groups: key to group."""
         row = self.plan[source].operator.output
         admitted = self._truth(source).where(F.col("_error").isNull()).select("_key", group_column(row, fields).alias(GROUP))
-        found = admitted.join(F.broadcast(keys_frame(groups, self.flow.engine, GROUP)), GROUP, "left_semi")
+        found = admitted.join(F.broadcast(self.flow.engine.keys_frame(groups, GROUP)), GROUP, "left_semi")
         table = self.flow.engine.to_arrow(found.select("_key", GROUP))
         return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
 

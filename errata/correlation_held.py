@@ -15,7 +15,6 @@ from changelog.lazy import F
 from errata.correlation_blame import CORRELATED, OVERFLOW
 from errata.correlation_groups import GROUP, group_column
 from errata.correlation_plan import key_fields, ranks
-from errata.correlation_rows import keys_frame
 from errata.record_places import bare
 from errata.rejects import errors
 
@@ -99,5 +98,5 @@ class Steady:
         return set() if frame is None or not alone else {bare(key) for key in self._met(frame.select("_key"), "_key", alone)}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
-        met = rows.join(F.broadcast(keys_frame(wanted, self.flow.engine, name)), name, "left_semi").distinct()
+        met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()
         return set(self.flow.engine.to_arrow(met).column(name).to_pylist())

@@ -92,14 +92,12 @@ class Leads:
 
     def builds(self, node: Node, failures: Sequence[Failure]) -> Iterator[Failure]:
         """The build rows that failed rows of a combine met, each as a failure that leads to them."""
-        import pyarrow as pa
-
         operator = cast("Combine", node.operator)
-        lookups = sorted({bare(one.key) for one in failures if one.key[0] == operator.driver})
+        lookups = {bare(one.key) for one in failures if one.key[0] == operator.driver}
         if not lookups:
             return
         flow = self.flow
-        asked = flow.engine.from_arrow(pa.table({"_lookup": pa.array(lookups, pa.binary())}))
+        asked = flow.engine.keys_frame(lookups, "_lookup")
         inputs = [flow.live_input(node, at) for at in range(len(node.inputs))]
         for at, keys in operator.builds_of(asked, inputs, flow.values_of(node)).items():
             for key in flow.engine.to_arrow(keys).column("_key").to_pylist():
@@ -109,10 +107,8 @@ class Leads:
 
     def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
         """What the input rows of an aggregate's groups lead back to."""
-        import pyarrow as pa
-
         flow = self.flow
-        wanted = flow.engine.from_arrow(pa.table({"_lookup": pa.array(sorted(groups), pa.binary())}))
+        wanted = flow.engine.keys_frame(groups, "_lookup")
         members = cast("Aggregate", node.operator).members(flow.live_input(node, 0), flow.values_of(node))
         found = members.select("_key", "_lookup").join(F.broadcast(wanted), "_lookup", "left_semi")
         table = flow.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])

@@ -6,7 +6,7 @@ a source, its truth, are the admitted rows, the suppressed ones without that mar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,13 +52,6 @@ def truth(live: DataFrame) -> DataFrame:
     names = live.columns
     kept = live.where(~is_suppressed())
     return kept.unionByName(unmarked(live.where(is_suppressed())).select(*map(column, names)))
-
-
-def keys_frame(keys: Iterable[bytes], engine: Engine, name: str = "_key") -> DataFrame:
-    """Bytes, each once, as a frame of one column."""
-    import pyarrow as pa
-
-    return engine.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame:

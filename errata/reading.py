@@ -5,7 +5,7 @@ Data is read by the in-process engine, so that no command that only looks starts
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -130,12 +130,6 @@ class Reading:
     def op_rows(self, node: Kept) -> DataFrame:
         """All committed op rows of a node as they are kept, no rejects."""
         return self._rows(node, (1, self.last))
-
-    def keys_frame(self, keys: Collection[bytes]) -> DataFrame:
-        """Keys as a frame of one column `_key`."""
-        import pyarrow as pa
-
-        return self.engine.from_arrow(pa.table({"_key": pa.array(sorted(keys), pa.binary())}))
 
     def reasons(self) -> dict[int, str]:
         """Why a correction by hand was made, by epoch."""

@@ -113,14 +113,12 @@ class Places:
         return Place(file, row, self._offsets[source].get(file, 0) + row)
 
     def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int | None]]:
-        import pyarrow as pa
         from pyspark.sql import functions as F
 
         plain = [key for key in keys if not key.startswith(b"\xff")]
         if not plain:
             return {}
-        both = [*plain, *(key + b"!" for key in plain)]
-        wanted = self.engine.from_arrow(pa.table({"_key": pa.array(both, pa.binary())}))
+        wanted = self.engine.keys_frame([*plain, *(key + b"!" for key in plain)])
         live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
         return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
 

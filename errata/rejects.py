@@ -115,15 +115,13 @@ class Rejects:
 
     def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:
         """The source records of leads: field to text, and the place."""
-        import pyarrow as pa
         from pyspark.sql import functions as F
 
         found: dict[Lead, tuple[dict[str, str], Place | None]] = {}
         for source in dict.fromkeys(lead.node for lead in leads):
-            keys = sorted({lead.key for lead in leads if lead.node == source})
-            wanted = self.engine.from_arrow(pa.table({"_key": pa.array(keys, pa.binary())}))
+            keys = {lead.key for lead in leads if lead.node == source}
             live = self.tables.live(self.engine, self.plan[source], self.values, self.places.at).where(F.col("_error").isNull())
-            rows = self.engine.to_arrow(live.join(F.broadcast(wanted), "_key", "left_semi")).to_pylist()
+            rows = self.engine.to_arrow(live.join(F.broadcast(self.engine.keys_frame(keys)), "_key", "left_semi")).to_pylist()
             placed = {row["_key"]: (row["_file"], row["_row"]) for row in rows if row.get("_file")}
             places = self.places.of(source, keys, placed)
             for row in rows:

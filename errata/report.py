@@ -66,6 +66,6 @@ def _last_rows(reading: Reading, name: str, keys: set[bytes]) -> dict[bytes, dic
     from changelog.schema import column
 
     node = reading.nodes[name]
-    rows = reading.op_rows(node).join(reading.keys_frame(keys), "_key", "left_semi").select("_epoch", "_op", "_key", *map(column, node.shown))
+    rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").select("_epoch", "_op", "_key", *map(column, node.shown))
     ordered = sorted(reading.engine.to_arrow(rows).to_pylist(), key=lambda row: (row["_epoch"], row["_op"]))
     return {bytes(row["_key"]): node.values(row) for row in ordered}

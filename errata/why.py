@@ -86,7 +86,7 @@ class Trail:
         return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
 
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
-        rows = self._live(node).join(self.reading.keys_frame(keys), "_key", "left_semi")
+        rows = self._live(node).join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
         inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port), node, at) for at, (name, port) in enumerate(node.inputs)]
         for found in node.operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
@@ -114,7 +114,7 @@ def _records(reading: Reading, source: str, keys: set[bytes]) -> Iterator[Row]:
     """The versions of source records in order, with the place of each record."""
     node = reading.committed(source)
     kept = [name for name in ("_file", "_row") if name in node.hidden]
-    rows = reading.op_rows(node).join(reading.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
+    rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
     table = reading.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *kept, *map(column, node.data)))
     found = sorted(table.to_pylist(), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
     newest = {bytes(row["_key"]): row for row in found}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +64,12 @@ class Engine(ABC):
             nothing = self.session.createDataFrame(row_of_nulls(table.schema))
             return nothing.where(nothing[0].isNotNull())
         return self.session.createDataFrame(without_dictionaries(table))
+
+    def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":
+        """Bytes, each once, as a frame of one column."""
+        import pyarrow as pa
+
+        return self.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
         """The rows of a DataFrame on the driver, at most `limit` of them; text, binary and timestamps in their plain Arrow types."""
