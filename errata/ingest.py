@@ -193,10 +193,9 @@ def ingest(
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
     from operators.ingest.intake import Intake
-    from operators.ingest.reading import FileReader
 
     operator = cast("Source", source.node.operator)
-    files = FileReader(operator.reader(), operator.shape, source.number, folder, operator.first_records, operator.kept, copies.local if copies else None)
+    files = operator.files(source.number, folder, copies.local if copies else None)
     live = None
     if before is not None:
         has_negatives = flow.negatives.get(source.node.name, True)

@@ -134,10 +134,9 @@ class Places:
 
     def _rows_now(self, source: str, record: FileRecord, keys: Collection[bytes]) -> dict[bytes, int]:
         from operators.ingest.keyed import rows_now
-        from operators.ingest.reading import FileReader
 
         operator = cast("Source", self.plan[source].operator)
-        files = FileReader(operator.reader(), operator.shape, self.sources[source].number, self.plan.settings.folder, operator.first_records, operator.kept)
+        files = operator.files(self.sources[source].number, self.plan.settings.folder)
         try:
             stat = files.path(record).stat()
         except OSError:

@@ -1,10 +1,12 @@
 """Source nodes: what is checked of them and which rows they give (user guide, "Source Nodes")."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cxl import Program
 from cxl.types import STRING, Kind, Schema, Type, parse_type
@@ -18,6 +20,9 @@ from operators.registry import node_type
 from operators.rows import CK, KeyShape, RowType, key_type
 from operators.settings import NodeSpec, PipelineSettings
 from operators.source_config import Column, Files, SourceConfig
+
+if TYPE_CHECKING:
+    from operators.ingest.reading import FileReader
 
 
 class Source(Operator):
@@ -89,6 +94,12 @@ class Source(Operator):
 
         return formats.reader("json", {"format": "ndjson"}, replace(plan, array_paths=()))
 
+    def files(self, number: int, folder: Path, local: Callable[[Path], Path] | None = None) -> FileReader:
+        """What makes op rows of the source's files. `number`: its first key byte; `folder`: where relative paths start; `local`: where a file is read instead."""
+        from operators.ingest.reading import FileReader
+
+        return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local)
+
     def page_reader(self) -> Any:
         """What takes an answer of the source's service apart."""
         return self._reader
@@ -105,7 +116,7 @@ class Source(Operator):
         key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
         return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
 
-    def previewed(self, records: int, folder: Path) -> "Source":
+    def previewed(self, records: int, folder: Path) -> Source:
         """The same source cut to its first records."""
         other = copy(self)
         other.first_records = records
