@@ -60,7 +60,7 @@ def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]
     left = run.head.sources[source.node.name]
     found: dict[str, Floor] = {}
     ahead = int(left["cursor"])
-    for file in map(FileRecord.of, left["files"]):
+    for file in FileRecord.all_of(left):
         found[file.path] = Floor(max(min(ahead, file.rows), 0), frozenset(again.get(file.path, ())))
         ahead -= file.rows
     return found

@@ -39,9 +39,7 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> list[R
     from operators.evaluation import RunValues
 
     tables = Tables(state.root, plan)
-    states = {
-        name: SourceState(int(one["number"]), tuple(FileRecord.of(file) for file in one["files"])) for name, one in entry.sources.items() if name in plan.nodes
-    }
+    states = {name: SourceState(int(one["number"]), FileRecord.all_of(one)) for name, one in entry.sources.items() if name in plan.nodes}
     values = RunValues.none()
     places = Places(plan, tables, engine, values, states, entry.epoch)
     nodes = [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]

@@ -90,7 +90,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
     from operators.ingest.intake import strategy
     from storage.discovery import content_hash
 
-    known = [FileRecord.of(entry) for entry in before.get("files", ())]
+    known = FileRecord.all_of(before)
     if cast("Source", node.operator).versioned:
         return SourceFiles(node, number, _table_of(node, plan, known))
     compare = strategy(cast("Source", node.operator).config.merge.strategy).compare
@@ -119,12 +119,13 @@ def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]
     return list(dict.fromkeys(pair for name in plan.sources_of(node.name) for record in files.get(name, ()) for pair in record.undeclared))
 
 
-def widened(plan: Plan, node: Node, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> bool:
-    """Whether other undeclared columns come to a node than after the epoch before: its output has other columns, though it may have the same rows."""
+def widened(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
+    """The outputs to which other undeclared columns come than after the epoch before: they have other columns, though they may have the same rows."""
+    outputs = plan.of_kind("output")
     if before is None:
-        return True
-    known = {name: [FileRecord.of(file) for file in one["files"]] for name, one in before.sources.items()}
-    return undeclared(plan, node, known) != undeclared(plan, node, files)
+        return frozenset(node.name for node in outputs)
+    known = {name: FileRecord.all_of(one) for name, one in before.sources.items()}
+    return frozenset(node.name for node in outputs if undeclared(plan, node, known) != undeclared(plan, node, files))
 
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:

@@ -171,9 +171,9 @@ class Revert(Change):
 
     def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
         """The present ones, and those that are gone but whose records stand again."""
-        before = self.then.sources.get(source, {}).get("files", ()) if self.then else ()
+        before = FileRecord.all_of(self.then.sources.get(source, {})) if self.then else ()
         taken = {record.label for record in now} | {record.path for record in now}
-        gone = [replace(record, present=False) for record in map(FileRecord.of, before) if not {record.label, record.path} & taken]
+        gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]
         return (*now, *gone)
 
     def remarks(self) -> dict[str, Any]:

@@ -143,10 +143,11 @@ class Run:
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
-                if self._nothing_came_of_it(flow, stages, files):
+                anew = widened(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")}
+                if not anew and self._no_row_changed(flow):
                     self.restore()
                     return self._unchanged(targets, sources)
-                written = self._stage_exports(flow, sources, files, targets, stages)
+                written = self._stage_exports(flow, sources, files, targets, anew)
                 entry = self._commit(flow, sources, files, written)
         except BaseException:
             self.exports.discard()
@@ -164,12 +165,9 @@ class Run:
         for path in self.former.tables if self.former else ():
             flow.tables.by_path(path).clear()
 
-    def _nothing_came_of_it(self, flow: Flow, stages: Sequence[Stage], files: Mapping[str, Sequence[FileRecord]]) -> bool:
-        """Whether files changed but no row did, nor a column of an output: then there is no epoch."""
-        if any(widened(self.plan, node, self.head, files) for node in self.plan.of_kind("output")):
-            return False
-        followed = all(stage.action in ("skip", "delta") for stage in stages) and not self._removed_nodes()
-        return self.head is not None and followed and all(delta.empty for delta in flow.done.values())
+    def _no_row_changed(self, flow: Flow) -> bool:
+        """Whether files changed but no row did: then there is no epoch, unless a node is made anew or a column of an output came or went."""
+        return self.head is not None and not self._removed_nodes() and all(delta.empty for delta in flow.done.values())
 
     # -- the steps
 
@@ -283,13 +281,12 @@ class Run:
         judge(self.plan, self.options, flow, self.settled.collateral)
 
     def _stage_exports(
-        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, stages: Sequence[Stage]
+        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, anew: frozenset[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Write output files beside their targets; what the ledger keeps of each output's files."""
+        """Write output files beside their targets, those of the nodes `anew` whatever their rows; what the ledger keeps of each output's files."""
         written: dict[str, list[dict[str, Any]]] = {}
-        actions = {stage.node: stage.action for stage in stages}
         for node in self.plan.of_kind("output"):
-            same = flow.done[node.name].empty and actions[node.name] in ("skip", "delta") and not widened(self.plan, node, self.head, files)
+            same = flow.done[node.name].empty and node.name not in anew
             if same and targets.intact(node, cast("Entry", self.head)):
                 written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
             else:

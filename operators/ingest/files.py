@@ -69,6 +69,11 @@ class FileRecord:
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
         return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
 
+    @classmethod
+    def all_of(cls, entry: Mapping[str, Any]) -> "tuple[FileRecord, ...]":
+        """The files that the ledger keeps of a source."""
+        return tuple(map(cls.of, entry.get("files", ())))
+
     def partly(self) -> "FileRecord":
         """The same file, of which something was passed over: the next run finds it changed."""
         return replace(self, mtime_ns=0, hash="")
