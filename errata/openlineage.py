@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from errata.column_lineage import column_lineage
+from errata.column_lineage import Columns, column_lineage
 
 if TYPE_CHECKING:
     from errata.metrics import Ended
@@ -39,13 +40,18 @@ def facet(name: str, **members: Any) -> dict[str, Any]:
     return {name: {"_producer": PRODUCER, "_schemaURL": f"{_SPEC}/facets/{path}.json#/$defs/{path.partition('/')[2]}", **members}}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lineage:
     """The events of one run of a project."""
 
     project: Project
     namespace: str
     run_id: str
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Mapping[str, Columns]]:
+        """The source columns behind those of each node."""
+        return column_lineage(self.project.plan)
 
     def start(self, moment: datetime) -> Event:
         """The run begins."""
@@ -93,7 +99,7 @@ class Lineage:
     def _output(self, node: Node, stands: Mapping[str, Any] | None) -> dict[str, Any]:
         output = cast("Output", node.operator)
         fields = [{"name": name, "type": str(type_)} for name, type_ in output.output.data.items()]
-        lineage = {name: {"inputFields": self._fields(columns)} for name, columns in column_lineage(self.project.plan)[node.name].items() if columns}
+        lineage = {name: {"inputFields": self._fields(columns)} for name, columns in self._columns[node.name].items() if columns}
         facets = facet("schema", fields=fields) | facet("columnLineage", fields=lineage)
         made = {"namespace": "file", "name": str(self.project.plan.settings.folder / output.config.path), "facets": facets}
         if stands is None:
