@@ -175,13 +175,8 @@ class Flow:
             return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
         if bound is not None and bound <= SMALL_ROWS:
             return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
-        found = self._tried(rows) if follows else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
+        found = self.engine.up_to(rows, DRIVER_ROWS) if follows else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
-
-    def _tried(self, rows: DataFrame) -> pa.Table | DataFrame:
-        """The rows on the driver where they are no more than may be held there, else the frame."""
-        found = self.engine.to_arrow(rows, DRIVER_ROWS + 1)
-        return found if found.num_rows <= DRIVER_ROWS else rows
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
         """Keep op rows that are on the driver."""
@@ -262,8 +257,7 @@ class Flow:
         if not node.operator.may_reject:
             return NodeDelta(node.name, rows, signed, bound)
         bad = self.engine.few(rows.where(F.col("_error").isNotNull()), SMALL_ROWS)
-        table = bad if isinstance(bad, pa.Table) else self.engine.to_arrow(bad, SMALL_ROWS + 1)
-        _, rejected, repaired = self._rejects_kept(node, bad) if table.num_rows > SMALL_ROWS else self._rejects_kept(node, table)
+        _, rejected, repaired = self._rejects_kept(node, bad if isinstance(bad, pa.Table) else self.engine.up_to(bad, SMALL_ROWS))
         return NodeDelta(node.name, rows.where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
 
     def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
@@ -378,5 +372,5 @@ class NodeSurroundings:
             return engine.from_arrow(engine.to_arrow(frame))
         if self.first or not self.flow.small_deltas(self.node):
             return frame
-        found = engine.to_arrow(frame, DRIVER_ROWS + 1)
-        return engine.from_arrow(found) if found.num_rows <= DRIVER_ROWS else frame
+        found = engine.up_to(frame, DRIVER_ROWS)
+        return engine.from_arrow(found) if isinstance(found, pa.Table) else found

@@ -77,6 +77,11 @@ class Engine(ABC):
 
         return plain((frame if limit is None else frame.limit(limit)).toArrow())
 
+    def up_to(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
+        """The rows of a frame on the driver where they are no more than `limit`, else the frame."""
+        rows = self.to_arrow(frame, limit + 1)
+        return rows if rows.num_rows <= limit else frame
+
     def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
         """The rows of several DataFrames, read at a time where the engine has cores left over."""
         return [self.to_arrow(frame) for frame in frames]
