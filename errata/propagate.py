@@ -98,19 +98,21 @@ class Flow:
 
     def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
         refreshed = stage.action == "delta" and self.handed.changed(node)
-        fresh = stage.action in ("first", "rebuild") or refreshed
-        if all(self.done[name].empty for name, _ in node.inputs) and not refreshed and not self._stands_alone(node, stage):
+        if not refreshed and all(self.done[name].empty for name, _ in node.inputs) and not self._stands_alone(node, stage):
             return self.keep_nothing(node)
+        around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
         if refreshed:
-            bound = self._bound(node, fresh)
-            return self.keep(node, node.operator.rebuild(NodeSurroundings(self, node, stage, bound), "recompute"), bound)
+            return self.keep(node, node.operator.rebuild(around, "recompute"), around.bound)
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
         if rebuild and not self.tables.plan.persisted(node) and not node.operator.may_reject:
             return self._note(NodeDelta(node.name, None, False, 0))  # its consumers are compared
+        return self._answered(node, around, rebuild=rebuild)
+
+    def _answered(self, node: Node, around: NodeSurroundings, *, rebuild: bool) -> NodeDelta:
+        """Keep what the operator answers; where sums turn out to need more than their limbs hold, what it answers with wide ones."""
         before = self.versions_of(node)
-        bound = self._bound(node, fresh)
-        around = NodeSurroundings(self, node, stage, bound)
-        delta = self.keep(node, node.operator.rebuild(around) if rebuild else node.operator.answer(around), bound, follows=not fresh and self.small_deltas(node))
+        outcome = node.operator.rebuild(around) if rebuild else node.operator.answer(around)
+        delta = self.keep(node, outcome, around.bound, follows=around.stage.action == "delta" and self.small_deltas(node))
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
