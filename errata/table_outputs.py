@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,7 +81,7 @@ def is_intact(entry: Mapping[str, Any], place: str) -> bool:
 
 def write_table(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Prepare an output's table; what the ledger keeps of it. Raises StorageFailed."""
-    writing = Writing(run, flow, node, targets.place(node), undeclared)
+    writing = Writing(run, flow, node, targets, undeclared)
     try:
         table = PublishedTable(writing.place)
         since = writing.since(table)
@@ -100,15 +100,20 @@ class Writing:
     run: Run
     flow: Flow
     node: Node
-    place: str
+    targets: Targets
     undeclared: Sequence[tuple[str, str]]
+
+    @cached_property
+    def place(self) -> str:
+        """Where the table is."""
+        return self.targets.place(self.node)
 
     @property
     def output(self) -> Output:
         """The operator."""
         return cast("Output", self.node.operator)
 
-    @property
+    @cached_property
     def options(self) -> Any:
         """The format's options."""
         from operators.output import write_plan
@@ -125,7 +130,7 @@ class Writing:
             return run.epoch, run.execution_id, run.started
         return run.head.epoch, run.head.execution_id, run.head.started
 
-    @property
+    @cached_property
     def mark(self) -> Mark:
         """What the table's commit will carry."""
         epoch, execution, _ = self.written
@@ -138,7 +143,7 @@ class Writing:
         told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema]]
         return blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns: those of the output."""
         import pyarrow as pa
@@ -153,14 +158,7 @@ class Writing:
         """Whether this pipeline wrote to the place before."""
         head = self.run.standing
         files = [] if head is None else head.nodes.get(self.node.name, {}).get("files", [])
-        return any("mark" in entry and entry["path"] in (self.place, self.told) for entry in files)
-
-    @property
-    def told(self) -> str:
-        """The place as the ledger keeps it."""
-        from errata.targets import below
-
-        return below(self.place, self.run.plan.settings.folder)
+        return any("mark" in entry and entry["path"] in (self.place, self.targets.told(self.node)) for entry in files)
 
     def since(self, table: PublishedTable) -> int | None:
         """The epoch from which on the table lacks rows; None where it has to be written anew."""
