@@ -20,28 +20,20 @@ if TYPE_CHECKING:
 
 def staging_settings(plan: Plan) -> StagingSettings | None:
     """What the workspace says of staging; None where it is off."""
+    from storage.discovery import path_matcher
     from storage.staging import StagingSettings
 
     given = plan.workspace.settings.storage.staging if plan.workspace else None
     if plan.workspace is None or given is None or not given.enabled or given.dir is None:
         return None
     folder = (plan.workspace.folder / given.dir).resolve()
-    return StagingSettings(folder, given.disk_cap_bytes, given.verify == "blake3", given.on_existing, given.cleanup)
-
-
-def is_matched(plan: Plan, path: Path) -> bool:
-    """Whether a pattern of the workspace selects a file, by its whole path or its name."""
-    from storage.discovery import path_matcher
-
-    patterns = plan.workspace.settings.storage.staging.patterns if plan.workspace else []
-    return path_matcher(patterns)(path.as_posix())
+    return StagingSettings(folder, given.disk_cap_bytes, given.verify == "blake3", given.on_existing, given.cleanup, path_matcher(given.patterns))
 
 
 @dataclass(slots=True)
 class Copies:
     """The local copies of a run; `clean` once it ended without rejects."""
 
-    plan: Plan
     staging: Staging | None
     clean: bool = False
 
@@ -49,7 +41,7 @@ class Copies:
         """Where a file of a source is to be read. Raises StorageFailed."""
         from storage.staging import StagingError
 
-        if self.staging is None or not is_matched(self.plan, path):
+        if self.staging is None or not self.staging.settings.selects(path):
             return path
         try:
             return self.staging.local(path)
@@ -64,12 +56,12 @@ def copies_of(plan: Plan, sources: Mapping[str, SourceFiles]) -> Iterator[Copies
 
     settings = staging_settings(plan)
     if settings is None:
-        yield Copies(plan, None)
+        yield Copies(None)
         return
     purge(settings.folder)
     found = {name: _files(plan[name], plan) for name in sources}
     _refuse_one_volume(plan, settings, (file.path for files in found.values() for file in files.values()))
-    copies = Copies(plan, Staging(settings))
+    copies = Copies(Staging(settings))
     try:
         for name, one in sources.items():
             changes = one.changes
@@ -97,7 +89,7 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
 def _refuse_one_volume(plan: Plan, settings: StagingSettings, paths: Iterable[Path]) -> None:
     volume = settings.folder.stat().st_dev
     for path in paths:
-        if is_matched(plan, path) and path.stat().st_dev == volume:
+        if settings.selects(path) and path.stat().st_dev == volume:
             message = f"storage.staging.dir {settings.folder} is on the volume of {path}: copying it would move no reading off that volume"
             file = plan.workspace.file if plan.workspace else None
             raise PipelineErrors([Diagnostic("E333", message, file=str(file or ""), help="point storage.staging.dir at a disk of its own")])
@@ -105,10 +97,11 @@ def _refuse_one_volume(plan: Plan, settings: StagingSettings, paths: Iterable[Pa
 
 def staging_plan(plan: Plan) -> list[dict[str, object]]:
     """For `explain`: per source and file whether it would be staged, where, and whether a copy would be reused."""
-    return [{"source": node.name, **_source_plan(node, plan)} for node in plan.of_kind("source")] if staging_settings(plan) else []
+    settings = staging_settings(plan)
+    return [{"source": node.name, **_source_plan(node, plan, settings)} for node in plan.of_kind("source")] if settings else []
 
 
-def _source_plan(node: Node, plan: Plan) -> dict[str, object]:
+def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str, object]:
     from typing import cast
 
     from operators.source import Source
@@ -119,12 +112,11 @@ def _source_plan(node: Node, plan: Plan) -> dict[str, object]:
         files = _files(node, plan).values()
     except (StorageFailed, OSError):
         return {"stagable": True, "files": []}
-    return {"stagable": True, "files": [_file_plan(file.path, plan) for file in files]}
+    return {"stagable": True, "files": [_file_plan(file.path, settings) for file in files]}
 
 
-def _file_plan(path: Path, plan: Plan) -> dict[str, object]:
-    settings = staging_settings(plan)
-    if settings is None or not is_matched(plan, path):
+def _file_plan(path: Path, settings: StagingSettings) -> dict[str, object]:
+    if not settings.selects(path):
         return {"path": str(path), "staged": False}
     told: dict[str, object] = {"path": str(path), "staged": True, "staged_path": str(settings.names(path).copy)}
     return told | {"reuse": "hit" if settings.is_fresh(path) else "miss"} if settings.on_existing == "reuse" else told

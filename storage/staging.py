@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from uuid import uuid4
 
 from storage import durable
+from storage.discovery import path_matcher
 
 GRACE_SECONDS = 10.0
 """A file that is younger may belong to a run that has not yet locked it."""
@@ -56,6 +57,11 @@ class StagingSettings:
     verify: bool = True
     on_existing: Literal["overwrite", "reuse", "error"] = "overwrite"
     cleanup: Literal["on_success", "always", "never"] = "on_success"
+    matches: Callable[[str], bool] = path_matcher(["*"])
+
+    def selects(self, source: Path) -> bool:
+        """Whether a source file is to be copied: its whole path or its name fits a pattern."""
+        return self.matches(source.as_posix())
 
     def names(self, source: Path) -> Names:
         """The names of a source file's copy."""
