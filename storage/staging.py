@@ -25,6 +25,7 @@ GRACE_SECONDS = 10.0
 """A file that is younger may belong to a run that has not yet locked it."""
 _CHUNK = 1 << 20
 _OWNER_ONLY = 0o600
+_EVERY = path_matcher(["*"])
 
 
 class StagingError(Exception):
@@ -57,7 +58,7 @@ class StagingSettings:
     verify: bool = True
     on_existing: Literal["overwrite", "reuse", "error"] = "overwrite"
     cleanup: Literal["on_success", "always", "never"] = "on_success"
-    matches: Callable[[str], bool] = path_matcher(["*"])
+    matches: Callable[[str], bool] = _EVERY
 
     def selects(self, source: Path) -> bool:
         """Whether a source file is to be copied: its whole path or its name fits a pattern."""
