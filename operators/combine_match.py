@@ -16,7 +16,7 @@ from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type
 from operators.combine_chain import Chain, Part, Step
-from operators.evaluation import error_text
+from operators.evaluation import as_it_is, error_text
 from operators.failing import WRONG, explained, first_case
 from operators.json_text import maps_text
 
@@ -74,11 +74,6 @@ class Predicate:
     match: str
     on_miss: str
     partitioned: bool = False
-
-
-def as_it_is(frame: DataFrame) -> DataFrame:
-    """The frame, not computed."""
-    return frame
 
 
 @dataclass(slots=True)

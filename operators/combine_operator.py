@@ -20,8 +20,8 @@ from operators.base import Keyed, Outcome, Surroundings
 from operators.combine_chain import Chain
 from operators.combine_config import CombineConfig, NamedKeys
 from operators.combine_delta import affected
-from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, as_it_is, from_column
-from operators.evaluation import RunValues, evaluate, prepare
+from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, from_column
+from operators.evaluation import RunValues, as_it_is, evaluate, prepare
 from operators.lineage import key_slice
 from operators.origins import without_index
 from operators.rows import CK, META, OWN_HIDDEN, KeyShape, RowType
