@@ -11,18 +11,11 @@ from pathlib import Path
 from storage import durable
 from storage.failure import StorageError
 
-__all__ = ["State", "engine_uri", "find_workspace", "is_local", "state_of", "temporary_state"]
+__all__ = ["State", "engine_uri", "is_local", "state_of", "temporary_state"]
 
-WORKSPACE_FILES = ("errata.toml", "clinker.toml")
 STATE_FOLDER = ".errata"
 REFUSED_BY_DELTA = re.compile(r"[\x00-\x1f\x7f\[\]^|\\]|%[0-9A-Fa-f]{2}")
 PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
-
-
-def find_workspace(folder: Path) -> Path:
-    """The nearest folder, from `folder` upwards, that has a workspace file; `folder` itself where none has."""
-    start = folder.resolve()
-    return next((place for place in (start, *start.parents) if any((place / name).is_file() for name in WORKSPACE_FILES)), start)
 
 
 def is_local(uri: str) -> bool:

@@ -10,18 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.failure import StorageError
-from storage.locations import REFUSED_BY_DELTA, State, engine_uri, find_workspace, state_of, temporary_state
-
-
-@pytest.mark.parametrize("name", ["errata.toml", "clinker.toml"])
-def test_the_workspace_is_the_nearest_folder_with_its_file(tmp_path: Path, name: str) -> None:
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    assert find_workspace(inner) == inner
-    (tmp_path / name).touch()
-    assert find_workspace(inner) == tmp_path
-    (tmp_path / "a" / name).touch()
-    assert find_workspace(inner) == tmp_path / "a"
+from storage.locations import REFUSED_BY_DELTA, State, engine_uri, state_of, temporary_state
 
 
 def test_where_the_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
