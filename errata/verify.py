@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from changelog.images import fingerprint
+from changelog.images import alike, fingerprint, parts
 from changelog.lazy import F, Window
 from changelog.ops import is_negative, weight
 from changelog.schema import image_columns
@@ -93,7 +93,8 @@ def _table(reading: Reading, node: Kept, head: Entry) -> Iterator[Row]:
         return
     rows = table.read(reading.engine, at=head.epoch)
     steps = _steps(rows)
-    for name, wrong in (("fold", ~F.col("_count").isin(0, 1)), ("pairing", is_negative(F.col("_op")) & ~F.col("_print").eqNullSafe(F.col("_before")))):
+    same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
+    for name, wrong in (("fold", ~F.col("_count").isin(0, 1)), ("pairing", is_negative(F.col("_op")) & ~same)):
         found = reading.engine.to_arrow(steps.where(wrong).groupBy("_epoch").agg(F.count("*").alias("n")).orderBy("_epoch")).to_pylist()
         detail = {"fold": "keys with more than one live row, or none to take back", "pairing": "retractions that differ from the row they take back"}[name]
         yield from (_answer(name, node.name, row["_epoch"], f"{row['n']} {detail}") for row in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from changelog.images import fingerprint
+from changelog.images import alike, fingerprint, parts
 from changelog.lazy import F, Window
 from changelog.schema import column
 
@@ -46,8 +46,8 @@ def _places(first_wins: bool) -> list[Column]:
 def _beside(told: DataFrame, stood: DataFrame, names: Sequence[str], compared: Sequence[str]) -> DataFrame:
     """The events with the row that stood of their key."""
     old = stood.select("_key", F.struct(*map(column, names)).alias(_OLD), fingerprint(stood, compared).alias("_old_print"))
-    joined = told.join(old, "_key", "left")
-    return joined.withColumns({"_known": F.col(_OLD).isNotNull(), "_same": F.col("_print").eqNullSafe(F.col("_old_print"))})
+    same = alike(F.col("_old_print"), F.col("_print"), len(parts(stood, compared)))
+    return told.join(old, "_key", "left").withColumns({"_known": F.col(_OLD).isNotNull(), "_same": same})
 
 
 def _codes(first_wins: bool) -> list[Column]:
