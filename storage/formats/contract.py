@@ -227,6 +227,21 @@ class Reader:
         """The declared envelope sections of a file: section, field, value; raises InputError for a value of another type."""
         return {}
 
+    def documented(self, batches: Iterator[pa.RecordBatch], data: Buffer = b"", name: str = "") -> Iterator[pa.RecordBatch]:
+        """The batches, where documents are wanted each with the sections of the file's envelope in `_doc`. Raises InputError."""
+        if not self.plan.document:
+            return batches
+        from storage.formats.batches import document_text, with_document
+
+        return with_document(batches, document_text(self.envelope(data, name)))
+
+    def refuse_sections_but(self, kind: str, form: str) -> None:
+        """Raise OptionError for an envelope section that is not found as this format finds them."""
+        wrong = next((section for section in self.plan.sections if section.kind != kind), None)
+        if wrong is not None:
+            path = ("envelope", "sections", wrong.name, "extract")
+            raise OptionError(f"envelope section '{wrong.name}': {form} source takes {kind}, not {wrong.kind}", path)
+
     def schema(self) -> pa.Schema:
         """Schema of the batches."""
         from storage.formats.batches import batch_schema

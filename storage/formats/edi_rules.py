@@ -1,4 +1,4 @@
-"""What the readers of EDIFACT and X12 share; apart from the reading, so that a check of a pipeline loads nothing heavy."""
+"""What the readers and writers of EDIFACT and X12 share; apart from the reading, so that a check of a pipeline loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from typing_extensions import override
 
-from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader
+from storage.formats.contract import Buffer, Column, OptionError, Options, Range, Reader, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +20,26 @@ class EdiReadOptions(Options):
     """`options:` of an EDIFACT or X12 source."""
 
     max_elements: int = Field(32, ge=1, le=999)
+
+
+class EdiWriteOptions(Options):
+    """What the `options:` of EDIFACT and X12 outputs share: where the elements of the opening segment come from."""
+
+    interchange: tuple[str, ...] | None = None
+    interchange_from_doc: str | None = None
+    segment_newline: bool = True
+
+
+class EdiWriter(Writer):
+    """Writes one interchange; a session sees every record in order."""
+
+    form: ClassVar[str]
+    splittable: ClassVar[bool] = False
+    sequential: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.options.interchange is None and self.options.interchange_from_doc is None:
+            raise OptionError(f"{self.form} output needs options.interchange or options.interchange_from_doc", ("options",))
 
 
 class EdiReader(Reader):
@@ -37,7 +57,7 @@ class EdiReader(Reader):
         for section in self.plan.sections:
             if section.kind != "segment" or section.where != self.header_tag:
                 path = ("envelope", "sections", section.name, "extract")
-                told = f'{self.form} takes segment: "{self.header_tag}", not {section.kind}: {section.where!r}'
+                told = f'{self.form} source takes segment: "{self.header_tag}", not {section.kind}: {section.where!r}'
                 raise OptionError(f"envelope section '{section.name}': {told}", path)
 
     def bodies(self, data: Buffer, name: str) -> Iterator[Body]:

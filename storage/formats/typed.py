@@ -32,14 +32,6 @@ class TypedReader(Reader):
 
         return undeclared_fields(schema, self.plan, name)
 
-    def documented(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches with an empty `_doc` where one is wanted."""
-        if not self.plan.document:
-            return batches
-        from storage.formats.batches import document_text, with_document
-
-        return with_document(batches, document_text({}))
-
 
 class TypedFiles(Protocol):
     """The module that reads the files of one format."""

@@ -98,12 +98,7 @@ class CsvReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.csv.parse import read_chunk
 
-        batches = read_chunk(self, bytes(data), name, part)
-        if not self.plan.document:
-            return batches
-        from storage.formats.batches import document_text, with_document
-
-        return with_document(batches, document_text({}))
+        return self.documented(read_chunk(self, bytes(data), name, part))
 
 
 @register_writer("csv")

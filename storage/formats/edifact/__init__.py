@@ -12,29 +12,26 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, OptionError, Options, Writer
-from storage.formats.edi_rules import EdiReader
+from storage.formats.contract import Buffer, Options
+from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
     from storage.formats.contract import Session
     from storage.formats.edi import Body
 
 
-class EdifactWriteOptions(Options):
+class EdifactWriteOptions(EdiWriteOptions):
     """`options:` of an EDIFACT output: the UNB elements come from `interchange` or from the document section that `interchange_from_doc` names."""
 
-    interchange: tuple[str, ...] | None = None
-    interchange_from_doc: str | None = None
     message_type: str | None = None
     write_una: bool = False
-    segment_newline: bool = True
 
 
 @register_reader("edifact")
 class EdifactReader(EdiReader):
     """Reads EDIFACT interchanges."""
 
-    form: ClassVar[str] = "an EDIFACT source"
+    form: ClassVar[str] = "an EDIFACT"
     header_tag: ClassVar[str] = "UNB"
     named: ClassVar[tuple[str, str, str]] = ("seg_id", "msg_ref", "msg_type")
 
@@ -52,17 +49,12 @@ class EdifactReader(EdiReader):
 
 
 @register_writer("edifact")
-class EdifactWriter(Writer):
+class EdifactWriter(EdiWriter):
     """Writes one interchange; a session sees every record in order."""
 
     Options: ClassVar[type[Options]] = EdifactWriteOptions
-    splittable: ClassVar[bool] = False
-    sequential: ClassVar[bool] = True
+    form: ClassVar[str] = "an EDIFACT"
     options: EdifactWriteOptions
-
-    def __post_init__(self) -> None:
-        if self.options.interchange is None and self.options.interchange_from_doc is None:
-            raise OptionError("an EDIFACT output needs options.interchange or options.interchange_from_doc", ("options",))
 
     @override
     def open(self) -> Session:

@@ -61,12 +61,7 @@ class FixedWidthReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.fixed_width.read import read_records
 
-        batches = read_records(self, bytes(data), name, part)
-        if not self.plan.document:
-            return batches
-        from storage.formats.batches import document_text, with_document
-
-        return with_document(batches, document_text({}))
+        return self.documented(read_records(self, bytes(data), name, part))
 
 
 @register_writer("fixed_width")

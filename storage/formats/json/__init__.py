@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer, begins_a_line
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Options, Range, Reader, Writer, begins_a_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,10 +48,7 @@ class JsonReader(Reader):
     options: JsonReadOptions
 
     def __post_init__(self) -> None:
-        for section in self.plan.sections:
-            if section.kind != "json_pointer":
-                path = ("envelope", "sections", section.name, "extract")
-                raise OptionError(f"envelope section '{section.name}': a JSON source takes json_pointer, not {section.kind}", path)
+        self.refuse_sections_but("json_pointer", "a JSON")
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
@@ -73,17 +70,13 @@ class JsonReader(Reader):
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.json.read import read_records
+        from storage.formats.batches import with_document
+        from storage.formats.json.read import ELEMENTS, read_records
 
         batches = read_records(self, data, name, part)
-        if not self.plan.document:
-            return batches
-        from storage.formats.batches import document_text, with_document
-        from storage.formats.json.read import ELEMENTS
-
-        if part and part.head.startswith(ELEMENTS):
+        if self.plan.document and part and part.head.startswith(ELEMENTS):
             return with_document(batches, part.head.removeprefix(ELEMENTS).decode())
-        return with_document(batches, document_text(self.envelope(data, name)))
+        return self.documented(batches, data, name)
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:

@@ -14,29 +14,27 @@ from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, OptionError, Options, Writer
-from storage.formats.edi_rules import EdiReader
+from storage.formats.contract import Buffer, OptionError, Options
+from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
     from storage.formats.contract import Session
     from storage.formats.edi import Body
 
 
-class X12WriteOptions(Options):
+class X12WriteOptions(EdiWriteOptions):
     """`options:` of an X12 output: the ISA elements come from `interchange` or from the document section that `interchange_from_doc` names."""
 
     interchange: tuple[str, ...] | None = Field(None, min_length=16, max_length=16)
-    interchange_from_doc: str | None = None
     group_header: tuple[str, ...] | None = Field(None, min_length=8, max_length=8)
     set_type: str | None = None
-    segment_newline: bool = True
 
 
 @register_reader("x12")
 class X12Reader(EdiReader):
     """Reads X12 interchanges."""
 
-    form: ClassVar[str] = "an X12 source"
+    form: ClassVar[str] = "an X12"
     header_tag: ClassVar[str] = "ISA"
     named: ClassVar[tuple[str, str, str]] = ("seg_id", "set_ref", "set_type")
 
@@ -59,17 +57,15 @@ class X12Reader(EdiReader):
 
 
 @register_writer("x12")
-class X12Writer(Writer):
+class X12Writer(EdiWriter):
     """Writes one interchange with one functional group; a session sees every record in order."""
 
     Options: ClassVar[type[Options]] = X12WriteOptions
-    splittable: ClassVar[bool] = False
-    sequential: ClassVar[bool] = True
+    form: ClassVar[str] = "an X12"
     options: X12WriteOptions
 
     def __post_init__(self) -> None:
-        if self.options.interchange is None and self.options.interchange_from_doc is None:
-            raise OptionError("an X12 output needs options.interchange or options.interchange_from_doc", ("options",))
+        EdiWriter.__post_init__(self)
         if self.options.group_header is None:
             raise OptionError("an X12 output needs options.group_header, the elements GS01 to GS08", ("options",))
 

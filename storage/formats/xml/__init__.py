@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, Column, InputError, OptionError, Options, Range, Reader, Writer
+from storage.formats.contract import Buffer, Column, InputError, Options, Range, Reader, Writer
 from storage.formats.xml.names import is_name
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ class XmlReader(Reader):
     options: XmlReadOptions
 
     def __post_init__(self) -> None:
-        for section in self.plan.sections:
-            if section.kind != "xml_path":
-                path = ("envelope", "sections", section.name, "extract")
-                raise OptionError(f"envelope section '{section.name}': an XML source takes xml_path, not {section.kind}", path)
+        self.refuse_sections_but("xml_path", "an XML")
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
@@ -85,12 +82,7 @@ class XmlReader(Reader):
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
         from storage.formats.xml.read import read_records
 
-        batches = read_records(self, data, name)
-        if not self.plan.document:
-            return batches
-        from storage.formats.batches import document_text, with_document
-
-        return with_document(batches, document_text(self.envelope(data, name)))
+        return self.documented(read_records(self, data, name), data, name)
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
