@@ -17,6 +17,7 @@ from errata.options import EngineOptions, RunOptions
 from errata.run import Run, start_engine
 from storage.ledger import Entry, Ledger
 from storage.tables import ChangelogTable
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     from errata.project import Project
@@ -48,12 +49,9 @@ class Compaction(Run):
             return []
         if self.before is not None and self.before > head.epoch + 1:
             raise Usage(f"there is no epoch {self.before}; the last one is {head.epoch}")
-        try:
+        with undoing(self.restore):
             entry = self._entry(head, {path: self._compacted(path) for path in sorted(head.tables)})
             committed = self.append(entry)
-        except BaseException:
-            self.restore()
-            raise
         self._tidy(committed)
         return self.told
 

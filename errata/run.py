@@ -34,6 +34,7 @@ from errata.uuids import uuid7
 from storage import durable
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
@@ -139,7 +140,7 @@ class Run:
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
         flow = self._flow(sources)
         try:
-            with flow.engine.sized(_most_rows(flow, sources)):
+            with undoing(self._undo), flow.engine.sized(_most_rows(flow, sources)):
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
@@ -149,16 +150,16 @@ class Run:
                     return self._unchanged(targets, sources)
                 written = self._stage_exports(flow, sources, files, targets, anew)
                 entry = self._commit(flow, sources, files, written)
-        except BaseException:
-            self.exports.discard()
-            self.restore()
-            raise
         finally:
             flow.engine.release()
         self.exports.publish()
         for text in in_words(self.rejects or []) if targets.dlq is None else ():
             self.warn(text)
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
+
+    def _undo(self) -> None:
+        self.exports.discard()
+        self.restore()
 
     def _clear(self, flow: Flow) -> None:
         """Take away what a refresh replaces; `restore` brings it back."""

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -22,6 +23,7 @@ import orjson
 from storage import durable
 from storage.failure import StorageError, storing
 from storage.locations import State, is_local
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -71,7 +73,7 @@ class _Lock(Protocol):
         """Say that the owner lives. False where the claim was lost."""
 
     def leave(self) -> None:
-        """Let go."""
+        """Let go of what was taken."""
 
 
 class Claim:
@@ -94,11 +96,8 @@ class Claim:
         """Let the claim go, also where it is interrupted right then. One durable step."""
         if not self._over.is_set():
             self._over.set()
-            try:
+            with undoing(self._lock.leave):
                 durable.step("release", self._lock.leave)
-            except BaseException:
-                self._lock.leave()
-                raise
 
     def __enter__(self) -> Self:
         return self
@@ -134,13 +133,8 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
 
 def _taken(lock: _Lock, owner: Owner, *, wait: bool) -> Owner | None:
     """Take a lock as one durable step; who is interrupted right then lets go of it."""
-    try:
+    with undoing(lock.leave):
         return durable.step("claim", lambda: lock.take(owner, wait=wait))
-    except Held:
-        raise
-    except BaseException:
-        lock.leave()
-        raise
 
 
 class _FileLock:
@@ -162,18 +156,15 @@ class _FileLock:
     def _locked(self, *, wait: bool) -> int:
         while True:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with ExitStack() as opened:
+                opened.callback(os.close, handle)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise Held(_owner(os.pread(handle, 4096, 0))) from None
                 if self._is_current(handle):
+                    opened.pop_all()
                     return handle
-            except BlockingIOError:
-                holder = _owner(os.pread(handle, 4096, 0))
-                os.close(handle)
-                raise Held(holder) from None
-            except BaseException:
-                os.close(handle)
-                raise
-            os.close(handle)
 
     def _is_current(self, handle: int) -> bool:
         """Whether the locked file is still the one at the path."""
@@ -217,8 +208,7 @@ class _TableLock:
         return _read(table)[0] == self._owner and self._set(table, self._owner)
 
     def leave(self) -> None:
-        table = self._table()
-        if _read(table)[0] == self._owner:
+        if self._owner is not None and _read(table := self._table())[0] == self._owner:
             self._set(table, None)
 
     def _lives(self, holder: Owner, heard: float) -> bool:

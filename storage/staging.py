@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -241,14 +241,12 @@ def _lock(path: Path, mode: int) -> int:
     """An open handle that holds the lock file, which stands under its name. Raises BlockingIOError for a lock that is not to be waited for."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-        try:
+        with ExitStack() as opened:
+            opened.callback(os.close, handle)
             fcntl.flock(handle, mode)
             if path.exists() and os.fstat(handle).st_ino == path.stat().st_ino:
+                opened.pop_all()
                 return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
 
 
 @contextmanager
