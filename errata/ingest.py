@@ -70,7 +70,7 @@ def files_left(plan: Plan, head: Entry) -> dict[str, SourceFiles]:
     numbers = _numbers(plan, head.sources)
     found = {}
     for node in plan.of_kind("source"):
-        records = tuple(FileRecord.of(entry) for entry in head.sources.get(node.name, {}).get("files", ()))
+        records = FileRecord.all_of(head.sources.get(node.name, {}))
         found[node.name] = SourceFiles(node, numbers[node.name], FileChanges(records))
     return found
 
