@@ -13,7 +13,7 @@ from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed
-from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, stands, stored_rows
+from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows
 from operators.base import Delta, Outcome
 
 if TYPE_CHECKING:
@@ -357,15 +357,20 @@ class NodeSurroundings:
     def _small(self) -> bool:
         return self.bound is not None and self.bound <= SMALL_ROWS
 
-    def keep_state(self, state: DataFrame) -> DataFrame:
+    def keep_state(self, state: DataFrame, *, anew: bool = False) -> DataFrame:
         """Append to the node's state table; the rows are read back from where they are."""
+        before = self.own_state() if anew else None
         flow = self.flow
         table = flow.tables.state(self.node.name)
         rows = flow.engine.to_arrow(state) if self._small else flow.engine.few(state, SMALL_ROWS)
         table.append(rows, flow.epoch)
-        if isinstance(rows, pa.Table):
-            return flow.engine.from_arrow(rows)
-        return table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
+        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
+        if before is not None:
+            gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
+            few = flow.engine.to_arrow(gone, SMALL_ROWS + 1)
+            if few.num_rows:
+                table.append(few if few.num_rows <= SMALL_ROWS else gone, flow.epoch)
+        return more_than_keys(kept)
 
     def settled(self, frame: DataFrame) -> DataFrame:
         """Through the driver where the node's rows are few, or where small deltas lead to few rows."""

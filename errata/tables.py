@@ -119,7 +119,7 @@ class Tables:
         if not table.exists():
             return None
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        return stored_rows(engine, table, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch")
+        return more_than_keys(stored_rows(engine, table, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch"))
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -138,7 +138,7 @@ class Tables:
 
     def _has_been(self, path: str) -> bool:
         folder, _, name = path.partition("/")
-        return folder == "changelog" or self.plan[name].operator.explain_class == "accumulator"
+        return folder == "changelog" or self.plan[name].operator.keeps_state
 
 
 def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
@@ -146,6 +146,13 @@ def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] |
     if table.rows() <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
+
+
+def more_than_keys(state: DataFrame) -> DataFrame:
+    """Accumulators without those that are there no more: nothing stands beside their key."""
+    from pyspark.sql import functions as F
+
+    return state.where(F.coalesce(*(column(name).cast("string") for name in state.columns if name != "_key")).isNotNull())
 
 
 def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:

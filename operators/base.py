@@ -58,8 +58,11 @@ class Surroundings(Protocol):
     def own_state(self) -> DataFrame | None:
         """The latest accumulators of each key before this run, None where there are none."""
 
-    def keep_state(self, state: DataFrame) -> DataFrame:
-        """Write this run's accumulators and give them back as rows that were computed already."""
+    def keep_state(self, state: DataFrame, *, anew: bool = False) -> DataFrame:
+        """Write this run's accumulators and give them back as rows that were computed already.
+
+        `anew`: they are all there are; else a row of `_key` alone says that there are none of that key any more.
+        """
 
     def settled(self, frame: DataFrame) -> DataFrame:
         """The frame, computed once and held where it is small, so that what is built on it stays a small plan."""
@@ -91,6 +94,11 @@ class Operator(ABC):
     def may_reject(self) -> bool:
         """Whether a record can fail here."""
         return True
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether it keeps rows of its own beside its changelog (`own_state`)."""
+        return False
 
     @property
     def reject_shape(self) -> KeyShape:

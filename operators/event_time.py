@@ -1,13 +1,17 @@
 """Watermarks: how far the event time of a node's input has come before each of its records (user guide, "Watermarks"; SPEC-DECISIONS, The engine 12).
 
-Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before.
+Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before. Rows are ordered
+within short *stretches* of the key range, and the stretches, which are few, among each other by the highest times in each: the *peaks*. A
+node keeps the peaks, so that a delta is judged by the rows of few stretches.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from changelog.algebra import undone
 from changelog.lazy import F, Window
 from changelog.schema import column
 from operators.lineage import source_name_of
@@ -15,6 +19,8 @@ from operators.rows import KeyShape, RowType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from operators.base import Surroundings
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""
@@ -32,18 +38,96 @@ def sources_in(shape: KeyShape) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in sources_in(part)))
 
 
-def with_watermark(frame: DataFrame, row: RowType) -> DataFrame:
-    """The frame with `WATERMARK`: event time as it stood before each row.
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Tells the watermark before each row of a node's input."""
 
-    Rows are ordered within short stretches of the key range, and the stretches, which are few, among each other.
-    """
-    names = sources_in(row.key)
-    times = {f"__time_{at}": _time_of(name, row, alone=len(names) == 1) for at, name in enumerate(names)}
-    stretched = frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * _stretch_bytes(row.key))).withColumns(times)
-    inside = Window.partitionBy(_STRETCH).orderBy("_key").rowsBetween(Window.unboundedPreceding, -1)
-    running = stretched.withColumns({name: F.max(name).over(inside) for name in times})
-    known = running.join(F.broadcast(_before_stretches(stretched, list(times))), _STRETCH)
-    return known.withColumn(WATERMARK, _least(list(times))).drop(_STRETCH, *times, *map(_total, times))
+    row: RowType
+
+    @property
+    def _bytes(self) -> int:
+        return _stretch_bytes(self.row.key)
+
+    @property
+    def _rows(self) -> str:
+        """The column of peaks that tells that a stretch has rows; named by the length of stretches, which follows the keys."""
+        return f"rows_{self._bytes}"
+
+    @property
+    def _peaks(self) -> dict[str, Column]:
+        """The highest event time by source: a column of peaks each, and its value in a row."""
+        names = sources_in(self.row.key)
+        return {f"peak:{name}": _time_of(name, self.row, alone=len(names) == 1) for name in names}
+
+    def _stretched(self, frame: DataFrame) -> DataFrame:
+        return frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * self._bytes))
+
+    def within(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
+        """The rows of some stretches."""
+        return self._stretched(frame).join(stretches, _STRETCH, "left_semi").drop(_STRETCH)
+
+    def stretches(self, frame: DataFrame) -> DataFrame:
+        """The stretches that rows lie in, distinct."""
+        return self._stretched(frame).select(_STRETCH).distinct()
+
+    def peaks(self, frame: DataFrame) -> DataFrame:
+        """A row for each stretch: its first key bytes as `_key`, how many rows it has, the highest time of each source."""
+        highest = [F.max(name).alias(name) for name in self._peaks]
+        found = self._stretched(frame).withColumns(self._peaks).groupBy(_STRETCH).agg(F.count(F.lit(1)).alias(self._rows), *highest)
+        return found.select(F.unhex(_STRETCH).alias("_key"), *map(column, (self._rows, *self._peaks)))
+
+    def marked(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
+        """Rows of whole stretches with `WATERMARK`. `peaks`: those of all stretches, where the rows are not all there are."""
+        times = {f"__{name}": time for name, time in self._peaks.items()}
+        stretched = self._stretched(frame).withColumns(times)
+        inside = Window.partitionBy(_STRETCH).orderBy("_key").rowsBetween(Window.unboundedPreceding, -1)
+        running = stretched.withColumns({name: F.max(name).over(inside) for name in times})
+        known = running.join(F.broadcast(self._before(self.peaks(frame) if peaks is None else peaks)), _STRETCH)
+        pairs = [(column(name), column(before)) for name, before in zip(times, self._peaks, strict=True)]
+        return known.withColumn(WATERMARK, _least(pairs)).drop(_STRETCH, *times, *self._peaks)
+
+    def _before(self, peaks: DataFrame) -> DataFrame:
+        """The highest times of all stretches before each, under the names of peaks."""
+        before = Window.partitionBy("__all").orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
+        keyed = peaks.withColumns({_STRETCH: F.hex("_key"), "__all": F.lit(1)})
+        return keyed.select(_STRETCH, *(F.max(column(name)).over(before).alias(name) for name in self._peaks))
+
+    def follow(self, around: Surroundings, rows: DataFrame) -> Turn:
+        """Bring the kept peaks up to a delta that is counted in already in `rows`, the live input."""
+        delta = around.delta(0)
+        assert delta is not None  # an answer has a delta
+        touched = around.settled(self.stretches(delta.frame))
+        known = around.own_state()
+        if known is None or self._rows not in known.columns:
+            before = around.settled(self.peaks(undone(rows, delta.frame)))
+            now = around.keep_state(self.peaks(rows), anew=True)
+        else:
+            before = around.settled(self._kept(known))
+            keys = touched.select(F.unhex(_STRETCH).alias("_key"))
+            fresh = around.keep_state(keys.join(self.peaks(self.within(rows, touched)), "_key", "left"))
+            now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh))
+        return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct()))
+
+    def _kept(self, known: DataFrame) -> DataFrame:
+        """Kept peaks with today's columns; a source that came since has none."""
+        peaks = (column(name) if name in known.columns else F.lit(None).cast("bigint").alias(name) for name in self._peaks)
+        return known.where(column(self._rows).isNotNull()).select("_key", column(self._rows), *peaks)
+
+    def _moved(self, before: DataFrame, now: DataFrame) -> DataFrame:
+        """The stretches whose rows find another event time than before."""
+        then = self._before(before).withColumnsRenamed({name: f"__{name}" for name in self._peaks})
+        both = self._before(now).join(then, _STRETCH)
+        same = (column(name).eqNullSafe(column(f"__{name}")) for name in self._peaks)
+        return both.where(~reduce(lambda one, other: one & other, same)).select(_STRETCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The peaks before a delta and now; `moved`: the stretches in which a row may find another watermark, or was touched."""
+
+    before: DataFrame
+    now: DataFrame
+    moved: DataFrame
 
 
 def _time_of(name: str, row: RowType, *, alone: bool) -> Column:
@@ -57,19 +141,8 @@ def _stretch_bytes(shape: KeyShape) -> int:
     return max(map(_stretch_bytes, shape.parts), default=_VALUED) + (shape.kind == "merge")
 
 
-def _total(name: str) -> str:
-    return f"{name}_before"
-
-
-def _before_stretches(stretched: DataFrame, times: list[str]) -> DataFrame:
-    """The highest times of all stretches before each."""
-    before = Window.partitionBy("__all").orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
-    highest = stretched.groupBy(_STRETCH).agg(*(F.max(name).alias(_total(name)) for name in times)).withColumn("__all", F.lit(1))
-    return highest.select(_STRETCH, *(F.max(_total(name)).over(before).alias(_total(name)) for name in times))
-
-
-def _least(times: list[str]) -> Column:
-    """The least of the sources' times, null while one has none."""
-    each = [F.coalesce(F.greatest(column(name), column(_total(name))), column(name), column(_total(name))) for name in times]
+def _least(times: list[tuple[Column, Column]]) -> Column:
+    """The least of the sources' times, null while one has none; each within its stretch and before it."""
+    each = [F.coalesce(F.greatest(inside, before), inside, before) for inside, before in times]
     some_missing = reduce(lambda left, right: left | right, (time.isNull() for time in each))
     return F.when(~some_missing, F.least(*each) if len(each) > 1 else each[0])

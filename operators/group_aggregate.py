@@ -84,6 +84,11 @@ class Aggregate(Keyed):
         return "affected-key" if self.accumulators is None else "accumulator"
 
     @property
+    def keeps_state(self) -> bool:
+        """Accumulators, where there are some."""
+        return self.accumulators is not None
+
+    @property
     def always_has_rows(self) -> bool:
         """A global aggregate has its row even over nothing."""
         return not self.groups
@@ -149,7 +154,7 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(around, cause)
         before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators))
+        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators), anew=True)
         return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:

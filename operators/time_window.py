@@ -2,7 +2,7 @@
 
 A row's key is its window's start, its group and the window's end, so rows come by windows. Whether a record is late hangs on the
 records before it, of any group: an answer computes the windows that the delta touches, and those whose records became late or no
-longer are.
+longer are, which the kept peaks of event time tell (`operators/event_time.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operators.base import Outcome, Surroundings, compared
 from operators.binding import Binding
 from operators.durations import microseconds
 from operators.evaluation import RunValues, rejects
-from operators.event_time import WATERMARK, with_watermark
+from operators.event_time import WATERMARK, Clock, Turn
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
@@ -82,11 +82,21 @@ class WindowedAggregate(Aggregate):
         rows = frame.withColumn(LAST, F.lit(True)) if self.by_session else in_windows(frame, self.window)
         return rows.withColumn("_lookup", self._lookup_key())
 
-    def _placed(self, frame: DataFrame) -> DataFrame:
-        """Records as `lookup` gives them, with the watermark before each."""
+    def _placed(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
+        """Records as `lookup` gives them, with the watermark before each. `peaks`: where the frame is not the whole input."""
         rows = as_appends(frame, "recompute")
-        marked = rows.withColumn(WATERMARK, F.lit(None).cast("bigint")) if self.lateness is None else with_watermark(rows, self.inputs[0])
+        marked = rows.withColumn(WATERMARK, F.lit(None).cast("bigint")) if self.lateness is None else self.clock.marked(rows, peaks)
         return self.lookup(marked, 0, RunValues.none())
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the watermarks of the input."""
+        return Clock(self.inputs[0])
+
+    @property
+    def keeps_state(self) -> bool:
+        """The peaks of event time, where records can be late."""
+        return self.lateness is not None
 
     # Answers ------------------------------------------------------------------------------------------------------------
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
@@ -96,26 +106,43 @@ class WindowedAggregate(Aggregate):
     def answer(self, around: Surroundings) -> Outcome:
         """Compute the touched windows anew and compare with what stood."""
         if around.first:
-            return super().answer(around)
-        rows = around.settled(around.live_input(0))
-        live = around.settled(self._placed(rows))
-        touched = around.settled(self._touched(around, rows, live))
+            delta = around.delta(0)
+            rows = delta.frame if delta is not None else around.live_input(0)
+            return Outcome(as_appends(self._whole(around, rows), "recompute"), signed=False)
+        rows = around.live_input(0)
+        turn = None if self.lateness is None else self.clock.follow(around, rows)
+        touched = around.settled(self._touched(around, rows, turn))
+        taken = around.settled(self._in_windows(around, rows, touched, turn))
         stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
-        rows = self._computed(around.settled(live.join(touched, "_lookup", "left_semi")), around.values)
-        return Outcome(diff(stood, rows, "recompute"), signed=True)
+        return Outcome(diff(stood, self._computed(taken, around.values), "recompute"), signed=True)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
-        return compared(around, self.compute([around.live_input(0)], around.values), cause)
+        return compared(around, self._whole(around, around.live_input(0)), cause)
 
-    def _touched(self, around: Surroundings, rows: DataFrame, live: DataFrame) -> DataFrame:
+    def _whole(self, around: Surroundings, rows: DataFrame) -> DataFrame:
+        """The rows of all windows; the peaks start anew."""
+        peaks = around.keep_state(self.clock.peaks(rows), anew=True) if self.keeps_state else None
+        return self._computed(self._placed(rows, peaks), around.values)
+
+    def _in_windows(self, around: Surroundings, rows: DataFrame, touched: DataFrame, turn: Turn | None) -> DataFrame:
+        """The records of the touched windows, placed."""
+        found = self.lookup(as_appends(rows, "recompute"), 0, around.values).join(touched, "_lookup", "left_semi")
+        if turn is None:
+            return found.withColumn(WATERMARK, F.lit(None).cast("bigint"))
+        stretches = around.settled(self.clock.stretches(found))
+        return self._placed(self.clock.within(rows, stretches), turn.now).join(touched, "_lookup", "left_semi")
+
+    def _touched(self, around: Surroundings, rows: DataFrame, turn: Turn | None) -> DataFrame:
+        """The windows of the delta's records, and those of records that became late or no longer are."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta
         direct = self.lookup(delta.frame, 0, around.values).select("_lookup")
-        if self.lateness is None:
+        if turn is None:
             return direct.distinct()
-        before = self._closed(self._placed(undone(rows, delta.frame)))
-        changed = self._closed(live).unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
+        sides = ((rows, turn.now), (undone(rows, delta.frame), turn.before))
+        now, before = (self._closed(self._placed(self.clock.within(side, turn.moved), peaks)) for side, peaks in sides)
+        changed = now.unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
         return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup")).distinct()
 
     def _closed(self, placed: DataFrame) -> DataFrame:

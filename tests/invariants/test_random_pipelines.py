@@ -124,3 +124,15 @@ def test_undeclared_fields_go_when_the_source_drops_them(tmp_path: Path) -> None
         folder.run()
         assert folder.text("out/more.csv") == text
     assert folder.violations() == []
+
+
+def test_sums_of_groups_that_a_changed_filter_took_away_begin_anew(tmp_path: Path) -> None:
+    nodes = '  - { type: aggregate, name: counted, input: rows, config: { group_by: [g], cxl: "filter id > 1\\nemit n = count(*)" } }\n' + output("counted")
+    folder = steps(tmp_path, nodes, ["2,7\n6,8\n"])
+    folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all") + nodes.replace("id > 1", "id > 5"))
+    folder.run()
+    assert folder.text("out/counted.csv") == "g,n\n8,1\n"
+    folder.write("rows/b.csv", "id,g\n9,7\n")
+    folder.run()
+    assert folder.text("out/counted.csv") == "g,n\n7,1\n8,1\n"
+    assert folder.violations() == []

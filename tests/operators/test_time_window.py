@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from operators import event_time
 from tests.operators.histories import Row, Version, follow, heading, histories, sink, source
 from tests.pipelines import Folder, command, standing_in
 
@@ -177,6 +178,13 @@ FIXED = [
 @pytest.mark.parametrize("engine", ["sail", "spark"])
 def test_one_history_on_both_engines(engine: str) -> None:
     follow(FIXED, pipeline(), HEADERS, model, engine)
+
+
+@pytest.mark.parametrize("stretch", [12, 14])
+def test_each_row_may_be_a_stretch_of_its_own(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
+    monkeypatch.setattr(event_time, "_LABELLED", stretch)
+    follow([FIXED[0], FIXED[1], FIXED[0], FIXED[2], FIXED[0]], pipeline(), HEADERS, model)
 
 
 SPARSE = [
