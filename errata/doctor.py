@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from errata.options import EngineKind
+
 Row = Mapping[str, str]
 
 _PACKAGES = ("pyspark", "delta-spark", "pysail", "deltalake", "pyarrow", "polars", "pandas", "google-re2")
 _MIN_FREE = 2 * 1024**3
 
 
-def examine() -> Iterator[Row]:
-    """One row a thing: what, verdict (`ok`, `warning` or `missing`), what was found, how to repair it. Starts no engine."""
+def examine(engine: EngineKind = "auto") -> Iterator[Row]:
+    """One row a thing: what, verdict (`ok`, `warning` or `missing`), what was found, how to repair it. Starts no engine, also not the one asked for."""
     yield _row("python", "ok" if sys.version_info >= (3, 11) else "missing", platform.python_version(), "install Python 3.11 or later")
     packages = [_package(name) for name in _PACKAGES]
     yield from packages
@@ -25,7 +27,7 @@ def examine() -> Iterator[Row]:
     if java["verdict"] == "ok":
         yield _delta_jars()
         yield _class_archive()
-    yield _engine(java, packages)
+    yield _engine(engine, java, packages)
     yield from _folders()
 
 
@@ -72,14 +74,17 @@ def _class_archive() -> Row:
     return _row("class archive", "ok", f"{sum(one.stat().st_size for one in written) / 1024**2:,.0f} MiB ({written[0].parent})")
 
 
-def _engine(java: Row, packages: list[Row]) -> Row:
-    """What `--engine auto` would take."""
+_NEEDED = {"spark": "Java 17, pyspark and delta-spark", "sail": "pyspark and pysail"}
+
+
+def _engine(asked: EngineKind, java: Row, packages: list[Row]) -> Row:
+    """What a run would take where `--engine` or ERRATA_ENGINE says so, or says `auto`."""
     there = {row["what"] for row in packages if row["verdict"] == "ok"}
-    if java["verdict"] == "ok" and {"pyspark", "delta-spark"} <= there:
-        return _row("engine", "ok", "auto means spark")
-    if {"pyspark", "pysail"} <= there:
-        return _row("engine", "ok", "auto means sail")
-    return _row("engine", "missing", "none", "install Java 17 and pyspark, or pysail")
+    spark = java["verdict"] == "ok" and {"pyspark", "delta-spark"} <= there
+    found = [engine for engine, works in (("spark", spark), ("sail", {"pyspark", "pysail"} <= there)) if works]
+    if asked == "auto":
+        return _row("engine", "ok" if found else "missing", f"auto means {found[0]}" if found else "none", f"install {_NEEDED['spark']}, or {_NEEDED['sail']}")
+    return _row("engine", "ok" if asked in found else "missing", f"{asked}, as --engine or ERRATA_ENGINE says", f"install {_NEEDED[asked]}, or choose another engine")
 
 
 def _folders() -> Iterator[Row]:

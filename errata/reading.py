@@ -157,7 +157,7 @@ class Reading:
 
     def _epoch(self, at: int | None) -> int:
         if at is not None and at > self.last:
-            raise Usage(f"there is no epoch {at}; the last one is {self.last}")
+            raise Usage(f"there is no epoch {at}; {f'the last one is {self.last}' if self.last else 'the pipeline has not run yet'}")
         base = int(self.head.counters.get("base", 0)) if self.head else 0
         if at and at < base:
             raise Usage(f"the history before epoch {base} was folded into a base", help=f"epochs from {base} on can be read")
@@ -207,6 +207,7 @@ class Reading:
         from errata.streams import TIMED, formed
 
         node = self._node(name)
+        self._epoch(filters.epoch)
         if node is None:
             return
         first = filters.epoch or filters.since or 1

@@ -40,6 +40,18 @@ def with_retries(
     return make_stages(plan, head, {name: f"{count} suppressed records are tried again" for name, count in held.items()} | dict(changed))
 
 
+def rows_known(plan: Plan, stages: Sequence[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, int | None]:
+    """How many rows each node will go through, None where only the run can tell. `nodes`: what the last epoch's ledger entry counted of each."""
+    actions = {stage.node: stage.action for stage in stages}
+    return {stage.node: 0 if stage.action == "skip" else _rows_above(plan, plan[stage.node], actions, nodes) for stage in stages}
+
+
+def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """The rows of all inputs, where these stay as they stand and are counted: of a port of a route or of a node without a table they are not."""
+    counted = all(port is None and name in nodes and actions[name] == "skip" and plan.persisted(plan[name]) for name, port in node.inputs)
+    return sum(int(nodes[name]["live"]) for name, _ in node.inputs) if node.inputs and counted else None
+
+
 def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
     if head is None:
         return Stage(node.name, "first", "first run")

@@ -8,7 +8,7 @@ from typing import Any
 from errata.diagnostics import Diagnostic
 from errata.environment import redacted
 from errata.options import RunResult
-from errata.rendering.terminal import escaped, styled, wants_color
+from errata.rendering.terminal import columns_of, escaped, styled, wants_color
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
 NOTHING_CHANGED = "Nothing was changed."
@@ -114,8 +114,8 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = ()) -> None:
-    """Rows as the command's answer in the format that was asked for."""
+def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, fit: int | None = None) -> None:
+    """Rows as the command's answer in the format that was asked for. A table fits the terminal; where there is none, `fit` columns."""
     from errata.rendering.rows import render
 
-    console.answer(render(rows, format, columns))  # type: ignore[arg-type]  # click has checked the choice
+    console.answer(render(rows, format, columns, fit=columns_of(sys.stdout) or fit))  # type: ignore[arg-type]  # click has checked the choice

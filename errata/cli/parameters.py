@@ -112,10 +112,12 @@ project_options = together(
 
 PROJECT_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
 
+engine_option = option(
+    "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."
+)
+
 engine_options = together(
-    option(
-        "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."
-    ),
+    engine_option,
     option("--master", metavar="URL", help="Spark master."),
     option("--remote", metavar="URL", help="Spark Connect server, sc://host:port."),
     option("--memory-limit", metavar="SIZE", type=Size(), help="Memory for the engine, such as 512M or 2G; overrides the pipeline."),

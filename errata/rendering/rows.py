@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import orjson
 
-from errata.rendering.terminal import escaped, padded, width
+from errata.rendering.terminal import cut, escaped, padded, width
 
 Row = Mapping[str, Any]
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -19,12 +19,17 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 _Item = TypeVar("_Item")
 _SAMPLE = 1_000
 _WIDEST = 120
+_NARROWEST = 16
+_GAP = "  "
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
-def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = ()) -> Iterator[str]:
-    """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them."""
-    return _RENDERERS[format](rows, columns)
+def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, fit: int | None = None) -> Iterator[str]:
+    """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them.
+
+    `fit`: so many columns a line of text should have at most; long cells are cut, short ones never.
+    """
+    return _text(rows, columns, fit) if format == "text" else _RENDERERS[format](rows, columns)
 
 
 def json_text(value: object) -> str:
@@ -82,10 +87,10 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\r\n') else text
 
 
-def _text(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
+def _text(rows: Iterable[Row], columns: Sequence[str], fit: int | None) -> Iterator[str]:
     """A table: the first rows decide the widths, so that a long answer can be shown as it comes."""
     held, more = _sampled(rows)
-    table = _Table(_names(held, columns), held)
+    table = _Table(_names(held, columns), held, fit)
     if table.names:
         yield table.line([escaped(name) for name in table.names])
         yield table.line(["-" * columns_wide for columns_wide in table.widths])
@@ -96,25 +101,31 @@ def _text(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
 class _Table:
     """Names, widths and alignment of a table's columns."""
 
-    def __init__(self, names: Sequence[str], sample: Sequence[Row]) -> None:
+    def __init__(self, names: Sequence[str], sample: Sequence[Row], fit: int | None) -> None:
         self.names = names
+        self._most = [_WIDEST] * len(names)
         self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in names]
         shown = [[escaped(name) for name in names], *(self.cells(row) for row in sample)]
         self.widths = [max(map(width, column)) for column in zip(*shown, strict=True)]
+        self._narrow(0 if fit is None else sum(self.widths) + len(_GAP) * (len(names) - 1) - fit)
+
+    def _narrow(self, excess: int) -> None:
+        """Take so many columns off the widest, as far as they are wide."""
+        while excess > 0 and max(self.widths, default=0) > _NARROWEST:
+            widest = max(self.widths)
+            at = self.widths.index(widest)
+            next_widest = max([_NARROWEST, *(one for one in self.widths if one < widest)])
+            self._most[at] = self.widths[at] = max(widest - excess, next_widest)
+            excess -= widest - self.widths[at]
 
     def cells(self, row: Row) -> list[str]:
         """A row's cells, escaped and cut to a readable length."""
-        return [_short(row.get(name)) for name in self.names]
+        return [cut(escaped(cell(row.get(name))), most) for name, most in zip(self.names, self._most, strict=True)]
 
     def line(self, cells: Sequence[str]) -> str:
         """One line of the table."""
         aligned = zip(cells, self.widths, self._right, strict=True)
-        return "  ".join(padded(text, columns, right=right) for text, columns, right in aligned).rstrip() + "\n"
-
-
-def _short(value: object) -> str:
-    text = escaped(cell(value))
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+        return _GAP.join(padded(text, columns, right=right) for text, columns, right in aligned).rstrip() + "\n"
 
 
 def _is_number(value: object) -> bool:
@@ -160,7 +171,6 @@ def _names(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
 
 
 _RENDERERS: dict[Format, Callable[[Iterable[Row], Sequence[str]], Iterator[str]]] = {
-    "text": _text,
     "json": _json,
     "jsonl": _jsonl,
     "csv": _csv,

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import unicodedata
 from typing import TextIO
 
@@ -38,6 +39,16 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def cut(text: str, columns: int) -> str:
+    """The text, or as much of it as so many columns hold with three dots behind."""
+    if width(text) <= columns:
+        return text
+    kept = text[: columns - 3]
+    while width(kept) > columns - 3:
+        kept = kept[:-1]
+    return f"{kept}..."
+
+
 def padded(text: str, columns: int, *, right: bool = False) -> str:
     """The text filled with blanks to so many columns."""
     blanks = " " * max(columns - width(text), 0)
@@ -53,6 +64,11 @@ def wants_color(stream: TextIO, *, no_color: bool = False) -> bool:
     """Whether the stream is a terminal and nobody asked for plain text (--no-color, NO_COLOR, TERM=dumb)."""
     plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     return not plain and is_terminal(stream)
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """How wide the stream's terminal is; None where it is none."""
+    return shutil.get_terminal_size().columns if is_terminal(stream) else None
 
 
 def is_terminal(stream: TextIO) -> bool:

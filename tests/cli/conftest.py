@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,15 @@ STATUS = {
     "nodes": [{"name": "orders", "type": "source", "rows_live": 40, "last_epoch": 3}],
     "rejected": 1,
 }
+
+BEGAN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+RUNS = [
+    {
+        "epoch": epoch, "started": BEGAN, "finished": BEGAN + timedelta(seconds=epoch), "execution_id": "01a2006d-c4a1-7e17-ac01-dd878245047b",
+        "counts": {f"node_{number}": {"+A": epoch, "-R": 1} for number in range(9)}, "exit_code": 0, **({"kind": "correct", "reason": "a typo"} if epoch == 2 else {}),
+    }
+    for epoch in (1, 2)
+]  # fmt: skip
 
 
 @dataclass
@@ -67,6 +77,8 @@ class Application:
             self.calls.append((name, words))
             if name.startswith("explain"):
                 return f"{name} {words}\n"
+            if name == "runs":
+                return RUNS
             if name in ("dlq_retry", "revert"):
                 return self.result
             if name == "correct":

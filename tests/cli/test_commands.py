@@ -180,6 +180,16 @@ def test_log_filters(call, application) -> None:
     assert application.calls[-1] == ("runs", ())
 
 
+def test_the_runs_fit_120_columns(call, application) -> None:
+    head, _, *lines = call("log p.yaml")[1].splitlines()
+    assert max(map(len, lines)) <= 120
+    assert head.split() == ["epoch", "started", "seconds", "execution_id", "exit_code", "counts", "kind", "reason"]
+    assert lines[0].split()[:4] == ["1", "2026-03-01", "09:30:00", "1"]
+    assert "node_0 +A 1 -R 1; " in lines[0]
+    assert lines[1].split()[-3:] == ["correct", "a", "typo"]
+    assert len(json.loads(call("log p.yaml --format json")[1])[0]["counts"]) == 9
+
+
 def test_other_calls(call, application) -> None:
     for words, expected in [
         ("show p.yaml totals --at 2", ("show", ("totals", 2))),
@@ -260,6 +270,11 @@ def test_a_reader_that_has_enough_is_no_failure(application, monkeypatch: pytest
     from errata.cli import main
 
     class Closed:
+        closed = False
+
+        def isatty(self) -> bool:
+            return False
+
         def write(self, text: str) -> int:
             raise BrokenPipeError
 

@@ -27,6 +27,19 @@ def test_text() -> None:
     ]
 
 
+@pytest.mark.parametrize(("fit", "widths"), [(None, [30, 120, 1]), (80, [30, 45, 1]), (60, [25, 30, 1]), (10, [16, 16, 1])])
+def test_long_cells_are_cut_until_the_table_fits(fit: int | None, widths: list[int]) -> None:
+    """The widest is cut first, as far as it is the widest, down to 16 columns and no further."""
+    *_, line = "".join(render([{"a": "a" * 30, "b": "b" * 200, "n": 7}], "text", fit=fit)).splitlines()
+    assert sorted(map(len, line.split())) == sorted(widths)
+    assert line.split()[1].endswith("b...")
+
+
+def test_wide_characters_are_cut_by_their_columns() -> None:
+    *_, line = "".join(render([{"a": "漢" * 40}], "text", fit=21)).splitlines()
+    assert (width(line), line[-3:]) == (21, "...")
+
+
 def test_csv() -> None:
     assert "".join(render(ROWS, "csv", ("id", "op"))).splitlines() == [
         "id,op,name,total,at,tags,more",

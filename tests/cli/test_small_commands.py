@@ -42,6 +42,17 @@ def test_doctor_names_what_it_looked_at(call) -> None:
     assert all(row["repair"] for row in rows if row["verdict"] != "ok")
 
 
+@pytest.mark.parametrize("engine", ["spark", "sail"])
+def test_doctor_says_which_engine_is_asked_for(call, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(words: str) -> str:
+        return next(row["found"] for row in csv.DictReader(io.StringIO(call(f"doctor --format csv{words}")[1])) if row["what"] == "engine")
+
+    assert told(f" --engine {engine}") == f"{engine}, as --engine or ERRATA_ENGINE says"
+    monkeypatch.setenv("ERRATA_ENGINE", engine)
+    assert told("") == told(f" --engine {engine}")
+    assert told(" --engine auto").startswith("auto means ")
+
+
 def _spool(folder: Path) -> None:
     folder.mkdir()
     (folder / "b.json").write_text(json.dumps({"execution_id": "2", "pipeline_name": "p"}))

@@ -16,7 +16,7 @@ from errata.options import Correction, EngineOptions, RunOptions
 from storage import durable
 from storage.durable import Moment
 from tests.errata.audited import LINES, lines, with_history
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
 TYPO = Correction("lines", {"line": "l03"}, {"qty": "77"}, "a typo")
@@ -133,6 +133,13 @@ def test_an_epoch_of_other_keys_cannot_be_reverted_to(tmp_path: Path) -> None:
     with pytest.raises(Usage, match="epoch 1 knows the records of 'words' by their places in files, epoch 2 by the values of a primary key"):
         folder.load().revert(1, SAIL)
     assert folder.load().head_epoch() == 2
+
+
+def test_the_log_of_an_epoch_that_is_not_there_is_told(history: Folder) -> None:
+    code, out, errors = command("log", str(history.path / "pipeline.yaml"), "lines", "--epoch", "9")
+    assert (code, out) == (64, "")
+    assert "there is no epoch 9; the last one is 3" in errors
+    assert command("log", str(history.path / "pipeline.yaml"), "lines", "--since", "9", "--format", "jsonl")[:2] == (0, "")
 
 
 # -- correct

@@ -1,5 +1,6 @@
 """`errata log`: changelog rows with their causes; without a node, the committed runs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,6 +12,9 @@ from errata.options import LogFilter
 from errata.streams import flat
 
 _FORMS = ("two", "retract", "upsert", "single", "debezium", "flink", "odf")
+WIDEST = 120
+"""Of a line about a run, where it goes to no terminal."""
+
 _OPS = ("+A", "-R", "-C", "+C")
 
 
@@ -34,5 +38,17 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     if node is None and filters != LogFilter():
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
     rows = project.runs() if node is None else project.log(known_node(project, node), filters)
-    rows_answer(console, map(flat, rows) if format == "csv" and node is not None else rows, format)
+    if node is not None:
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
+    else:
+        rows_answer(console, map(_in_short, rows) if format == "text" else rows, format, fit=WIDEST)
     return 0
+
+
+def _in_short(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A committed run as people read it."""
+    counts = "; ".join(f"{name} {' '.join(f'{op} {count}' for op, count in ops.items())}" for name, ops in run["counts"].items())
+    return {
+        "epoch": run["epoch"], "started": f"{run['started']:%Y-%m-%d %H:%M:%S}", "seconds": round((run["finished"] - run["started"]).total_seconds(), 1),
+        "execution_id": run["execution_id"], "exit_code": run["exit_code"], "counts": counts, **{name: run[name] for name in ("kind", "reason") if name in run},
+    }  # fmt: skip

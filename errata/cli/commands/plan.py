@@ -16,5 +16,5 @@ from errata.cli.parameters import common_options, console_of, format_option, pro
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show what the next run would do, and why."""
     console = console_of(quiet, verbose, no_color)
-    rows_answer(console, project_of(console, words).plan_next(), format, ("node", "type", "action", "reason"))
+    rows_answer(console, project_of(console, words).plan_next(), format, ("node", "type", "action", "rows", "reason"))
     return 0
