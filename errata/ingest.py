@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan
-from operators.ingest.files import FileChanges, FileRecord
+from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
@@ -197,22 +197,24 @@ def ingest(
 
     operator = cast("Source", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
-    live = None
-    if before is not None:
-        has_negatives = flow.negatives.get(source.node.name, True)
-        live = flow.tables.live(flow.engine, source.node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
-    if live is not None and suppressed:
-        from errata.correlation_rows import truth
-
-        live = truth(live)
+    stood = None if before is None else _stood(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
-    intake = Intake(operator, files, changes, None if anew else live, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
-    made = _replacing(flow, _read(intake), live) if anew and live is not None else _read(intake)
+    intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
+    made = _replacing(flow, _read(intake), stood) if anew and stood is not None else _read(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
     return delta, _counted(flow, delta, made, files)
+
+
+def _stood(flow: Flow, node: Node, suppressed: int) -> DataFrame:
+    """The rows of a source that stood after the last epoch, with those that are rolled back as if they took part."""
+    from errata.correlation_rows import truth
+
+    has_negatives = flow.negatives.get(node.name, True)
+    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
+    return truth(live) if suppressed else live
 
 
 def _read(intake: Intake) -> Ingested:
@@ -245,19 +247,21 @@ def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) ->
     if not made.uncounted or delta.frame is None:
         return made.files
     if len(made.uncounted) == 1 and not made.signed:
-        (only,) = made.uncounted
-        brought = delta.net + delta.rejected
-        return tuple(replace(record, rows=record.rows + brought) if record.label == only.label else record for record in made.files)
+        came = {made.uncounted[0].label: delta.net + delta.rejected}
+    else:
+        came = _came(flow, delta.frame, made.uncounted, files)
+    return tuple(replace(record, rows=record.rows + came.get(record.label, 0)) for record in made.files)
+
+
+def _came(flow: Flow, rows: DataFrame, records: Sequence[FileRecord], files: FileReader) -> dict[Label, int]:
+    """By how many records op rows make files longer, by label."""
     from pyspark.sql import functions as F
 
     from changelog.ops import weight
     from operators.lineage import label_prefix
 
-    group = F.col("_file") if "_file" in delta.frame.columns else label_prefix(F.col("_key"))
-    counts = flow.engine.to_arrow(delta.frame.groupBy(group.alias("file")).agg(F.sum(weight(F.col("_op"))).alias("rows"))).to_pylist()
+    named = "_file" in rows.columns
+    group = F.col("_file") if named else label_prefix(F.col("_key"))
+    counts = flow.engine.to_arrow(rows.groupBy(group.alias("file")).agg(F.sum(weight(F.col("_op"))).alias("rows"))).to_pylist()
     grew = {row["file"]: row["rows"] for row in counts}
-    uncounted = {record.label for record in made.uncounted}
-    return tuple(
-        replace(record, rows=record.rows + (grew.get(record.path) or grew.get(files.prefix(record)) or 0)) if record.label in uncounted else record
-        for record in made.files
-    )
+    return {record.label: grew.get(record.path if named else files.prefix(record), 0) for record in records}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -14,7 +14,7 @@ from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import whole
 from operators.ingest.events import place_key
-from operators.ingest.files import FileRecord, Part
+from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, InputChanged, Intake
 
@@ -71,25 +71,36 @@ def ingest(intake: Intake) -> Ingested:
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = fresh.records if fresh.table is None else ()
-    names = [column(name) for name in files.shape.columns]
+    refuse = _refusing(intake, fresh)
+    if intake.stood is None:
+        rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, files.shape.columns))
+        return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse)
+    changed, partly, bound = _against(intake, intake.stood, parts, fresh, bound)
+    rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
+    records = tuple(record.partly() if record.label in partly else record for record in now.values())
+    return Ingested(None, rows, True, records, uncounted, bound, refuse)
+
+
+def _refusing(intake: Intake, fresh: Keyed) -> Callable[[DataFrame], None] | None:
+    """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
     unique = UniqueKeys(intake, _others(intake))
     if fresh.table is not None:
         unique.check_table(fresh.table)
-    refuse = None if fresh.table is not None and unique.others is None else unique.check
-    if intake.stood is None:
-        rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *names)
-        return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse)
-    old, new = _of_files(intake.stood, (*changes.removed, *changes.changed)), fresh.frame
+    return None if fresh.table is not None and unique.others is None else unique.check
+
+
+def _against(intake: Intake, stood: DataFrame, parts: Sequence[Part], fresh: Keyed, bound: int) -> tuple[DataFrame, set[Label], int]:
+    """What the records change of what stood, the files of which something was passed over (by label), and how many op rows there are at most."""
+    changes = intake.changes
+    old, new = _of_files(stood, (*changes.removed, *changes.changed)), fresh.frame
     compare = list(dict.fromkeys([*intake.compared(), "_file"]))
     if fresh.table is None:
         old, new, bound = _differing(intake, parts, old, new, compare)
-    changed = diff(old, new.select("_key", *names), intake.cause, compare=compare)
-    if intake.floors:
-        changed, passed = _beyond_floors(intake, old, changed)
-        partly = {record.label for record in changes.changed} if passed else set()
-        now = {label: record.partly() if label in partly else record for label, record in now.items()}
-    rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
-    return Ingested(None, rows, True, tuple(now.values()), uncounted, bound, refuse)
+    changed = diff(old, new.select("_key", *map(column, intake.files.shape.columns)), intake.cause, compare=compare)
+    if not intake.floors:
+        return changed, set(), bound
+    changed, passed = _beyond_floors(intake, old, changed)
+    return changed, {record.label for record in changes.changed} if passed else set(), bound
 
 
 def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
