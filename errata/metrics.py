@@ -186,15 +186,15 @@ def _head(project: Project) -> Entry | None:
 def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     """Records and files as they stand after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
-    sources: Mapping[str, Any] = head.sources if head else {}
+    present = [file for one in head.sources.values() for file in one["files"] if file.get("present", True)] if head else []
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
     folder = project.plan.settings.folder
     dlq = [str(folder / entry["path"]) for entry in nodes.get("dlq", {}).get("files", [])]
     return {
-        "records_total": sum(file["rows"] for one in sources.values() for file in one["files"] if file.get("present", True)),
+        "records_total": sum(file["rows"] for file in present),
         "records_ok": sum(one.get("live", 0) for one in outputs),
         "records_dlq": int(head.counters.get("rejected", 0)) if head else 0,
-        "input_files": [file["path"] for one in sources.values() for file in one["files"] if file.get("present", True)],
+        "input_files": [file["path"] for file in present],
         "output_files": [str(folder / entry["path"]) for one in outputs for entry in one.get("files", [])],
         "dlq_path": dlq[0] if dlq else None,
     }

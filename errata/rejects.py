@@ -197,24 +197,45 @@ RAW = "_cxl_dlq_raw"
 
 
 def dlq_text(plan: Plan, rejects: Sequence[Reject], started: Mapping[int, datetime]) -> str:
-    """The DLQ file: a CSV with the documents' columns, the text of unreadable records, the declared columns of the sources concerned, then `$ck.*`."""
-    dlq = plan.model.error_handling.dlq
-    columns = source_columns(plan, rejects) if dlq.include_source_row else []
-    raw = [RAW] if dlq.include_source_row and any(one.raw for one in rejects) else []
-    cells: dict[str | None, list[str]] = {}
+    """The DLQ file, a CSV; `started`: when the runs of epochs began."""
+    sheet = _Sheet(plan, rejects, started)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*METADATA, *(REASON if dlq.include_reason else ()), *raw, *columns])
-    now, texts = datetime.now(UTC), {epoch: _rfc3339(moment) for epoch, moment in started.items()}
-    for one in rejects:
-        moment = started.get(one.epoch, now)
-        head = [entry_id(moment, one), texts.get(one.epoch) or _rfc3339(moment), one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
-        reason = [one.category, one.detail] if dlq.include_reason else []
-        text = [one.raw] if raw else []
-        if one.source not in cells:
-            cells[one.source] = [name.removeprefix("$ck.") if _has(plan, one, name) else "" for name in columns]
-        writer.writerow([*head, *reason, *text, *(one.fields.get(name, "") for name in cells[one.source])])
+    writer.writerow(sheet.header())
+    writer.writerows(map(sheet.row, rejects))
     return buffer.getvalue()
+
+
+class _Sheet:
+    """The DLQ file's rows: the documents' columns, the text of unreadable records, the declared columns of the sources concerned, then `$ck.*`."""
+
+    def __init__(self, plan: Plan, rejects: Sequence[Reject], started: Mapping[int, datetime]) -> None:
+        dlq, now = plan.model.error_handling.dlq, datetime.now(UTC)
+        self._plan = plan
+        self._reasoned = dlq.include_reason
+        self._raw = dlq.include_source_row and any(one.raw for one in rejects)
+        self._columns = source_columns(plan, rejects) if dlq.include_source_row else []
+        self._fields: dict[str | None, list[str]] = {}
+        self._moments = {epoch: (moment, _rfc3339(moment)) for epoch, moment in started.items()}
+        self._now = (now, _rfc3339(now))
+
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        return [*METADATA, *(REASON if self._reasoned else ()), *([RAW] if self._raw else ()), *self._columns]
+
+    def row(self, one: Reject) -> list[str | int]:
+        """The cells of an entry."""
+        moment, text = self._moments.get(one.epoch, self._now)
+        reason = [one.category, one.detail] if self._reasoned else []
+        raw = [one.raw] if self._raw else []
+        head = [entry_id(moment, one), text, one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
+        return [*head, *reason, *raw, *(one.fields.get(name, "") for name in self._fields_of(one))]
+
+    def _fields_of(self, one: Reject) -> list[str]:
+        """The record's fields by column, the same for all records of a source; empty where it has none."""
+        if one.source not in self._fields:
+            self._fields[one.source] = [name.removeprefix("$ck.") if _has(self._plan, one, name) else "" for name in self._columns]
+        return self._fields[one.source]
 
 
 def _has(plan: Plan, reject: Reject, name: str) -> bool:

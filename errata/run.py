@@ -323,10 +323,9 @@ class Run:
 
         path = targets.dlq
         if path is None or not flow.total_rejected():
-            if path is not None and head is not None:
-                self.exports.gone |= targets.of_dlq(head)
+            self.exports.gone |= {} if path is None or head is None else targets.of_dlq(head)
             return []
-        if head is not None and not any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty) and targets.dlq_intact(head):
+        if head is not None and not _touches_rejects(flow, sources) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         rejects = self._rejects(flow, sources, files or {})
         started = {entry.epoch: entry.started for entry in Ledger(self.state.ledger).entries()} | {self.epoch: self.started}
@@ -419,6 +418,11 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
     rows_in = sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
     out = sum(delta.ops.values())
     return Event("node", node.name, node.kind, stage.action, rows_in, out, delta.ops, delta.rejected, seconds)
+
+
+def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
+    """Whether an entry of the DLQ came, went, or may stand in another row now."""
+    return any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty)
 
 
 def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:
