@@ -215,13 +215,17 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     if "_widened" not in output.output.hidden:
         return declared, Shape(tuple(name for name, _ in declared), (), ())
     renamed = {source: name for name, source in output.config.mapping.items()}
-    known = {*output.projection.data, *output.inputs[0].data}
-    extra = [(name, type_) for name, type_ in _agreed(undeclared) if name not in known and name not in output.config.exclude]
-    meta = [one for one in declared if one[0].startswith("meta.")]
-    data = [one for one in declared if one not in meta]
+    extra = _extra(output, undeclared)
     shown = [(renamed.get(name, name), parse_type(type_)) for name, type_ in extra]
-    names = (*(name for name, _ in data), *(name for name, _ in shown), *(name for name, _ in meta))
-    return [*data, *shown, *meta], Shape(names, tuple(extra), tuple(name for name, _ in shown))
+    meta = [one for one in declared if one[0].startswith("meta.")]
+    columns = [*(one for one in declared if one not in meta), *shown, *meta]
+    return columns, Shape(tuple(name for name, _ in columns), tuple(extra), tuple(name for name, _ in shown))
+
+
+def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The undeclared fields that are written: those that no column has the name of, and that are not excluded."""
+    taken = {*output.projection.data, *output.inputs[0].data, *output.config.exclude}
+    return [(name, type_) for name, type_ in _agreed(undeclared) if name not in taken]
 
 
 def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

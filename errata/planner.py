@@ -165,15 +165,25 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
             continue
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources[ref.node]))
         sources[spec.name] = (spec.name,) if spec.kind == "source" else above
-        undated = tuple(name for name in above if name in nodes and "_event_time" not in nodes[name].operator.output.hidden)
-        documents = together(getattr(nodes[name].operator, "documents", {}) for name in above if name in nodes)
-        node = _bound(spec, rows, Binding((), settings, reporter, above, undated, scoping.of(spec), documents=documents), scoping)
+        node = _bound(spec, rows, _knowing(nodes, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping)
         if node is not None:
             nodes[spec.name] = node
+    _keep_promises(expansion, nodes, findings)
+    return nodes
+
+
+def _knowing(nodes: Mapping[str, Node], binding: Binding) -> Binding:
+    """A binding that knows which of its sources have no event time, and the documents of all."""
+    sources = {name: nodes[name].operator for name in binding.sources if name in nodes}
+    undated = tuple(name for name, one in sources.items() if "_event_time" not in one.output.hidden)
+    return replace(binding, undated=undated, documents=together(getattr(one, "documents", {}) for one in sources.values()))
+
+
+def _keep_promises(expansion: Expansion, nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Report the fields that compositions say that they produce and do not."""
     for promise in expansion.promises:
         if promise.ref.node in nodes:
             findings.diagnostics.extend(promise.problems(nodes[promise.ref.node].operator.port(promise.ref.port)))
-    return nodes
 
 
 def _bound(spec: NodeSpec, rows: list[RowType], binding: Binding, scoping: Scoping) -> Node | None:

@@ -98,7 +98,7 @@ class Flow:
 
     def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
         refreshed = stage.action == "delta" and self.handed.changed(node)
-        if not refreshed and all(self.done[name].empty for name, _ in node.inputs) and not self._stands_alone(node, stage):
+        if not (refreshed or self._has_work(node, stage)):
             return self.keep_nothing(node)
         around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
         if refreshed:
@@ -119,8 +119,10 @@ class Flow:
         node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
         return self.keep(node, node.operator.rebuild(around, "logic" if rebuild else "recompute"), None)
 
-    def _stands_alone(self, node: Node, stage: Stage) -> bool:
-        """Whether a node has something to do although no input brings rows: it is new or changed over inputs that have rows, or always has rows."""
+    def _has_work(self, node: Node, stage: Stage) -> bool:
+        """Whether an input brings rows; if none does, whether the node is new or changed over inputs that have rows, or always has rows."""
+        if any(not self.done[name].empty for name, _ in node.inputs):
+            return True
         if stage.action == "delta":
             return False
         stood = self.epoch > 1 and any(self._live_bound(name) != 0 for name, _ in node.inputs)

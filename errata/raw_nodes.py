@@ -119,11 +119,17 @@ def _read_inputs(wiring: str, raw: RawNode, findings: Findings) -> tuple[InputRe
         return None
     if wiring == "map":
         return _map_inputs(value, reporter)
-    if wiring == "inputs":
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-            reporter.report("E015", "'inputs' is a list of node names", ("inputs",))
-            return None
-        return tuple(InputRef.parse(item) for item in value)
+    return _listed_inputs(value, reporter) if wiring == "inputs" else _one_input(value, reporter)
+
+
+def _listed_inputs(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
+        reporter.report("E015", "'inputs' is a list of node names", ("inputs",))
+        return None
+    return tuple(InputRef.parse(item) for item in value)
+
+
+def _one_input(value: Any, reporter: Any) -> tuple[InputRef, ...] | None:
     if not isinstance(value, str):
         reporter.report("E015", "'input' is the name of one node, or 'node.port'", ("input",))
         return None

@@ -55,14 +55,18 @@ def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Ma
 def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
     if head is None:
         return Stage(node.name, "first", "first run")
-    before = head.get(node.name)
-    if before is None:
+    if node.name not in head:
         return Stage(node.name, "first", "new node")
-    if before["fingerprint"] != node.fingerprint():
+    if head[node.name]["fingerprint"] != node.fingerprint():
         return Stage(node.name, "rebuild", "its logic changed")
     derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and not plan.persisted(plan[name])]
     if derived:  # what such a node gave before is not kept, so its consumers are compared
         return Stage(node.name, "rebuild", f"the logic of {', '.join(dict.fromkeys(derived))} changed")
+    return _following(node, changed, above)
+
+
+def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
+    """The stage of a node whose logic is as it was: it follows what it reads."""
     if node.kind == "source":
         reason = changed.get(node.name)
         return Stage(node.name, "delta", reason) if reason else Stage(node.name, "skip", "input unchanged")
