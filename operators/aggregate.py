@@ -7,6 +7,7 @@ from operators.aggregate_config import AggregateConfig
 from operators.binding import Binding
 from operators.group_aggregate import Aggregate, correlation_fields
 from operators.registry import node_type
+from operators.rows import RowType
 from operators.settings import NodeSpec
 from operators.time_window import bind_windowed
 
@@ -16,29 +17,31 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     """Check an aggregate and give its operator."""
     config: AggregateConfig = spec.config
     row = binding.input
+    problem = _problem_of(spec.name, config, row)
     unknown = [name for name in config.group_by if name not in row.data]
     for name in unknown:
         place = ("config", "group_by", config.group_by.index(name))
         binding.problems.report("E240", f"group_by field '{name}' is not in the input", place, help=binding.problems.similar(name, list(row.data)))
-    omitted = [name for name in correlation_fields(row) if name not in config.group_by]
-    if config.strategy == "streaming" and omitted:
-        keys = ", ".join(f"'{name}'" for name in omitted)
-        binding.problems.report(
-            "E15Y", f"aggregate '{spec.name}' leaves out the correlation key {keys}, so its rows may be retracted; strategy 'streaming' cannot", ("config", "strategy"),
-            help="use strategy: hash or auto, or group by the whole key",
-        )  # fmt: skip
-        return None
-    if config.strategy == "streaming" and row.sorted_by[: len(config.group_by)] != tuple(config.group_by):
-        binding.problems.report(
-            "E241", "strategy 'streaming' needs an input that is sorted by the group fields", ("config", "strategy"),
-            help="declare sort_order on the source, or use strategy: auto",
-        )  # fmt: skip
-        return None
-    if config.allowed_lateness is not None and config.time_window is None:
-        binding.problems.report("E243", "allowed_lateness needs a time_window", ("config", "allowed_lateness"))
+    if problem is not None:
+        code, message, key, help_text = problem
+        binding.problems.report(code, message, ("config", key), help=help_text)
         return None
     bounds = config.time_window is not None
     program = None if unknown else binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", group_by=tuple(config.group_by), window_bounds=bounds)
     if program is None:
         return None
     return bind_windowed(spec, binding, program) if config.time_window is not None else Aggregate(spec, row, program)
+
+
+def _problem_of(name: str, config: AggregateConfig, row: RowType) -> tuple[str, str, str, str] | None:
+    """What strategy or lateness ask for and the input does not give: code, message, key and help."""
+    omitted = ", ".join(f"'{field}'" for field in correlation_fields(row) if field not in config.group_by)
+    if config.strategy == "streaming" and omitted:
+        message = f"aggregate '{name}' leaves out the correlation key {omitted}, so its rows may be retracted; strategy 'streaming' cannot"
+        return "E15Y", message, "strategy", "use strategy: hash or auto, or group by the whole key"
+    if config.strategy == "streaming" and row.sorted_by[: len(config.group_by)] != tuple(config.group_by):
+        message = "strategy 'streaming' needs an input that is sorted by the group fields"
+        return "E241", message, "strategy", "declare sort_order on the source, or use strategy: auto"
+    if config.allowed_lateness is not None and config.time_window is None:
+        return "E243", "allowed_lateness needs a time_window", "allowed_lateness", ""
+    return None

@@ -107,23 +107,18 @@ def _rows_of(use: AggregateUse) -> Column:
 
 def _with_listed(frame: DataFrame, groups: Sequence[str], calls: Sequence[AggregateUse], listed: Sequence[AggregateUse]) -> DataFrame:
     """Let Python compute the calls that have no column of their own, a batch of groups at a time."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
     from cxl.spark.columns import spark_type
 
-    done = {use.column for use in listed}
-    plain = [name for name in frame.columns if name not in {f"{use.column}_rows" for use in listed} and name != "__wrong"]
-    types = {field.name: field.dataType for field in frame.schema.fields}
-    fields = [(name, types[name]) for name in plain]
-    from pyspark.sql.types import StringType, StructType
-
-    schema = StructType()
-    for name, kind in fields:
-        schema = schema.add(name, kind)
+    taken = {"__wrong", *(f"{use.column}_rows" for use in listed)}
+    plain = [field for field in frame.schema.fields if field.name not in taken]
+    schema = StructType([StructField(field.name, field.dataType) for field in plain])
     for use in listed:
         schema = schema.add(use.column, spark_type(use.type))
     schema = schema.add("__wrong", StringType())
-    result = frame.mapInArrow(_list_worker(plain, [_ListedCall.of(use) for use in listed]), schema)
-    order = [use.column for use in calls]
-    return result.select(*map(column, groups), *(column(name) for name in order if name in done or name in plain), "__wrong")
+    result = frame.mapInArrow(_list_worker([field.name for field in plain], [_ListedCall.of(use) for use in listed]), schema)
+    return result.select(*map(column, groups), *(column(use.column) for use in calls if use.column in schema.names), "__wrong")
 
 
 class _ListedCall:

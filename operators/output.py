@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -312,20 +312,22 @@ def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange:
 
 def project(config: OutputConfig, row: RowType) -> Projection:
     """Apply include_unmapped, exclude, mapping, correlation keys and metadata (SPEC-DECISIONS, Output 17 to 21)."""
-    names = list(row.data)
-    if not config.include_unmapped and row.emitted is not None and row.emitted:
-        names = [name for name in names if name in row.emitted]
-    columns = [(name, name, row.data[name]) for name in names]
-    if config.include_correlation_keys:
-        columns += [(f"$ck.{name}", CK + name, type_) for name, type_ in row.riding(CK).items()]
-    columns = [one for one in columns if one[0] not in config.exclude]
     renamed = {source: name for name, source in config.mapping.items()}
     written: dict[str, tuple[str, str, Type]] = {}
-    for name, source, type_ in columns:
+    for name, source, type_ in _selected(config, row):
         shown = renamed.get(name, name)
         written[shown] = (shown, source, type_)
     meta = row.riding(META)
-    chosen = meta if config.wanted_metadata == "all" else [name for name in config.wanted_metadata if name in meta]
-    for name in chosen:
-        written[f"meta.{name}"] = (f"meta.{name}", META + name, meta[name])
+    for name in meta if config.wanted_metadata == "all" else config.wanted_metadata:
+        if name in meta:
+            written[f"meta.{name}"] = (f"meta.{name}", META + name, meta[name])
     return Projection(tuple(written.values()))
+
+
+def _selected(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]]:
+    """The columns that are not excluded, with where they come from: data, then correlation keys."""
+    emitted = row.emitted if not config.include_unmapped else None
+    columns = [(name, name, type_) for name, type_ in row.data.items() if not emitted or name in emitted]
+    if config.include_correlation_keys:
+        columns += [(f"$ck.{name}", CK + name, type_) for name, type_ in row.riding(CK).items()]
+    return (one for one in columns if one[0] not in config.exclude)

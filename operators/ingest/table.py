@@ -66,14 +66,16 @@ def look(source: Source, settings: PipelineSettings, known: FileRecord | None) -
     if is_local(place) and not settings.allow_absolute_paths and not Path(place).resolve().is_relative_to(settings.folder.resolve()):
         raise StorageError(path, "it lies outside the pipeline's folder")
     table = table_at(place)
-    if known is not None and (known.version, known.hash) == (table.version, table.mark):
+    record = FileRecord(path, 0, 0, table.mark, LABEL, version=table.version)
+    if known is None:
+        return TableChanges((record,), changed=(record,))
+    if (known.version, known.hash) == (table.version, table.mark):
         return TableChanges((known,), since=known)
-    broken = None if known is None else _broken(table, known)
-    if known is not None and broken is None and known.dense and table.only_kept(int(known.version or 0)):
+    broken = _broken(table, known)
+    if broken is None and known.dense and table.only_kept(int(known.version or 0)):
         return TableChanges((known,), since=known)
-    rows = 0 if known is None else known.rows
-    record = FileRecord(path, 0, 0, table.mark, LABEL, rows, version=table.version)
-    return TableChanges((record,), changed=(record,), since=known, broken=broken)
+    changed = replace(record, rows=known.rows)
+    return TableChanges((changed,), changed=(changed,), since=known, broken=broken)
 
 
 def _broken(table: Versions, known: FileRecord) -> str | None:
