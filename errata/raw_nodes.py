@@ -47,8 +47,7 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     kind = raw.value.get("type")
     found = registry.find(kind) if isinstance(kind, str) else None
     if kind is not None and found is None:
-        known = registry.names()
-        reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(str(kind), known) or f"known: {', '.join(known)}")
+        _report_unknown(str(kind), reporter)
         return None
     wiring = () if found is None else _allowed_wiring(found.wiring)
     header = {key: value for key, value in raw.value.items() if found is None or key not in wiring}
@@ -61,6 +60,11 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     if problems or inputs is None or config is None or not good_name(raw.name, reporter):
         return None
     return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+
+
+def _report_unknown(kind: str, reporter: Any) -> None:
+    known = registry.names()
+    reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(kind, known) or f"known: {', '.join(known)}")
 
 
 def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> BaseModel | None:

@@ -29,9 +29,8 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     some into rejects. `first_wins`: the first event of a key stands, whatever comes later.
     """
     changes = intake.changes
-    late = intake.stood is not None and not first_wins and is_late(changes) and is_whole_history(changes)
-    again = late or intake.rebuilt
-    parts = _declared(intake, whole(changes, [record for record in changes.now if record.present]) if again else _fresh(intake))
+    again = intake.rebuilt or (not first_wins and _out_of_order(intake))
+    parts = [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
     keyed = read(intake, parts)
     counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
     now = {record.label: record for record in (*changes.now, *counted)}
@@ -50,8 +49,13 @@ def _fresh(intake: Intake) -> list[Part]:
     return [part if intake.files.continues(part) else replace(part, start=0) for part in parts]
 
 
-def _declared(intake: Intake, parts: Sequence[Part]) -> list[Part]:
-    return [replace(part, record=intake.files.undeclared(part.record)) for part in parts]
+def _out_of_order(intake: Intake) -> bool:
+    """Whether something was delivered ahead of what was read, and all can be read again."""
+    return intake.stood is not None and is_late(intake.changes) and is_whole_history(intake.changes)
+
+
+def _whole_history(intake: Intake) -> Sequence[Part]:
+    return whole(intake.changes, [record for record in intake.changes.now if record.present])
 
 
 def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:

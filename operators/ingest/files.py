@@ -136,26 +136,28 @@ def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_h
     by_path = {record.path: record for record in known}
     present = [by_path.get(file.name) for file in found]
     stays = in_order(present)
-    now: list[FileRecord] = []
-    added, changed = [], []
-    for at, (file, label) in enumerate(zip(found, labels(present, stays, known), strict=True)):
-        record = present[at]
-        if record is None or at not in stays:
-            fresh = FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
-            added.append(fresh)
-        elif record.seen(file):
-            fresh = replace(record, present=True)
-        elif (digest := content_hash(file.name)) == record.hash:
-            fresh = replace(record, mtime_ns=file.mtime_ns, present=True)
-        else:
-            fresh = replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True)
-            changed.append(fresh)
-        now.append(fresh)
+    before = [record if at in stays else None for at, record in enumerate(present)]
+    now = [
+        FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label) if record is None else _as_found(record, file, content_hash)
+        for file, record, label in zip(found, before, labels(present, stays, known), strict=True)
+    ]
+    added = [record for record, old in zip(now, before, strict=True) if old is None]
+    changed = [record for record, old in zip(now, before, strict=True) if old is not None and record.hash != old.hash]
     here = {file.name for file in found}
     restored = [record for record in known if not record.present and record.path not in here]
     kept_labels = {record.label for record in (*now, *restored)} - {record.label for record in added}
     removed = tuple(record for record in known if record.label not in kept_labels)
     return FileChanges((*now, *restored), tuple(added), tuple(changed), removed)
+
+
+def _as_found(record: FileRecord, file: Found, content_hash: ContentHash) -> FileRecord:
+    """The record of a file that kept its place; it has another hash where the content is another."""
+    if record.seen(file):
+        return replace(record, present=True)
+    digest = content_hash(file.name)
+    if digest == record.hash:
+        return replace(record, mtime_ns=file.mtime_ns, present=True)
+    return replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True)
 
 
 def in_order(present: Sequence[FileRecord | None]) -> set[int]:
