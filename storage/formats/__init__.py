@@ -103,9 +103,7 @@ def _checked(model: type[Options], options: Mapping[str, Any]) -> Options:
     try:
         return model.model_validate(dict(options))
     except ValidationError as wrong:
-        first = wrong.errors()[0]
-        place = ("options", *first["loc"])
-        raise OptionError(f"{'.'.join(map(str, place))}: {first['msg']}", place) from wrong
+        raise OptionError.of(wrong, "options") from wrong
 
 
 def _load(name: str) -> None:

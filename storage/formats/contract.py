@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +42,14 @@ class OptionError(FormatError):
     def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
         super().__init__(message)
         self.path = tuple(path)
+
+    @classmethod
+    def of(cls, wrong: ValidationError, key: str) -> OptionError:
+        """What a model finds wrong first with what stands under a key."""
+        first = wrong.errors()[0]
+        path = (key, *(part for part in first["loc"] if part != "[key]"))
+        said = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        return cls(f"{'.'.join(map(str, path))}: {said}", path)
 
 
 class OutputError(FormatError):

@@ -67,7 +67,5 @@ def sections_in(envelope: Mapping[str, Any] | None) -> tuple[Section, ...]:
     try:
         model = Envelope.model_validate(envelope)
     except ValidationError as wrong:
-        first = wrong.errors()[0]
-        place = ("envelope", *(part for part in first["loc"] if part != "[key]"))
-        raise OptionError(f"{'.'.join(map(str, place))}: {first['msg'].removeprefix('Value error, ')}", place) from wrong
+        raise OptionError.of(wrong, "envelope") from wrong
     return tuple(section.section(name) for name, section in model.sections.items())

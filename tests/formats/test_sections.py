@@ -18,7 +18,7 @@ def test_sections():
         ({"extract": {}}, "envelope.sections.h.extract: needs exactly one of xml_path, json_pointer and segment"),
         ({"extract": {"xml_path": "/a", "segment": "UNB"}}, "envelope.sections.h.extract: needs exactly one of"),
         ({"extract": {"json_pointer": "a"}}, "json_pointer 'a' does not begin with '/'"),
-        ({"extract": {"xpath": "/a"}}, "envelope.sections.h.extract.xpath: Extra inputs are not permitted"),
+        ({"extract": {"xpath": "/a"}}, "envelope.sections.h.extract.xpath: there is no such key"),
         ({}, "envelope.sections.h.extract: Field required"),
         ({"extract": {"segment": "UNB"}, "fields": {"a": "text"}}, "envelope.sections.h.fields.a: Input should be 'string', 'int'"),
     ],

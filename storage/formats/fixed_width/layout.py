@@ -71,9 +71,7 @@ class Layout(BaseModel):
         try:
             return cls.model_validate(dict(content))
         except ValidationError as wrong:
-            first = wrong.errors()[0]
-            place = (key, *first["loc"])
-            raise OptionError(f"{'.'.join(map(str, place))}: {first['msg'].removeprefix('Value error, ')}", place) from wrong
+            raise OptionError.of(wrong, key) from wrong
 
     @property
     def places(self) -> tuple[tuple[LayoutField, int], ...]:
