@@ -186,7 +186,7 @@ def _head(project: Project) -> Entry | None:
 def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     """Records and files as they stand after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
-    present = [file for one in head.sources.values() for file in one["files"] if file.get("present", True)] if head else []
+    present = _present_files(head) if head else []
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
     folder = project.plan.settings.folder
     dlq = [str(folder / entry["path"]) for entry in nodes.get("dlq", {}).get("files", [])]
@@ -198,6 +198,10 @@ def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
         "output_files": [str(folder / entry["path"]) for one in outputs for entry in one.get("files", [])],
         "dlq_path": dlq[0] if dlq else None,
     }
+
+
+def _present_files(head: Entry) -> list[Mapping[str, Any]]:
+    return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
 
 
 def _retracted(project: Project, result: RunResult) -> dict[str, int]:

@@ -137,27 +137,31 @@ def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_h
     present = [by_path.get(file.name) for file in found]
     stays = in_order(present)
     before = [record if at in stays else None for at, record in enumerate(present)]
-    now = [
-        FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label) if record is None else _as_found(record, file, content_hash)
-        for file, record, label in zip(found, before, labels(present, stays, known), strict=True)
-    ]
-    added = [record for record, old in zip(now, before, strict=True) if old is None]
-    changed = [record for record, old in zip(now, before, strict=True) if old is not None and record.hash != old.hash]
-    here = {file.name for file in found}
-    restored = [record for record in known if not record.present and record.path not in here]
+    now = [_as_found(old, file, label, content_hash) for old, file, label in zip(before, found, labels(present, stays, known), strict=True)]
+    added = tuple(record for record, old in zip(now, before, strict=True) if old is None)
+    changed = tuple(record for record, old in zip(now, before, strict=True) if old is not None and record.hash != old.hash)
+    restored = _restored(known, found)
     kept_labels = {record.label for record in (*now, *restored)} - {record.label for record in added}
     removed = tuple(record for record in known if record.label not in kept_labels)
-    return FileChanges((*now, *restored), tuple(added), tuple(changed), removed)
+    return FileChanges((*now, *restored), added, changed, removed)
 
 
-def _as_found(record: FileRecord, file: Found, content_hash: ContentHash) -> FileRecord:
-    """The record of a file that kept its place; it has another hash where the content is another."""
+def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash: ContentHash) -> FileRecord:
+    """A file's record; `record` is the one of before of a file that kept its place. It has another hash where the content is another."""
+    if record is None:
+        return FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
     if record.seen(file):
         return replace(record, present=True)
     digest = content_hash(file.name)
     if digest == record.hash:
         return replace(record, mtime_ns=file.mtime_ns, present=True)
     return replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True)
+
+
+def _restored(known: Sequence[FileRecord], found: Sequence[Found]) -> list[FileRecord]:
+    """The records of files that were gone before and still are: what brought their rows back holds."""
+    here = {file.name for file in found}
+    return [record for record in known if not record.present and record.path not in here]
 
 
 def in_order(present: Sequence[FileRecord | None]) -> set[int]:
