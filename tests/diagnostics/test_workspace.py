@@ -49,3 +49,20 @@ def test_sizes_are_decimal(tmp_path: Path) -> None:
 )
 def test_findings(text: str, found: list[tuple[str, int, int]], tmp_path: Path) -> None:
     assert _codes(tmp_path, text) == found
+
+
+@pytest.mark.parametrize(("kind", "spill"), [("tmpfs", "E330"), ("nfs4", "E331"), ("ext4", None)])
+def test_volumes_on_which_nothing_may_be_spilled_or_staged(kind: str, spill: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/share {tmp_path} {kind} rw 0 0\n")
+    monkeypatch.setattr("errata.volumes._MOUNTS", mounts)
+    (tmp_path / "spill").mkdir()
+    (tmp_path / "staging").mkdir()
+    text = '[storage.spill]\ndir = "spill"\n[storage.staging]\nenabled = true\ndir = "staging"\n'
+    expected = [(spill, 2, 7)] if spill else []
+    expected += [("E332", 5, 7)] if kind == "nfs4" else []
+    if expected:
+        assert _codes(tmp_path, text) == expected
+    else:
+        (tmp_path / "errata.toml").write_text(text)
+        assert find_workspace(tmp_path / "p.yaml").settings.storage.staging.enabled
