@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, growth, rollback, with_errata
+from benchmarks.programs import by_hand, growth, ranges, rollback, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -19,6 +19,8 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-rollback": rollback.all_runs,
     "bare": by_hand.bare_script,
     "growth": growth.later_runs,
+    "ranges-by-hand": ranges.by_hand,
+    "ranges-errata": ranges.with_errata,
 }
 
 

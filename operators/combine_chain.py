@@ -28,11 +28,27 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """Two ordered comparisons that hold exactly where two intervals meet: fields for the lower and the upper end on either side.
+
+    A side whose ends are one field is a point: `r.low <= l.at and l.at <= r.high`.
+    """
+
+    left: tuple[typed.Field, typed.Field]
+    right: tuple[typed.Field, typed.Field]
+
+    @property
+    def points(self) -> tuple[bool, bool]:
+        """Whether the left and the right side are points."""
+        return _name(self.left[0]) == _name(self.left[1]), _name(self.right[0]) == _name(self.right[1])
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """The join of one build input. Key parts of `left` (over the inputs so far) and `right` (over the build) pair up in order.
 
     `pairs` are conditions over both; `ranges` of them are ordered comparisons. `parent`: an input whose key parts alone lead
-    from a build row to the rows that it can match; None where there is none.
+    from a build row to the rows that it can match; None where there is none. `band`: where there is no equality, what buckets can be made of.
     """
 
     build: str
@@ -41,6 +57,7 @@ class Step:
     pairs: tuple[typed.Expr, ...]
     ranges: int
     parent: str | None
+    band: Band | None = None
 
     @property
     def keys(self) -> int:
@@ -125,7 +142,40 @@ def _step(build: str, bound: frozenset[str], driver: str, parts: Sequence[Conjun
         elif build in part.inputs and part.inputs <= bound | {build}:
             pairs.append(part)
     ranges = sum(part.op in _RANGES for part in pairs)
-    return Step(build, tuple(left), tuple(right), tuple(part.expression for part in pairs), ranges, _parent(left, driver))
+    band = None if any(part.is_key for part in right) else _band(build, pairs)
+    return Step(build, tuple(left), tuple(right), tuple(part.expression for part in pairs), ranges, _parent(left, driver), band)
+
+
+def _band(build: str, pairs: Sequence[Conjunct]) -> Band | None:
+    """The first two comparisons that bound both sides from either end; points are preferred, since they lie in one bucket."""
+    if not all(_is_plain(part.left) and _is_plain(part.right) for part in pairs):
+        return None  # what can fail is looked at pair by pair
+    below: list[tuple[typed.Field, typed.Field]] = []
+    above: list[tuple[typed.Field, typed.Field]] = []
+    for part in pairs:
+        left, right = part.left, part.right
+        if part.op not in _RANGES or not isinstance(left, typed.Field) or not isinstance(right, typed.Field):
+            continue
+        less = part.op in ("<", "<=")
+        if left.qualifier == build:
+            left, right, less = right, left, not less
+        (below if less else above).append((left, right))
+    found = [Band((first[0], last[0]), (last[1], first[1])) for first in below for last in above if _alike(first[0], last[0]) and _alike(*first) and _alike(*last)]
+    return max(found, key=lambda band: sum(band.points), default=None)
+
+
+def _is_plain(expr: typed.Expr | None) -> bool:
+    return isinstance(expr, typed.Field | typed.Literal) and expr.type.kind in _STATIC
+
+
+def _alike(one: typed.Expr, other: typed.Expr) -> bool:
+    """Whether values lie on one line: numbers, dates or moments."""
+    kinds = {one.type.kind, other.type.kind}
+    return kinds <= {Kind.INT, Kind.FLOAT} or kinds in ({Kind.DATE}, {Kind.DATE_TIME})
+
+
+def _name(field: typed.Field) -> tuple[str | None, str]:
+    return field.qualifier, field.name
 
 
 def _parent(left: Sequence[Part], driver: str) -> str | None:

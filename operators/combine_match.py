@@ -16,6 +16,7 @@ from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type
 from operators.combine_chain import Chain, Part, Step
+from operators.combine_ranges import in_buckets
 from operators.evaluation import as_it_is, error_text
 from operators.failing import WRONG, explained, first_case
 from operators.json_text import maps_text
@@ -149,12 +150,19 @@ class Matching:
     def _joined(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column]) -> DataFrame:
         """Each left row with its matches, where no condition can fail."""
         if self.predicate.match == "collect":
-            return self._collected(left, left.join(right, _joins(step, conditions), "inner"), step)
+            return self._collected(left, self._met(left, right, step, conditions, "inner"), step)
         every = not step.keys or bool(conditions)
         if self.predicate.match == "first" and not every:
             right = _first_of(right, key_names(step.keys, RIGHT))
-        joined = left.join(right, _joins(step, conditions), "left")
+        joined = self._met(left, right, step, conditions, "left")
         return _first_of(joined, [ID]) if self.predicate.match == "first" and every else self._named(joined)
+
+    def _met(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column], how: str) -> DataFrame:
+        """The join of a step: by its equalities, else by buckets where ranges bound both sides, else each with each."""
+        holds = _joins(step, conditions)
+        if step.band is None:
+            return left.join(right, holds, how)
+        return in_buckets(left, right, step.band, lambda expr: spark.column(expr, self.context)[0], holds=holds, how=how, key=ID)
 
     def _checked(self, left: DataFrame, right: DataFrame, step: Step, tests: Sequence[tuple[Column, Column | None]]) -> DataFrame:
         """Each left row with its matches, where conditions over pairs can fail: then the driver's record is rejected.

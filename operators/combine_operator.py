@@ -17,10 +17,11 @@ from changelog.schema import column
 from cxl import spark
 from cxl.types import Schema
 from operators.base import Keyed, Outcome, Surroundings
-from operators.combine_chain import Chain
+from operators.combine_chain import Chain, Step
 from operators.combine_config import CombineConfig, NamedKeys
 from operators.combine_delta import affected
 from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, from_column
+from operators.combine_ranges import FEW_PAIRS
 from operators.evaluation import RunValues, as_it_is, evaluate, prepare
 from operators.lineage import key_slice
 from operators.origins import without_index
@@ -117,10 +118,19 @@ class Combine(Keyed):
         """Driver, one line a build with how it is joined, match mode."""
         lines = [f"driving input: {self.chain.driver}"]
         for step in self.chain.steps:
-            how = "nested loop over ranges" if not step.keys else "partitioned hash join" if self._partitioned and not step.pairs else "hash or sort-merge join"
             residual = len(step.left) + len(step.right) - 2 * step.keys + len(step.pairs) - step.ranges
-            lines.append(f"build input: {step.build}: {how}, {step.keys} equalities, {step.ranges} ranges, {residual} residual")
+            lines.append(f"build input: {step.build}: {self._how(step)}, {step.keys} equalities, {step.ranges} ranges, {residual} residual")
         return (*lines, f"match: {self.config.match}, on_miss: {self.config.on_miss}")
+
+    def _how(self, step: Step) -> str:
+        """How a build input is joined, and why so."""
+        if step.keys:
+            return "partitioned hash join" if self._partitioned and not step.pairs else "hash or sort-merge join"
+        if step.band is None:
+            return "nested loop over ranges (no two fields of either input bound the other from both ends)"
+        ends = "interval", "point"
+        left, right = (ends[point] for point in step.band.points)
+        return f"range join by buckets ({left} against {right}, as wide as the data asks; nested loop up to {FEW_PAIRS:,} pairs)"
 
     @property
     def _partitioned(self) -> bool:
