@@ -91,9 +91,10 @@ class Flow:
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
         """Run a node that is no source, keep what it did and what it hands on."""
-        delta = self._propagated(node, stage)
-        if node.name in self.tables.plan.feeding:
-            self.handed.note(self, node)
+        with self.engine.sized(self._least(node, stage)):
+            delta = self._propagated(node, stage)
+            if node.name in self.tables.plan.feeding:
+                self.handed.note(self, node)
         return delta
 
     def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
@@ -119,21 +120,27 @@ class Flow:
         node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
         return self.keep(node, node.operator.rebuild(around, "logic" if rebuild else "recompute"), None)
 
+    def _least(self, node: Node, stage: Stage) -> int | None:
+        """About how many rows a node reads at least: its deltas, and what stands of it; None where it is not known."""
+        read = [self.done[name].bound if stage.action == "delta" else self.live_bound(name) for name, _ in node.inputs]
+        known = [bound for bound in read if bound is not None]
+        return max([*known, self.live_rows.get(node.name, 0)], default=0) if len(known) == len(read) else None
+
     def _has_work(self, node: Node, stage: Stage) -> bool:
         """Whether an input brings rows; if none does, whether the node is new or changed over inputs that have rows, or always has rows."""
         if any(not self.done[name].empty for name, _ in node.inputs):
             return True
         if stage.action == "delta":
             return False
-        stood = self.epoch > 1 and any(self._live_bound(name) != 0 for name, _ in node.inputs)
+        stood = self.epoch > 1 and any(self.live_bound(name) != 0 for name, _ in node.inputs)
         return node.operator.always_has_rows or stage.action == "rebuild" or stood
 
-    def _live_bound(self, name: str) -> int | None:
+    def live_bound(self, name: str) -> int | None:
         """An upper bound of the rows that stand of a node, also of one that keeps none; None where it is not known."""
         node = self.tables.plan[name]
         if self.tables.plan.persisted(node):
             return self.live_rows.get(name)
-        above = [self._live_bound(one) for one, _ in node.inputs]
+        above = [self.live_bound(one) for one, _ in node.inputs]
         known = [bound for bound in above if bound is not None]
         return node.operator.bound(sum(known), 0) if len(known) == len(above) else None
 
@@ -158,12 +165,12 @@ class Flow:
 
     def _bound(self, node: Node, fresh: bool) -> int | None:
         """An upper bound of the node's op rows, as far as it is known before they are computed."""
-        inputs = [self._live_bound(name) if fresh else self.done[name].bound for name, _ in node.inputs]
+        inputs = [self.live_bound(name) if fresh else self.done[name].bound for name, _ in node.inputs]
         known = [bound for bound in inputs if bound is not None]
         if len(known) < len(inputs):
             return None
         total = sum(known) + (self.live_rows.get(node.name, 0) if fresh else 0)
-        live = [self._live_bound(name) for name, _ in node.inputs]
+        live = [self.live_bound(name) for name, _ in node.inputs]
         return node.operator.bound(total, sum(SMALL_ROWS + 1 if bound is None else bound for bound in live))
 
     def small_deltas(self, node: Node) -> bool:
@@ -217,6 +224,7 @@ class Flow:
         """The live rows of an input of a node, this run's counted in."""
         name, port = node.inputs[index]
         above = self.tables.plan[name]
+        self.engine.also_reads(self.live_bound(name))
         rows = self.tables.live(self.engine, above, self.values, has_negatives=self.negatives.get(name, True))
         return entered(stands(rows, above, port), node, index).drop("_epoch")
 

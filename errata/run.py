@@ -303,7 +303,8 @@ class Run:
         from errata.output_files import write_output
 
         present = files or {name: one.changes.now for name, one in sources.items()}
-        return write_output(self, flow, node, targets, undeclared(self.plan, node, present))
+        with flow.engine.sized(flow.live_bound(node.name)):
+            return write_output(self, flow, node, targets, undeclared(self.plan, node, present))
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""

@@ -103,6 +103,10 @@ class Aggregate(Keyed):
         how = "exact accumulators, retracted by weight" if self.accumulators is not None else "rows of the touched groups are read again"
         return (f"group by: {', '.join(self.groups) or '(all rows)'}", f"functions: {calls or 'none'} ({how})")
 
+    def bound(self, changes: int, live: int) -> int | None:
+        """With accumulators each changed row touches one group, which is taken back and comes anew; the group of all rows may do so by itself."""
+        return super().bound(changes, live) if self.accumulators is None else 2 * changes + 2
+
     def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The group's key, from its fields."""
         return frame.withColumn("_lookup", self._lookup_key())

@@ -115,6 +115,9 @@ class Engine(ABC):
         """Set the engine up, for the body of a `with`, for tables of at most so many rows; None: it is not known."""
         yield
 
+    def also_reads(self, rows: int | None) -> None:  # noqa: B027  # most engines need not know
+        """Say, within `sized`, that the work under way reads a table of so many rows besides; None: it is not known."""
+
     @property
     @abstractmethod
     def cores(self) -> int:

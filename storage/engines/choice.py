@@ -13,8 +13,7 @@ class EngineChoice:
 
     `auto` is Spark where Java 17 or later is found, else Sail. `master` is a Spark master URL (`local[*]` when absent),
     `remote` a Spark Connect URL (`sc://host:port`); either means Spark. `memory` is in bytes and `threads` counts cores:
-    both are hints. `spill` is the folder for temporary data. `small` says that the input is small, so that starting fast
-    is worth more than running fast.
+    both are hints. `spill` is the folder for temporary data.
     """
 
     kind: Literal["auto", "spark", "sail"] = "auto"
@@ -23,4 +22,3 @@ class EngineChoice:
     memory: int | None = None
     threads: int | None = None
     spill: Path | None = None
-    small: bool = False

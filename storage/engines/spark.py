@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["Spark"]
 
 LOG_LINES = 20
+PATIENT_COMPILER = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+"""Ten times what the JVM takes by itself: a short run is over before the slow compiler has paid for itself, a long one gets there all the same."""
 _leaving: list[Any] = []  # JVMs that were let go; one may still be writing its class archive, and nobody waits for that
 
 
@@ -52,10 +59,9 @@ class Spark(SparkEngine):
             raise EngineUnavailable.no_java(_what_was_found())
         jars = delta_jars(java)
         self._scratch = Path(tempfile.mkdtemp(prefix="errata-spark-"))
-        fast = ("-XX:TieredStopAtLevel=1",) if self._choice.small else ()
         kept = archive(java, f"{spark_home()} {jars} connect")
         token = str(uuid4())
-        settings = spark_settings(self._choice, jars, (*fast, *kept.options()), self._scratch) | server_settings(token)
+        settings = spark_settings(self._choice, jars, (*PATIENT_COMPILER, *kept.options()), self._scratch) | server_settings(token)
         with tempfile.TemporaryFile() as log, _launch_environment(settings["spark.master"]):
             self.context, port = _served(settings, log)
         return open_connect(f"sc://localhost:{port}/;token={token}")

@@ -28,6 +28,11 @@ class SparkEngine(Engine):
     name = "spark"
     context: "SparkContext | None" = None
 
+    def __init__(self, *, speaks_connect: bool) -> None:
+        super().__init__(speaks_connect=speaks_connect)
+        self._little = False
+        self._usual: dict[str, str | None] = {}
+
     @property
     def cores(self) -> int:
         """The cores of all executors."""
@@ -44,16 +49,27 @@ class SparkEngine(Engine):
     @contextmanager
     def sized(self, rows: int | None) -> Iterator[None]:
         """Few rows are interpreted in one partition: to compile a query, and to plan it anew after each shuffle, takes longer than to run it."""
-        settings = LITTLE if rows is not None and rows <= LITTLE_ROWS else {}
-        conf = self.session.conf
-        before = {name: conf.get(name, None) for name in settings}
+        before = self._little
+        self._set_little(_are_few(rows))
         try:
-            for name, value in settings.items():
-                conf.set(name, value)
             yield
         finally:
-            for name, former in before.items():
-                conf.set(name, former) if former is not None else conf.unset(name)
+            self._set_little(before)
+
+    def also_reads(self, rows: int | None) -> None:
+        """Compiled and spread out from here on, where these are not few."""
+        if not _are_few(rows):
+            self._set_little(False)
+
+    def _set_little(self, little: bool) -> None:
+        if little == self._little:
+            return
+        conf = self.session.conf
+        if little:
+            self._usual = {name: conf.get(name, None) for name in LITTLE}
+        for name, value in (LITTLE if little else self._usual).items():
+            conf.set(name, value) if value is not None else conf.unset(name)
+        self._little = little
 
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
         """On the driver where they are few: a commit to a Delta table costs Spark several jobs, delta-rs none. Else kept, so that it is computed once."""
@@ -61,3 +77,7 @@ class SparkEngine(Engine):
         self._kept.append(kept)
         rows = self.to_arrow(kept.limit(limit + 1).repartition(1))  # a limit by itself looks through the partitions job by job
         return rows if rows.num_rows <= limit else kept
+
+
+def _are_few(rows: int | None) -> bool:
+    return rows is not None and rows <= LITTLE_ROWS

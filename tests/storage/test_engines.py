@@ -145,7 +145,8 @@ def test_buckets_agree_between_python_and_columns(sail: Engine, keys: list[bytes
 def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> None:
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
     before = [engine.session.conf.get(name, None) for name in names]
-    with engine.sized(10), engine.sized(10**9), engine.sized(None):
+    with engine.sized(10), engine.sized(10**9), engine.sized(None), engine.sized(10):
+        engine.also_reads(10**9)
         assert engine.session.range(3).count() == 3
     with pytest.raises(ZeroDivisionError), engine.sized(10):
         raise ZeroDivisionError
@@ -276,7 +277,7 @@ def test_both_engines_take_turns_in_one_process() -> None:
 @pytest.mark.slow
 def test_executors_in_processes_of_their_own() -> None:
     try:
-        spread = engine(EngineChoice("spark", master="local-cluster[2,1,1024]", small=True))
+        spread = engine(EngineChoice("spark", master="local-cluster[2,1,1024]"))
         assert [row["rank"] for row in answer_of(spread)] == [1, 1, 2]
         assert spread.cores == 2
     finally:
@@ -292,7 +293,7 @@ from storage.engines.jars import delta_jars
 from storage.engines.java import find_java
 from storage.engines.spark_settings import spark_settings
 
-choice = EngineChoice("spark", threads=2, small=True)
+choice = EngineChoice("spark", threads=2)
 builder = SparkSession.builder
 for name, value in spark_settings(choice, delta_jars(find_java()) if {delta} else [], (), Path("{folder}")).items():
     if {delta} or "delta" not in value:
