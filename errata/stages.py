@@ -62,7 +62,21 @@ def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapp
     derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and not plan.persisted(plan[name])]
     if derived:  # what such a node gave before is not kept, so its consumers are compared
         return Stage(node.name, "rebuild", f"the logic of {', '.join(dict.fromkeys(derived))} changed")
+    if poorer := _poorer(plan, node, head):
+        return Stage(node.name, "rebuild", f"the rows of {', '.join(poorer)} have lost what rode along with them")
     return _following(node, changed, above)
+
+
+def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:
+    """The inputs of a merge whose rows carry less than before beside their data, while those of the merge carry it still.
+
+    Their retractions do not hold what the merge's rows hold, so it cannot make its own of them.
+    """
+    if len(node.inputs) < 2 or node.operator.explain_class != "linear":
+        return []
+    kept = node.operator.output.hidden_columns()
+    before = {name: {str(column) for column, _ in head[name]["hidden"]} for name, _ in node.inputs if name in head}
+    return [name for name, had in before.items() if any(column in kept for column in had - set(plan[name].operator.output.hidden_columns()))]
 
 
 def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:

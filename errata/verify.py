@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from changelog.images import alike, fingerprint, parts
@@ -57,7 +58,7 @@ def _tables(project: Project, entries: list[Entry], recompute: bool, engine: Eng
     yield from _versions(reading, whole)
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
-            yield from _table(reading, node, whole)
+            yield from _table(reading, node, whole, _shapes(node, entries))
     if recompute and not damaged:
         yield from _recomputed(project, reading, engine)
 
@@ -83,24 +84,50 @@ def _versions(reading: Reading, head: Entry) -> Iterator[Row]:
             yield _answer("table", path, detail=f"the table {state}, the ledger names version {version}")
 
 
-def _table(reading: Reading, node: Kept, head: Entry) -> Iterator[Row]:
+Shapes = Sequence[tuple[Mapping[str, str], Sequence[int]]]
+"""The columns that a node's table had, the present ones first, and the epochs in which it had them."""
+
+
+def _shapes(node: Kept, entries: Sequence[Entry]) -> Shapes:
+    found: dict[tuple[tuple[str, str], ...], list[int]] = {tuple(node.columns().items()): []}
+    for entry in entries:
+        if node.name in entry.plan:
+            found.setdefault(tuple(Kept.of(node.name, entry.plan[node.name]).columns().items()), []).append(entry.epoch)
+    return [(dict(columns), epochs) for columns, epochs in found.items()]
+
+
+def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterator[Row]:
     """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
     from storage.tables import ChangelogTable
 
-    table = ChangelogTable(f"{reading.state.root}/changelog/{node.name}", node.columns(), pinned=head.tables.get(f"changelog/{node.name}"))
-    if not table.exists():
+    place, version = f"{reading.state.root}/changelog/{node.name}", head.tables.get(f"changelog/{node.name}")
+    tables = [ChangelogTable(place, columns, pinned=version) for columns, _ in shapes]
+    if not tables[0].exists():
         yield _answer("fold", node.name, detail="the changelog table is missing")
         return
-    rows = table.read(reading.engine, at=head.epoch)
-    steps = _steps(rows)
+    frames = [table.read(reading.engine, at=head.epoch) for table in tables]
+    steps = [_steps(rows) for rows in frames]
+    yield from _judged(reading, node, "fold", steps[0].where(~F.col("_count").isin(0, 1)), "keys with more than one live row, or none to take back")
+    wrong = [_unlike(rows, one) for rows, one in zip(frames, steps, strict=True)]
+    if len(shapes) > 1:  # a retraction has the columns of its own epoch
+        wrong = [found.where(F.col("_epoch").isin(*epochs)) for found, (_, epochs) in zip(wrong, shapes, strict=True)]
+    unlike = reduce(lambda one, other: one.unionByName(other), (found.select("_epoch") for found in wrong))
+    yield from _judged(reading, node, "pairing", unlike, "retractions that differ from the row they take back")
+    yield _conserved(reading, node, head, frames[0])
+
+
+def _unlike(rows: DataFrame, steps: DataFrame) -> DataFrame:
+    """The retractions that differ from what stood."""
     same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
-    for name, wrong in (("fold", ~F.col("_count").isin(0, 1)), ("pairing", is_negative(F.col("_op")) & ~same)):
-        found = reading.engine.to_arrow(steps.where(wrong).groupBy("_epoch").agg(F.count("*").alias("n")).orderBy("_epoch")).to_pylist()
-        detail = {"fold": "keys with more than one live row, or none to take back", "pairing": "retractions that differ from the row they take back"}[name]
-        yield from (_answer(name, node.name, row["_epoch"], f"{row['n']} {detail}") for row in found)
-        if not found:
-            yield _answer(name, node.name)
-    yield _conserved(reading, node, head, rows)
+    return steps.where(is_negative(F.col("_op")) & ~same)
+
+
+def _judged(reading: Reading, node: Kept, check: str, wrong: DataFrame, detail: str) -> Iterator[Row]:
+    """What a check says of a table: how many op rows of each epoch are wrong."""
+    found = reading.engine.to_arrow(wrong.groupBy("_epoch").agg(F.count("*").alias("n")).orderBy("_epoch")).to_pylist()
+    yield from (_answer(check, node.name, row["_epoch"], f"{row['n']} {detail}") for row in found)
+    if not found:
+        yield _answer(check, node.name)
 
 
 def _steps(rows: DataFrame) -> DataFrame:

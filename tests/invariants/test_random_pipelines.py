@@ -136,3 +136,20 @@ def test_sums_of_groups_that_a_changed_filter_took_away_begin_anew(tmp_path: Pat
     folder.run()
     assert folder.text("out/counted.csv") == "g,n\n7,1\n8,1\n"
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_sources_of_one_merge_exchange_the_kinds_of_their_keys(tmp_path: Path, persist: str) -> None:
+    def declared(first: str, second: str) -> str:
+        one = ROWS.replace("PERSIST", persist).replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {first}")
+        other = one.split("nodes:\n")[1].replace("rows", "more").replace(f"merge: {first}", f"merge: {second}")
+        return one + other + "  - { type: merge, name: both, inputs: [rows, more] }\n" + output("both")
+
+    folder = Folder(tmp_path)
+    folder.write("rows/a.csv", "id,g\n2,1\n1,\n")
+    folder.write("more/a.csv", "id,g\n4,1\n3,x\n")
+    for kinds in (("snapshot", KEYED), (KEYED, "snapshot"), ("snapshot", KEYED)):
+        folder.write("pipeline.yaml", declared(*kinds))
+        folder.run()
+        assert folder.violations() == []
+    assert folder.text("out/both.csv") == "id,g\n2,1\n1,\n4,1\n"

@@ -49,6 +49,7 @@ def test_groups_of_a_field_that_is_not_written_stay_together(tmp_path: Path) -> 
     assert numbered(folder, "1,a\n2,b\n3,b\n4,c\n5,c\n6,\n") == [["1", "2", "3"], ["4", "5"], ["6"]]
     assert folder.text("1.csv") == "id\n1\n2\n3\n"
     assert numbered(folder, "1,a\n2,b\n3,c\n4,c\n5,c\n6,c\n") == [["1", "2"], ["3", "4", "5", "6"]]  # the values alone change
+    assert numbered(folder, "1,a\n2,b\n3,c\n4,c\n5,c\n6,c\n", "exclude: []") == [["1", "2"], ["3", "4", "5", "6"]]
     assert numbered(folder, "1,a\n2,a\n3,a\n4,c\n5,c\n6,c\n", "exclude: [dept], sort_order: [{ field: id, order: desc }]") == [["6", "5", "4"], ["3", "2", "1"]]
     assert numbered(folder, "1,a\n2,b\n3,c\n4,c\n5,c\n6,c\n", "exclude: []") == [["1", "2"], ["3", "4", "5", "6"]]
     assert folder.violations() == []
