@@ -204,7 +204,7 @@ class Aggregate(Keyed):
         envelope = [F.lit(0).cast("tinyint").alias("_op"), self._key().alias("_key"), F.lit("recompute").alias("_cause")]
         keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), "*")
         assert self.program.after is not None  # programs of mode aggregate have it
-        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values)
+        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values, category="aggregate_finalize")
         good = fine.good.select("_key", "_lookup", F.lit(None).cast("string").alias("_error"), *map(column, (*self.output.riders, *self.output.data)))
         bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
         rows = good.unionByName(self._rejected(bad).select(*map(column, good.columns)))
