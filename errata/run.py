@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +14,7 @@ from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports
-from errata.failures import Busy, Failure, StorageFailed
+from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened
 from errata.judging import guard, judge, stop_at_first
@@ -31,7 +30,6 @@ from errata.staging import Copies, copies_of
 from errata.storage_summary import spill_folder
 from errata.targets import Targets
 from errata.uuids import uuid7
-from storage import durable
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
 from storage.undo import undoing
@@ -446,6 +444,3 @@ def claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Cl
         raise Busy.held_by(str(other.owner)) from other
     with held:
         yield held
-
-
-__all__ = ["Failure", "Path", "Run", "claimed", "durable"]

@@ -1,17 +1,20 @@
-"""I8 (DESIGN section 9): the number of threads, and with it of partitions, changes no byte of an output and no row of a changelog."""
+"""I8 (DESIGN section 9): the number of threads, and with it of partitions, changes no byte of an output and no row of a changelog; nor does a cluster."""
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from errata.options import EngineOptions
+from storage.engines import stop_engines
 from tests.pipelines import Folder
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "orders"
 ROWS = 12_000  # beyond what is held on the driver, so that the engine cuts the rows into partitions
 KEYS = 40
 PIPELINE = """\
@@ -69,9 +72,9 @@ def _record(chance: random.Random, number: int) -> dict[str, Any]:
     return {"id": number, "k": key, "v": chance.choice([0.1, 0.2, 1e16, -1e16, 3.5, None]), "w": chance.randrange(-1, 9), "ts": moment}
 
 
-def written(place: Path, threads: int) -> dict[str, Any]:
+def written(place: Path, engine: EngineOptions) -> dict[str, Any]:
     """The outputs after a first run and after one with corrections, and every changelog, by name."""
-    folder = Folder(place, options={"engine": EngineOptions("sail", threads=threads)})
+    folder = Folder(place, options={"engine": engine})
     folder.write("pipeline.yaml", pipeline())
     folder.write_csv("items.csv", ["k", "low", "label"], [{"k": f"k{number % KEYS}", "low": number % 7, "label": f"item {number}"} for number in range(3 * KEYS)])
     found: dict[str, Any] = {}
@@ -86,12 +89,38 @@ def written(place: Path, threads: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return written(tmp_path_factory.mktemp("alone"), 1)
+    return written(tmp_path_factory.mktemp("alone"), EngineOptions("sail", threads=1))
 
 
 def test_any_number_of_threads_gives_the_same(tmp_path: Path, alone: dict[str, Any]) -> None:
-    for name, content in written(tmp_path, 16).items():
+    for name, content in written(tmp_path, EngineOptions("sail", threads=16)).items():
         assert content == alone[name], name
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_executors_in_processes_of_their_own_give_the_same(tmp_path: Path, alone: dict[str, Any]) -> None:
+    try:
+        for name, content in written(tmp_path, EngineOptions("spark", master="local-cluster[2,1,1024]")).items():
+            assert content == alone[name], name
+    finally:
+        stop_engines()
+
+
+@pytest.mark.spark
+def test_the_example_on_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    found = []
+    try:
+        for place, engine in (("sail", EngineOptions("sail")), ("cluster", EngineOptions("spark", master="local-cluster[2,1,1024]"))):
+            folder = Folder(shutil.copytree(EXAMPLE, tmp_path / place), options={"engine": engine})
+            for _ in range(2):
+                folder.run()
+                found.append([folder.text("out/revenue.csv"), folder.log("revenue"), folder.log("valued")])
+                shutil.copytree(folder.path / "corrected", folder.path / "data", dirs_exist_ok=True)
+    finally:
+        stop_engines()
+    assert found[:2] == found[2:]
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("node", ["running", "joined"])
