@@ -38,6 +38,12 @@ class Band:
     right: tuple[typed.Field, typed.Field]
 
     @property
+    def parent(self) -> str | None:
+        """The input that both ends of the left side come from; None where they come from two."""
+        names = {field.qualifier for field in self.left}
+        return names.pop() if len(names) == 1 else None
+
+    @property
     def points(self) -> tuple[bool, bool]:
         """Whether the left and the right side are points."""
         return _name(self.left[0]) == _name(self.left[1]), _name(self.right[0]) == _name(self.right[1])
@@ -47,8 +53,8 @@ class Band:
 class Step:
     """The join of one build input. Key parts of `left` (over the inputs so far) and `right` (over the build) pair up in order.
 
-    `pairs` are conditions over both; `ranges` of them are ordered comparisons. `parent`: an input whose key parts alone lead
-    from a build row to the rows that it can match; None where there is none. `band`: where there is no equality, what buckets can be made of.
+    `pairs` are conditions over both; `ranges` of them are ordered comparisons. `band`: where there is no equality, what buckets can be made of.
+    `parent`: an input whose key parts or ends of intervals alone lead from a build row to the rows that it can match; None where there is none.
     """
 
     build: str
@@ -143,7 +149,7 @@ def _step(build: str, bound: frozenset[str], driver: str, parts: Sequence[Conjun
             pairs.append(part)
     ranges = sum(part.op in _RANGES for part in pairs)
     band = None if any(part.is_key for part in right) else _band(build, pairs)
-    return Step(build, tuple(left), tuple(right), tuple(part.expression for part in pairs), ranges, _parent(left, driver), band)
+    return Step(build, tuple(left), tuple(right), tuple(part.expression for part in pairs), ranges, _parent(left, driver) if band is None else band.parent, band)
 
 
 def _band(build: str, pairs: Sequence[Conjunct]) -> Band | None:

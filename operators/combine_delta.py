@@ -1,7 +1,7 @@
 """Which rows of a combine a delta can change (DESIGN section 4: affected keys).
 
-A build row leads by its equality keys to the rows that it can match, from step to step back to the driver. A step without an
-equality that does so leads to all.
+A build row leads by its equality keys, or by the interval that it must meet, to the rows that it can match, from step to step back to the
+driver. A step without either leads to all.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.lazy import F
+from changelog.schema import column
 from cxl import spark, typed
 from operators.combine_match import RIGHT, Predicate, Side, join_keys, key_names
+from operators.combine_ranges import in_buckets
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from operators.base import Surroundings
-    from operators.combine_chain import Step
+    from operators.combine_chain import Band, Step
 
 Touched = list[tuple["Step", "DataFrame"]]
 
@@ -33,8 +35,7 @@ def affected(around: Surroundings, predicate: Predicate, context: spark.Context)
             continue
         if step.parent is None:
             return None
-        keys = _union([frame.select(*_keys([right for _, right in step.parent_keys()], context)) for frame in rows])
-        leads.setdefault(step.parent, []).append((step, keys.where(F.col(f"{RIGHT}0").isNotNull()).distinct()))
+        leads.setdefault(step.parent, []).append((step, _leading(rows, step, side, context)))
     driver = predicate.sides[predicate.chain.driver]
     found = [frame.select(driver.lookup().alias("_lookup")) for frame in _touched_rows(around, driver, leads.get(driver.qualifier, []), context)]
     builds = [side for name, side in predicate.sides.items() if name != driver.qualifier]
@@ -48,9 +49,28 @@ def _touched_rows(around: Surroundings, side: Side, leads: Touched, context: spa
     rows = [] if delta is None else [delta.frame.select("_key", *side.qualified())]
     for step, keys in leads:
         live = around.live_input(side.number).select("_key", *side.qualified())
+        if step.band is not None:
+            rows.append(_meeting(live, keys, step.band, context))
+            continue
         keyed = live.select("*", *_keys([left for left, _ in step.parent_keys()], context))
         rows.append(keyed.join(keys, keys.columns, "left_semi").drop(*keys.columns))
     return rows
+
+
+def _leading(rows: Sequence[DataFrame], step: Step, side: Side, context: spark.Context) -> DataFrame:
+    """What leads from touched rows of a build to those that they can match: join keys, or the fields that intervals are made of."""
+    if step.band is not None:
+        return _union([frame.select(*map(column, side.names)) for frame in rows])
+    keys = _union([frame.select(*_keys([right for _, right in step.parent_keys()], context)) for frame in rows])
+    return keys.where(F.col(f"{RIGHT}0").isNotNull()).distinct()
+
+
+def _meeting(live: DataFrame, touched: DataFrame, band: Band, context: spark.Context) -> DataFrame:
+    """The rows whose interval meets one of those that were touched, ends counted in."""
+    ends = [spark.column(field, context)[0] for field in (*band.left, *band.right)]
+    holds = (ends[0] <= ends[3]) & (ends[2] <= ends[1])
+    met = in_buckets(live, touched, band, lambda field: spark.column(field, context)[0], holds=holds, how="inner", key="_key")
+    return live.join(met.select("_key").distinct(), "_key", "left_semi")
 
 
 def _keys(expressions: Sequence[typed.Expr], context: spark.Context) -> list[Column]:

@@ -389,13 +389,15 @@ def _condition(draw: st.DrawFn, left: Stream, right: Stream, other: str) -> str 
     if not pairs:
         return None
     one, two = draw(st.sampled_from(pairs))
-    kinds = ["equal", "equal", "equal", "residual", *(["range", "banded", "fails"] if numbers else [])]
+    kinds = ["equal", "equal", "equal", "residual", *(["range", "between", "between", "banded", "fails"] if numbers else [])]
     kind = draw(st.sampled_from(kinds))
     low, high = draw(st.sampled_from(numbers)) if numbers else ("", "")
+    until, end = draw(st.sampled_from(numbers)) if numbers else ("", "")
     return {
         "equal": f"l.{one} == {other}.{two}",
         "residual": f"l.{one} == {other}.{two} and l.{one} == {other}.{two}",
         "range": f"l.{low} >= {other}.{high}",
+        "between": f"l.{low} >= {other}.{high} and l.{until} < {other}.{end}",
         "banded": f"l.{one} == {other}.{two} and l.{low} <= {other}.{high}",
         "fails": f"l.{one} == {other}.{two} and 12 / l.{low} >= {other}.{high}",
     }[kind]

@@ -6,12 +6,13 @@ found this way stand below, cut down to what made them fail.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from operators import combine_ranges
 from tests.invariants.dags import Story, stories
 from tests.invariants.walking import walk
 from tests.pipelines import Folder
@@ -19,6 +20,14 @@ from tests.pipelines import Folder
 IN_SUITE = 4
 asked = settings.default.max_examples
 deep = asked > 100
+
+
+@pytest.fixture(autouse=True, scope="module")
+def buckets() -> Iterator[None]:
+    """Range joins are made by buckets also where rows are few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(combine_ranges, "FEW_PAIRS", -1)
+        yield
 
 
 @settings(max_examples=asked if deep else IN_SUITE, derandomize=not deep, deadline=None, suppress_health_check=list(HealthCheck))
