@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, live
@@ -76,33 +77,21 @@ class Tables:
         """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
         if self.plan.persisted(node):
             return stored_rows(engine, self.changelog(node), epochs, at)
-        derived = self._images(engine, node, values, epochs, at)
-        return consolidate_epochs(derived)
-
-    def _images(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> DataFrame:
-        parts: list[DataFrame] = []
-        for index, (name, port) in enumerate(node.inputs):
-            above = self.plan[name]
-            rows = entered(stands(self.rows(engine, above, values, epochs, at), above, port), node, index)
-            parts.append(node.operator.images(rows, index, values.of(node.name)))  # type: ignore[attr-defined]  # only linear nodes keep no table
-        result = parts[0]
-        for part in parts[1:]:
-            result = result.unionByName(part)
-        return result
+        inputs = self._inputs(node, lambda above: self.rows(engine, above, values, epochs, at))
+        return consolidate_epochs(_through(node, inputs, values))
 
     def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
         if self.plan.persisted(node):
             return live(stored_rows(engine, self.changelog(node), at=at), has_negatives=has_negatives)
-        parts: list[DataFrame] = []
+        inputs = self._inputs(node, lambda above: self.live(engine, above, values, at))
+        return _through(node, (as_appends(rows, "recompute") for rows in inputs), values).drop("_op", "_cause")
+
+    def _inputs(self, node: Node, read: Callable[[Node], DataFrame]) -> Iterator[DataFrame]:
+        """What comes in at each input of a node of the rows that `read` gives of the nodes above."""
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
-            rows = as_appends(entered(stands(self.live(engine, above, values, at), above, port), node, index), "recompute")
-            parts.append(node.operator.images(rows, index, values.of(node.name)))  # type: ignore[attr-defined]  # only linear nodes keep no table
-        result = parts[0]
-        for part in parts[1:]:
-            result = result.unionByName(part)
-        return result.drop("_op", "_cause")
+            yield entered(stands(read(above), above, port), node, index)
 
     def rejects(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
         """The live rejects of a node, also of one that keeps no other rows."""
@@ -146,6 +135,13 @@ def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] |
     if table.rows() <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
+
+
+def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> DataFrame:
+    """What a node without a table makes of the op rows of its inputs."""
+    own = values.of(node.name)
+    made: list[DataFrame] = [node.operator.images(rows, index, own) for index, rows in enumerate(inputs)]  # type: ignore[attr-defined]  # only linear nodes keep no table
+    return reduce(lambda one, other: one.unionByName(other), made)
 
 
 def more_than_keys(state: DataFrame) -> DataFrame:
