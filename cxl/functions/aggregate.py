@@ -13,7 +13,8 @@ from cxl.functions.registry import Builtin, Param, register
 from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
 
 
-def _known(values: Iterable[Any]) -> list[Any]:
+def known(values: Iterable[Any]) -> list[Any]:
+    """The values that are not null."""
     return [value for value in values if value is not None]
 
 
@@ -31,11 +32,11 @@ def exact_sum(values: Iterable[float]) -> float:
 
 
 def _numbers(values: Iterable[Any]) -> list[float]:
-    known = _known(values)
-    for value in known:
+    found = known(values)
+    for value in found:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise CxlFailure(f"type mismatch: expected a number, got {type(value).__name__}", category="aggregate_type_error")
-    return known
+    return found
 
 
 def total(values: Iterable[Any]) -> float | None:
@@ -72,23 +73,25 @@ def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, 
                      category="Aggregate", section="Aggregate Functions"))  # fmt: skip
 
 
-def _argument(_: Type, arguments: tuple[Type, ...]) -> Type:
+def argument_type(_: Type, arguments: tuple[Type, ...]) -> Type:
+    """The type of what picks one of the values."""
     return arguments[0].or_null if arguments else ANY
 
 
-def _sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
+def sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
+    """The type of a sum: the numbers' own."""
     return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT) else NUMERIC).or_null
 
 
 _VALUE, _NUMBER = (Param("value"),), (Param("value", NUMERIC),)
-_entry("sum", "The sum; null where there is no value.", total, _sum_type, _NUMBER)
-_entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(_known(values)), INT,
+_entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER)
+_entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
 _entry("avg", "The arithmetic mean.", mean, FLOAT.or_null, _NUMBER)
-_entry("min", "The least value.", lambda values: min(_known(values), default=None), _argument, _VALUE)
-_entry("max", "The greatest value.", lambda values: max(_known(values), default=None), _argument, _VALUE)
+_entry("min", "The least value.", lambda values: min(known(values), default=None), argument_type, _VALUE)
+_entry("max", "The greatest value.", lambda values: max(known(values), default=None), argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
 _entry("weighted_avg", "The weighted mean.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
-_entry("first", "The value of the first record.", lambda values: next(iter(values), None), _argument, _VALUE)
-_entry("last", "The value of the last record.", lambda values: values[-1] if values else None, _argument, _VALUE)
-_entry("any", "Some value that is not null: the first.", lambda values: next(iter(_known(values)), None), _argument, _VALUE)
+_entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
+_entry("last", "The value of the last record.", lambda values: values[-1] if values else None, argument_type, _VALUE)
+_entry("any", "Some value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)

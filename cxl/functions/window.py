@@ -9,11 +9,7 @@ from typing import Any
 
 from cxl.functions import aggregate
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import ANY, ARRAY, BOOL, FLOAT, INT, NUMERIC, Kind, Type
-
-
-def _known(values: Sequence[Any]) -> list[Any]:
-    return [value for value in values if value is not None]
+from cxl.types import ANY, ARRAY, BOOL, FLOAT, INT, NUMERIC
 
 
 def any_true(values: Sequence[Any]) -> bool | None:
@@ -44,24 +40,16 @@ def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, 
                      category="Window", section="Window Functions"))  # fmt: skip
 
 
-def _argument(_: Type, arguments: tuple[Type, ...]) -> Type:
-    return arguments[0].or_null if arguments else ANY
-
-
-def _sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
-    return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT) else NUMERIC).or_null
-
-
 _FIELD, _NUMBER, _PREDICATE = (Param("field"),), (Param("field", NUMERIC),), (Param("predicate", BOOL),)
 _OFFSET = (Param("n", INT, optional=True),)
-_entry("sum", "The running sum.", aggregate.total, _sum_type, _NUMBER)
-_entry("cumulative_sum", "The running sum, another name of `sum`.", aggregate.total, _sum_type, _NUMBER)
+_entry("sum", "The running sum.", aggregate.total, aggregate.sum_type, _NUMBER)
+_entry("cumulative_sum", "The running sum, another name of `sum`.", aggregate.total, aggregate.sum_type, _NUMBER)
 _entry("avg", "The running mean.", aggregate.mean, FLOAT.or_null, _NUMBER)
-_entry("min", "The least value so far.", lambda values: min(_known(values), default=None), _argument, _FIELD)
-_entry("max", "The greatest value so far.", lambda values: max(_known(values), default=None), _argument, _FIELD)
+_entry("min", "The least value so far.", lambda values: min(aggregate.known(values), default=None), aggregate.argument_type, _FIELD)
+_entry("max", "The greatest value so far.", lambda values: max(aggregate.known(values), default=None), aggregate.argument_type, _FIELD)
 _entry("count", "The number of records so far.", len, INT)
-_entry("first_value", "The value of the first record.", lambda values: values[0], _argument, _FIELD)
-_entry("last_value", "The value of the current record, the last of the frame.", lambda values: values[-1], _argument, _FIELD)
+_entry("first_value", "The value of the first record.", lambda values: values[0], aggregate.argument_type, _FIELD)
+_entry("last_value", "The value of the current record, the last of the frame.", lambda values: values[-1], aggregate.argument_type, _FIELD)
 _entry("row_number", "The position in the window, from 1.", len, INT)
 _entry("rank", "The rank by the sort fields; ties share it, the next jumps.", _rank, INT)
 _entry("dense_rank", "The rank by the sort fields without gaps.", _dense_rank, INT)
@@ -73,5 +61,5 @@ _entry("any", "Whether the condition is true for some record so far.", any_true,
 _entry("exists", "Another name of `any`.", any_true, BOOL.or_null, _PREDICATE)
 _entry("every", "Whether the condition is true for every record so far.", all_true, BOOL.or_null, _PREDICATE)
 _entry("not_exists", "Whether the condition is true for no record so far.", _none_true, BOOL.or_null, _PREDICATE)
-_entry("collect", "The values so far that are not null, as an array.", _known, ARRAY, _FIELD)
-_entry("distinct", "The distinct values so far, as an array.", lambda values: list(dict.fromkeys(_known(values))), ARRAY, _FIELD)
+_entry("collect", "The values so far that are not null, as an array.", aggregate.known, ARRAY, _FIELD)
+_entry("distinct", "The distinct values so far, as an array.", lambda values: list(dict.fromkeys(aggregate.known(values))), ARRAY, _FIELD)
