@@ -26,7 +26,7 @@ def shown(value: object) -> str:
 
 
 def markdown() -> str:
-    """The page: a table of contents by category, then one section a function."""
+    """The page: one section a function, by category and name, so that it does not depend on what was imported first."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -37,7 +37,7 @@ def _lines() -> Iterator[str]:
     yield "Unless a method says otherwise, a null receiver or argument gives null. Examples may read the record"
     yield f"`{dumps(SAMPLE)}`."
     for kind, title in _TITLES.items():
-        entries = [entry for entry in all_builtins() if entry.kind == kind]
+        entries = sorted((entry for entry in all_builtins() if entry.kind == kind), key=lambda entry: (entry.category, entry.name, _receiver(entry)))
         categories = list(dict.fromkeys(entry.category for entry in entries))
         for category in categories:
             yield from ("", f"## {title if len(categories) == 1 else category}")
