@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import OptionError, Options, Writer
-from storage.formats.typed import TypedReader
+from storage.formats.typed_reading import TypedReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

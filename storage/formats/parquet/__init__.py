@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
 from storage.formats.contract import OptionError, Options, Session, Writer
-from storage.formats.typed import TypedFileReader, TypedFiles
+from storage.formats.typed_reading import TypedFileReader, TypedFiles
 
 
 class ParquetWriteOptions(Options):
