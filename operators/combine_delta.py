@@ -70,7 +70,7 @@ def _meeting(live: DataFrame, touched: DataFrame, band: Band, context: spark.Con
     ends = [spark.column(field, context)[0] for field in (*band.left, *band.right)]
     holds = (ends[0] <= ends[3]) & (ends[2] <= ends[1])
     met = in_buckets(live, touched, band, lambda field: spark.column(field, context)[0], holds=holds, how="inner", key="_key")
-    return live.join(met.select("_key").distinct(), "_key", "left_semi")
+    return met.select(*map(column, live.columns)).dropDuplicates(["_key"])
 
 
 def _keys(expressions: Sequence[typed.Expr], context: spark.Context) -> list[Column]:

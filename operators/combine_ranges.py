@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cxl import typed
     from operators.combine_chain import Band
 
-FEW_PAIRS = 1_000_000
+FEW_PAIRS = 10_000_000
 """Up to so many pairs a nested loop is faster than buckets."""
 FINITE = 1e300
 """Values beyond are in the first or the last bucket."""
