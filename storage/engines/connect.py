@@ -3,8 +3,11 @@
 import os
 from typing import TYPE_CHECKING, cast
 
+from storage.undo import undoing
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 __all__ = ["SESSION_SETTINGS", "open_connect"]
 
@@ -20,11 +23,12 @@ def open_connect(url: str) -> "SparkSession":
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session = ConnectSession.builder.remote(url).create()
-    try:
+    with undoing(lambda: _forget(session)):
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
-    except BaseException:
-        session.release_session_on_close = False  # the server knows of none
-        session.stop()  # else it stays the session that functions look at
-        raise
     return cast("SparkSession", session)  # by its methods, though not by its class
+
+
+def _forget(session: "ConnectSession") -> None:
+    session.release_session_on_close = False  # the server knows of none
+    session.stop()  # else it stays the session that functions look at
