@@ -48,6 +48,7 @@ class Exports:
     gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """Files that are to be removed, with what the ledger keeps of them."""
     tables: list[StagedTable] = field(default_factory=list)
+    _begun: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
 
     def publish(self) -> None:
         """Rename everything over its target, bring tables up to date, remove what is not written any more."""
@@ -64,10 +65,18 @@ class Exports:
         for one in self.written:
             one.staged.unlink(missing_ok=True)
 
+    def sweep(self, target: Path) -> None:
+        """Remove what a run that was killed had begun to write in the place of a file."""
+        if target.parent not in self._begun:
+            self._begun[target.parent] = durable.staged_in(target.parent)
+        for begun in self._begun[target.parent].pop(target.name, ()):
+            begun.unlink(missing_ok=True)
+
     def stage(self, target: Path, parts: Iterator[bytes]) -> Written:
         """Write a file beside its target. Raises StorageFailed."""
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            self.sweep(target)
             staged = durable.staging_path(target)
             with staged.open("wb") as handle:
                 for part in parts:

@@ -382,8 +382,9 @@ class Run:
         return committed
 
     def remarks(self) -> dict[str, Any]:
-        """What the ledger's entry says besides; the base of a compaction is told by all later ones."""
-        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name == "base"}
+        """What the ledger's entry says besides; the base of a compaction is told by all later ones, a refresh tells the entry whose place it takes."""
+        replaced = {"replaces": self.former.hash} if self.former else {}
+        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name == "base"} | replaced
 
     def restore(self) -> None:
         """Take back what a run that did not commit has written."""

@@ -69,7 +69,7 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
         with durable.numbered_run(), claimed(project.state, options, name) as claim:
             one = make(project.plan, project.state, options, project.head(), started=started, execution_id=name, claim=claim, **settings)
             if needs_repair(project):
-                one.restore()
+                repair(one)
             yield one
     except (StorageError, EngineUnavailable) as error:
         raise StorageFailed(str(error)) from error
@@ -85,6 +85,15 @@ def needs_repair(project: Project) -> bool:
         return False
     known = head.tables if head else {}
     return any(version != known.get(path, 0) for path, version in tables.versions().items())
+
+
+def repair(one: Run) -> None:
+    """Take back what a run that was killed has left: rows, and files that were begun."""
+    from errata.targets import Targets
+
+    one.restore()
+    for path in Targets.of(one.plan, one).files(one.standing):
+        one.exports.sweep(path)
 
 
 def dry_run(project: Project, options: RunOptions) -> RunResult:

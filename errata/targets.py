@@ -60,6 +60,10 @@ class Targets:
         """All outputs by node."""
         return dict(self.outputs)
 
+    def files(self, head: Entry | None) -> set[Path]:
+        """All files that this run or the last one writes, as far as they are known before."""
+        return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *(self.folder / entry["path"] for entry in _files(head))}
+
     def by_source_file(self, node: Node) -> bool:
         """Whether an output is one file for each source file."""
         from storage.path_tokens import PathTemplate

@@ -5,6 +5,7 @@ of every step before it begins and after it has landed, so it can stop a run, or
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from uuid import uuid4
 
-__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "staging_path", "step"]
+__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "staged_in", "staging_path", "step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Moment:
     side: Literal["before", "after"]
 
 
+STAGED = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp", re.DOTALL)
 T = TypeVar("T")
 Probe = Callable[[Moment], None]
 
@@ -77,6 +79,16 @@ def probing(probe: Probe) -> Iterator[None]:
 def staging_path(target: Path) -> Path:
     """A new name beside `target`, on the same file system, for what will be renamed over it."""
     return target.with_name(f".{target.name}.{uuid4().hex[:12]}.tmp")
+
+
+def staged_in(folder: Path) -> dict[str, list[Path]]:
+    """The files of a folder that were begun at a `staging_path` and are not renamed, by the names that they were to have."""
+    found: dict[str, list[Path]] = {}
+    for file in folder.iterdir() if folder.is_dir() else ():
+        begun = STAGED.fullmatch(file.name)
+        if begun:
+            found.setdefault(begun[1], []).append(file)
+    return found
 
 
 def publish(staged: Path, target: Path) -> None:

@@ -214,13 +214,26 @@ def check_ledger_end(state: State, entries: list[Entry]) -> Iterator[Fault]:
     anchor = _anchor(state)
     if anchor is not None:
         yield from _check_end(anchor, entries)
-    elif entries:
+    elif entries and not _just_begun(state, entries):
         yield Fault("ledger", entries[-1].epoch, "anchor.json is missing")
+
+
+def _just_begun(state: State, entries: list[Entry]) -> bool:
+    """Whether the ledger may be that of a first run that ended before its anchor was written: one entry, and no table goes beyond it."""
+    from deltalake import DeltaTable
+
+    from storage.failure import storing
+
+    try:
+        with storing(state.root):
+            return len(entries) == 1 and all(DeltaTable(state.table(path)).version() == version for path, version in entries[0].tables.items())
+    except StorageError:
+        return False
 
 
 def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:
     head = entries[-1] if entries else None
-    if head is not None and anchor.get("hash") in (head.hash, head.previous):  # a commit may have ended before its anchor was written
+    if head is not None and anchor.get("hash") in (head.hash, head.previous, head.counters.get("replaces")):  # a commit may have ended before its anchor was written
         return
     last = head.epoch if head else 0
     if anchor.get("epoch", 0) > last:

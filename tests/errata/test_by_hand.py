@@ -16,6 +16,7 @@ from errata.options import Correction, EngineOptions, RunOptions
 from storage import durable
 from storage.durable import Moment
 from tests.errata.audited import LINES, lines, with_history
+from tests.killing import kill_points, leftovers
 from tests.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
@@ -64,6 +65,10 @@ def correct(folder: Folder) -> None:
 
 def compact(folder: Folder) -> None:
     folder.load().compact(3, SAIL.engine)
+
+
+def refresh(folder: Folder) -> None:
+    folder.run(full_refresh=True)
 
 
 # -- revert
@@ -231,27 +236,16 @@ class Died(BaseException):
     """The process ends here; nothing catches it."""
 
 
-@pytest.mark.parametrize("action", [revert, correct, compact])
-def test_every_durable_step_may_be_the_last(action: Callable[[Folder], None], history: Folder, tmp_path: Path) -> None:
-    seen: list[str] = []
+@pytest.mark.parametrize("action", [revert, correct, compact, refresh])
+def test_it_may_be_killed_at_every_step(action: Callable[[Folder], None], history: Folder, tmp_path: Path) -> None:
     done = copied(history, tmp_path / "done")
-    with durable.probing(lambda moment: seen.append(moment.name) if moment.side == "after" else None):
-        action(done)
+    points = kill_points(done, action, tmp_path / "killed")
     outcomes = (state(history), state(done))
-    for number in range(1, len(seen) + 1):
-        dying = copied(history, tmp_path / str(number))
-
-        def probe(moment: Moment, number: int = number) -> None:
-            if (moment.number, moment.side) == (number, "after"):
-                raise Died
-
-        with pytest.raises(Died), durable.probing(probe):
-            action(dying)
-        gc.collect()  # a process that died holds no lock
-        dying.run()
-        committed = "append:ledger" in seen[:number]
-        assert json.dumps(state(dying)) == json.dumps(outcomes[committed]), seen[number - 1]
-        assert dying.violations() == [], seen[number - 1]
+    for point in points:
+        point.folder.run()
+        assert json.dumps(state(point.folder)) == json.dumps(outcomes[point.committed]), point
+        assert point.folder.violations() == [], point
+        assert leftovers(point.folder) == [], point
 
 
 def test_a_refresh_that_dies_leaves_what_stood(history: Folder, tmp_path: Path) -> None:

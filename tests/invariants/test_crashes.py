@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from storage import durable
 from storage.durable import Moment
 from tests.invariants.sales import KEYED, KEYLESS, pipeline
 from tests.invariants.test_incremental import FIXED, Files, check_outputs, lay_out
+from tests.killing import Killed, kill_points, leftovers
 from tests.pipelines import Folder
 
 
@@ -54,39 +54,46 @@ def history(folder: Folder, versions: list[Files]) -> None:
         folder.run()
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("merge", [KEYED, KEYLESS], ids=["keyed", "keyless"])
-def test_every_step_of_a_second_run_may_be_the_last(merge: str, side: str, tmp_path: Path) -> None:
+def test_a_second_run_may_be_killed_at_every_step(merge: str, tmp_path: Path) -> None:
     keyed = merge == KEYED
-    before = prepared(str(tmp_path / "before"), merge)
+    folder = prepared(str(tmp_path / "whole"), merge)
+    history(folder, FIXED[:1])
+    lay_out(folder, FIXED[1])
+    for number, point in enumerate(kill_points(folder, Folder.run, tmp_path / "killed")):
+        goes_on(point, FIXED[1], keyed=keyed, epoch=2)
+        if number % 4 == 0:
+            history(point.folder, FIXED[2:])
+            check_outputs(point.folder, FIXED[2], keyed=keyed)
+
+
+def test_a_first_run_may_be_killed_at_every_step(tmp_path: Path) -> None:
+    folder = prepared(str(tmp_path / "whole"), KEYLESS)
+    lay_out(folder, FIXED[0])
+    for point in kill_points(folder, Folder.run, tmp_path / "killed"):
+        goes_on(point, FIXED[0], keyed=False, epoch=1)
+
+
+def goes_on(point: Killed, files: Files, *, keyed: bool, epoch: int) -> None:
+    """The next run ends as if nothing had happened, and nothing is left of the one that was killed."""
+    point.folder.run()
+    check_outputs(point.folder, files, keyed=keyed)
+    assert point.folder.violations() == [], point
+    assert point.folder.load().head_epoch() == epoch, point
+    assert leftovers(point.folder) == [], point
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_run_may_fail_at_every_step(side: str, tmp_path: Path) -> None:
+    """Handlers run on: what they take back is not there for the next run to repair."""
+    before = prepared(str(tmp_path / "before"), KEYED)
     history(before, FIXED[:1])
     lay_out(before, FIXED[1])
-    steps = steps_of(copy_of(before, tmp_path / "steps"))
-    assert any(name == "append:ledger" for _, name in steps)
-    for number, name in steps:
+    for number, name in steps_of(copy_of(before, tmp_path / "steps")):
         folder = copy_of(before, tmp_path / str(number))
         with pytest.raises(Died), durable.probing(dies_at(number, side)):
             folder.run()
         folder.run()
-        check_outputs(folder, FIXED[1], keyed=keyed)
+        check_outputs(folder, FIXED[1], keyed=True)
         assert folder.violations() == [], (name, side)
         assert folder.load().head_epoch() == 2, (name, side)
-        if number % 4 == 0:
-            history(folder, FIXED[2:])
-            check_outputs(folder, FIXED[2], keyed=keyed)
-
-
-def test_every_step_of_a_first_run_may_be_the_last() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = prepared(place, KEYLESS)
-        lay_out(folder, FIXED[0])
-        steps = steps_of(folder)
-    for number, name in steps:
-        with tempfile.TemporaryDirectory() as place:
-            folder = prepared(place, KEYLESS)
-            lay_out(folder, FIXED[0])
-            with pytest.raises(Died), durable.probing(dies_at(number, "after")):
-                folder.run()
-            folder.run()
-            check_outputs(folder, FIXED[0], keyed=False)
-            assert folder.load().head_epoch() == 1, name
