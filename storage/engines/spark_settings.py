@@ -35,6 +35,7 @@ ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
+OPTIMIZER = {"spark.sql.constraintPropagation.enabled": "false"}  # its time grows with the square of the expressions: minutes for a window's
 OBJECT_STORES = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # `s3://`, as delta-rs spells it
 
 
@@ -57,6 +58,7 @@ def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Seq
         **DELTA,
         **QUIET,
         **ARROW,
+        **OPTIMIZER,
         **OBJECT_STORES,
         **_endpoint(),
         **({"spark.local.dir": str(choice.spill)} if choice.spill else {}),
@@ -77,7 +79,7 @@ def server_settings(token: str) -> dict[str, str]:
 
 def session_settings() -> dict[str, str]:
     """The settings that a session which others have made needs from us."""
-    return {**SESSION_SETTINGS, **ARROW}
+    return {**SESSION_SETTINGS, **ARROW, **OPTIMIZER}
 
 
 def _in_process(jars: Sequence[Path]) -> dict[str, str]:
