@@ -68,6 +68,15 @@ class Reading:
         """All nodes that can be asked for."""
         return tuple(dict.fromkeys([*(self.plan.nodes if self.plan else ()), *self.nodes]))
 
+    @property
+    def composition_outputs(self) -> Mapping[str, str]:
+        """The nodes behind the ports of compositions, none where there is no plan."""
+        return self.plan.outputs if self.plan else {}
+
+    def head_epoch(self) -> int | None:
+        """The last committed epoch, None before the first."""
+        return self.head.epoch if self.head else None
+
     # -- frames
 
     def _node(self, name: str) -> Kept | None:
@@ -158,10 +167,13 @@ class Reading:
     def _epoch(self, at: int | None) -> int:
         if at is not None and at > self.last:
             raise Usage(f"there is no epoch {at}; {f'the last one is {self.last}' if self.last else 'the pipeline has not run yet'}")
+        self._unfolded(at)
+        return self.last if at is None else at
+
+    def _unfolded(self, at: int | None) -> None:
         base = int(self.head.counters.get("base", 0)) if self.head else 0
         if at and at < base:
             raise Usage(f"the history before epoch {base} was folded into a base", help=f"epochs from {base} on can be read")
-        return self.last if at is None else at
 
     # -- answers
 
@@ -207,9 +219,9 @@ class Reading:
         from errata.streams import TIMED, formed
 
         node = self._node(name)
-        self._epoch(filters.epoch)
         if node is None:
             return
+        self._unfolded(filters.epoch)
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         kept = self._where(node, (row for row in rows if _wanted(row, filters)), filters.where)

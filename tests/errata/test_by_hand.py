@@ -142,9 +142,22 @@ def test_an_epoch_of_other_keys_cannot_be_reverted_to(tmp_path: Path) -> None:
 
 def test_the_log_of_an_epoch_that_is_not_there_is_told(history: Folder) -> None:
     code, out, errors = command("log", str(history.path / "pipeline.yaml"), "lines", "--epoch", "9")
-    assert (code, out) == (64, "")
-    assert "there is no epoch 9; the last one is 3" in errors
-    assert command("log", str(history.path / "pipeline.yaml"), "lines", "--since", "9", "--format", "jsonl")[:2] == (0, "")
+    assert (code, out, errors) == (0, "", "There is no epoch 9; the last one is 3.\n")
+    assert command("log", str(history.path / "pipeline.yaml"), "lines", "--since", "9", "--format", "jsonl") == (0, "", "")
+
+
+def test_the_log_of_a_folded_epoch_is_refused(folder: Folder) -> None:
+    compact(folder)
+    code, _, errors = command("log", str(folder.path / "pipeline.yaml"), "lines", "--epoch", "1")
+    assert code == 64
+    assert "the history before epoch 2 was folded into a base" in errors
+
+
+def test_what_a_state_tells_without_its_pipeline_knows_its_nodes(folder: Folder) -> None:
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("type: combine", "type: combined"))
+    assert command("log", str(folder.path / "pipeline.yaml"), "lines", "--epoch", "1", "--format", "csv")[0] == 0
+    code, _, errors = command("log", str(folder.path / "pipeline.yaml"), "lins")
+    assert (code, "did you mean 'lines'" in errors) == (64, True)
 
 
 # -- correct

@@ -40,6 +40,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     rows = project.runs() if node is None else project.log(known_node(project, node), filters)
     if node is not None:
         rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
+        last = project.head_epoch()
+        if filters.epoch is not None and filters.epoch > (last or 0):
+            console.note(f"There is no epoch {filters.epoch}; {'the pipeline has not run yet' if last is None else f'the last one is {last}'}.")
     else:
         rows_answer(console, map(_in_short, rows) if format == "text" else rows, format, fit=WIDEST)
     return 0
