@@ -312,6 +312,8 @@ def _analytic(draw: st.DrawFn, pipeline: Pipeline) -> None:
     if draw(st.booleans()):
         statements.append("emit nth = $window.row_number()\nfilter nth <= EDIT")
         columns["nth"] = "int"
+    if draw(st.integers(0, 3)) == 0:
+        statements.append(f"distinct by {draw(st.sampled_from([one for one, type_ in columns.items() if type_ != 'any']))}")
     config = {"analytic_window": {"partition_by": groups, "sort_by": order}, "cxl": "\n".join(statements)}
     _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": config}, replace(stream, ref=name, columns=columns))
 
@@ -548,7 +550,7 @@ def _output(draw: st.DrawFn, pipeline: Pipeline, stream: Stream) -> None:
     config: Record = {"name": name, "type": form, "path": f"out/{stream.ref.replace('.', '-')}.{form}"}
     if form == "json":
         config |= {"options": {"format": "ndjson"}, "preserve_nulls": draw(st.booleans())}
-    options = _chosen(draw, ["sorted", "split", "grouped", "mapped", "excluded", "emitted", "metadata", "written"], 2)
+    options = _chosen(draw, ["sorted", "split", "grouped", "mapped", "excluded", "emitted", "metadata", "by_file"], 2)
     if "sorted" in options and plain:
         config["sort_order"] = [{"field": one, "order": draw(st.sampled_from(["asc", "desc"])), "null_order": draw(st.sampled_from(["first", "last", "drop"]))} for one in _chosen(draw, plain, 2)]
     if "split" in options:
@@ -563,8 +565,8 @@ def _output(draw: st.DrawFn, pipeline: Pipeline, stream: Stream) -> None:
         config["include_unmapped"] = False
     if "metadata" in options:
         config["include_metadata"] = "all"
-    if "written" in options:
-        config["write_meta"] = False
+    if "by_file" in options and stream.single and not stream.ref.startswith("aggregate"):
+        config["path"] = f"out/{stream.ref.replace('.', '-')}-{{source_file}}.{form}"
     pipeline.nodes.append({"type": "output", "name": name, "input": stream.ref, "config": config})
 
 
