@@ -30,6 +30,8 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
     for engine in options.engine or ("sail", "spark"):
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
         yield "errata-rollback", engine, GROUPED
+    if "sail" in (options.engine or ("sail",)):
+        yield "small-runs", "sail", SMALL
 
 
 def measured(options: argparse.Namespace) -> Iterator[Result]:
@@ -60,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes, errata-rollback")
+    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes, errata-rollback, small-runs")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)
     results = Results(measured(options))

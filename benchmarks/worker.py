@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, growth, ranges, rollback, with_errata
+from benchmarks.programs import by_hand, growth, ranges, rollback, small_runs, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -21,6 +21,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "growth": growth.later_runs,
     "ranges-by-hand": ranges.by_hand,
     "ranges-errata": ranges.with_errata,
+    "small-runs": small_runs.later_runs,
 }
 
 

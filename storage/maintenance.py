@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from storage.ledger import Ledger
 from storage.tables import ChangelogTable
 
-MANY_FILES = 40
+MANY_FILES = 20
 """A table with more files is put together."""
 
 

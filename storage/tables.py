@@ -37,6 +37,7 @@ WHOLE_FILE = 32 << 20
 PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: what readers prune by and counts come from
     "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
+    "delta.checkpointInterval": "10",  # a table is opened a few times a run, and each log entry since the last checkpoint is read then
 }
 
 

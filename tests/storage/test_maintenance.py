@@ -1,0 +1,58 @@
+"""What keeps later runs as quick as the first ones: tables of many small appends are put together, and opened from a checkpoint (QUALITY, 17)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from storage.ledger import Entry, Ledger
+from storage.locations import State
+from storage.maintenance import MANY_FILES, put_entries_together, put_together
+from storage.seals import anchor_ledger, check_ledger_files, check_tables, seal_tables
+from storage.tables import ChangelogTable
+
+PATH = "changelog/words"
+RUNS = 45
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CHECKPOINT_EVERY = 10
+
+
+def runs(root: Path) -> tuple[State, list[Entry]]:
+    """A state after many runs that append a row each and commit it, with their entries."""
+    state = State(str(root))
+    state.prepare()
+    ledger, entries = Ledger(state.ledger), list[Entry]()
+    for epoch in range(1, RUNS + 1):
+        table = ChangelogTable(state.table(PATH), {"_op": "tinyint", "_key": "binary", "_cause": "string", "word": "string"})
+        table.append(pa.table({"_op": pa.array([0], pa.int8()), "_key": [bytes([epoch])], "_cause": ["ingest"], "word": ["x"]}), epoch)
+        put_together(state.root, [PATH])
+        before, tables = entries[-1].tables if entries else {}, {PATH: ChangelogTable(state.table(PATH)).version()}
+        entry = Entry(epoch, str(epoch), "b", NOON, NOON, 0, tables=tables, files=seal_tables(state, before, tables))
+        entries.append(ledger.append(entry, entries[-1] if entries else None))
+        put_entries_together(ledger)
+        anchor_ledger(state, entries[-1])
+    return state, entries
+
+
+def test_tables_stay_small_and_quick_to_open_and_sealed(tmp_path: Path) -> None:
+    state, entries = runs(tmp_path / "state")
+    assert ChangelogTable(state.table(PATH)).rows() == RUNS
+    assert [entry.epoch for entry in Ledger(state.ledger).entries()] == list(range(1, RUNS + 1))
+    for place, files in ((PATH, ChangelogTable(state.table(PATH)).files()), ("ledger", Ledger(state.ledger).files())):
+        log = Path(state.table(place)) / "_delta_log"
+        versions = sorted(int(file.name[:20]) for file in log.glob("*.json"))
+        checkpoint = max(int(file.name[:20]) for file in log.glob("*.checkpoint.parquet"))
+        assert files <= MANY_FILES
+        assert versions[-1] - checkpoint <= CHECKPOINT_EVERY
+    assert [*check_ledger_files(state), *check_tables(state, entries)] == []
+
+
+def test_a_checkpoint_that_was_changed_is_told(tmp_path: Path) -> None:
+    state, entries = runs(tmp_path / "state")
+    checkpoint = max((Path(state.table(PATH)) / "_delta_log").glob("*.checkpoint.parquet"))
+    content = bytearray(checkpoint.read_bytes())
+    content[len(content) // 2] ^= 1
+    checkpoint.write_bytes(content)
+    assert checkpoint.name in "".join(fault.detail for fault in check_tables(state, entries))
