@@ -62,9 +62,9 @@ def combine(name: str, where: str, match: str) -> str:
     )
 
 
-def pipeline(one: str, other: str) -> str:
+def pipeline(one: str, other: str, nodes: Sequence[tuple[str, str]] = tuple(NODES)) -> str:
     events, spans = {"id": "int", "at": one, "until": one}, {"no": "int", "low": other, "high": other}
-    joins = (combine(f"{name}_{match}", JOINS[name][0], match) for name, match in NODES)
+    joins = (combine(f"{name}_{match}", JOINS[name][0], match) for name, match in nodes)
     return heading("ranges") + source("events", events) + source("spans", spans) + "".join(joins)
 
 
@@ -112,6 +112,22 @@ def test_pairs_are_those_of_two_loops(one: str, other: str, monkeypatch: pytest.
             assert folder.violations() == []
 
     compared()
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_one_set_of_rows_on_both_engines(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combine_ranges, "FEW_PAIRS", -1)
+    events = [{"id": at, "at": value, "until": value + 1.5} for at, value in enumerate((0.0, 0.5, 2.0, 2.5, 9.0))] + [{"id": 9, "at": None, "until": 1.0}]
+    spans = [{"no": at, "low": low, "high": high} for at, (low, high) in enumerate(((0.5, 2.0), (2.0, 2.5), (-1.0, 1e308), (4.0, 3.0), (0.0, None)))]
+    nodes = NODES if engine == "sail" else NODES[2:4]
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", pipeline("float", "float", nodes))
+    for rows in (spans, [spans[1], {**spans[0], "high": 0.7}, *spans[2:]]):
+        folder.write_csv("events.csv", ("id", "at", "until"), events)
+        folder.write_csv("spans.csv", ("no", "low", "high"), rows)
+        folder.run()
+        for name, match in nodes:
+            assert written(folder, f"{name}_{match}", match) == expected(JOINS[name][1], match, events, rows), (name, match)
 
 
 def text(row: Row) -> Row:
