@@ -64,6 +64,8 @@ class Flow:
     live_rows: dict[str, int] = field(default_factory=dict)
     rejects: dict[str, int] = field(default_factory=dict)
     handed: Handed = field(default_factory=Handed)
+    condensed: set[str] = field(default_factory=set)
+    """The nodes whose many rows turned out to come to few accumulators."""
 
     def values_of(self, node: Node) -> RunValues:
         """The system variables that a node's programs read."""
@@ -186,7 +188,7 @@ class Flow:
             return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
         if bound is not None and bound <= SMALL_ROWS:
             return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
-        found = self.engine.up_to(rows, DRIVER_ROWS) if follows else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
+        found = self.engine.up_to(rows, DRIVER_ROWS) if follows or node.name in self.condensed else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
@@ -367,13 +369,15 @@ class NodeSurroundings:
     def _small(self) -> bool:
         return self.bound is not None and self.bound <= SMALL_ROWS
 
-    def keep_state(self, state: DataFrame, *, anew: bool = False) -> DataFrame:
+    def keep_state(self, state: DataFrame, *, anew: bool = False, bounds: bool = False) -> DataFrame:
         """Append to the node's state table; the rows are read back from where they are."""
         before = self.own_state() if anew else None
         flow = self.flow
         table = flow.tables.state(self.node.name)
         rows = flow.engine.to_arrow(state) if self._small else flow.engine.few(state, SMALL_ROWS)
-        table.append(rows, flow.epoch)
+        appended = table.append(rows, flow.epoch)
+        if bounds and appended.rows <= SMALL_ROWS:
+            flow.condensed.add(self.node.name)
         kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
         if before is not None:
             gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
@@ -385,7 +389,7 @@ class NodeSurroundings:
     def settled(self, frame: DataFrame) -> DataFrame:
         """Through the driver where the node's rows are few, or where small deltas lead to few rows."""
         engine = self.flow.engine
-        if self._small:
+        if self._small or self.node.name in self.flow.condensed:
             return engine.from_arrow(engine.to_arrow(frame))
         if self.first or not self.flow.small_deltas(self.node):
             return frame

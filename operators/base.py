@@ -58,10 +58,11 @@ class Surroundings(Protocol):
     def own_state(self) -> DataFrame | None:
         """The latest accumulators of each key before this run, None where there are none."""
 
-    def keep_state(self, state: DataFrame, *, anew: bool = False) -> DataFrame:
+    def keep_state(self, state: DataFrame, *, anew: bool = False, bounds: bool = False) -> DataFrame:
         """Write this run's accumulators and give them back as rows that were computed already.
 
         `anew`: they are all there are; else a row of `_key` alone says that there are none of that key any more.
+        `bounds`: what the operator answers has no more rows than these, rejects left out.
         """
 
     def settled(self, frame: DataFrame) -> DataFrame:

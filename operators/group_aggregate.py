@@ -142,9 +142,9 @@ class Aggregate(Keyed):
         before = self._arguments(frame, around.values)
         change = self._sums(self._weighted(before.good, accumulators), accumulators)
         if around.first:
-            rows = self._with_rejects(self._accumulated(around.keep_state(change), accumulators, around.values), before.bad)
+            rows = self._with_rejects(self._accumulated(around.keep_state(change, bounds=True), accumulators, around.values), before.bad)
             return Outcome(as_appends(rows, "recompute"), signed=False)
-        state = around.keep_state(self._merged(around, around.settled(change), accumulators))
+        state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
         stood = around.live_own().join(state.select("_key"), "_key", "left_semi")
         rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
         if before.bad is not None:
@@ -158,7 +158,7 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(around, cause)
         before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators), anew=True)
+        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators), anew=True, bounds=True)
         return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
