@@ -175,7 +175,7 @@ class Exporter:
         config = output.config
         columns, shape = output_columns(output, undeclared)
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
-        writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed))
+        writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
         try:
             if writer.sequential:
                 empty = output.echoed is not None and rows.empty
@@ -272,12 +272,14 @@ class Shape:
         if not self.extra:
             return []
         maps = [orjson.loads(text) if text else {} for text in batch.column("_widened").to_pylist()]
-        return [pa.array([_scalar(one.get(name), type_) for one in maps], pa.string()) for name, type_ in self.extra]
+        return [pa.array([_scalar(one, name, type_) for one in maps], pa.string()) for name, type_ in self.extra]
 
 
-def _scalar(value: Any, type_: str) -> str | None:
+def _scalar(fields: Mapping[str, Any], name: str, type_: str) -> str | None:
+    """The cell of an undeclared field: JSON text where it may be of any type, null where the record does not have it."""
     import orjson
 
-    if value is None or (type_ == "string" and isinstance(value, str)):
+    value = fields.get(name)
+    if name not in fields or (type_ == "string" and (value is None or isinstance(value, str))):
         return value
     return orjson.dumps(value).decode()

@@ -115,8 +115,9 @@ def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChange
 
 
 def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
-    """Names and types of the undeclared columns that the files of sources bring to a node, in order."""
-    return list(dict.fromkeys(pair for name in plan.sources_of(node.name) for record in files.get(name, ()) for pair in record.undeclared))
+    """Names and types of the undeclared columns that the records of sources bring to an output, in order: not those of a combine's build side."""
+    names = node.operator.inputs[0].key.sources()
+    return list(dict.fromkeys(pair for name in names for record in files.get(name, ()) for pair in record.undeclared))
 
 
 def widened(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:

@@ -55,7 +55,7 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared:
     made: list[Written] = []
     pieces = list(_by_target(flow, node, targets, rows)) if by_file else [(targets.path(node), rows)]
     if by_file:
-        targets.refuse_written(node, [path for path, _ in pieces], run.standing, force=run.options.force)
+        targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
         made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, undeclared)
     if output.config.write_meta:
@@ -152,7 +152,7 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
     epoch, moment = run.written_epoch(flow)
     rows = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch))
     target = targets.rendered(node, wanted.path, epoch)
-    targets.refuse_written(node, [target], run.standing, force=run.options.force)
+    targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     if wanted.format == "parquet":
         table = odf_table(flow, node, rows, wanted.form, (epoch, moment))
         return [run.exports.stage(target, iter([_parquet(table)]))] if table.num_rows else []

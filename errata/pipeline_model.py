@@ -1,5 +1,6 @@
 """The top level of a pipeline file as models (user guide, "Pipeline YAML Structure", "Error Handling & DLQ"; CONTRACT)."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -12,6 +13,13 @@ class Memory(Strict):
 
     limit: str | int | None = None
     backpressure: Literal["pause", "spill", "both"] = "pause"
+
+    @field_validator("limit")
+    @classmethod
+    def _is_size(cls, value: str | int | None) -> str | int | None:
+        if value is not None and not re.fullmatch(r"[1-9][0-9]*\s*([KMGT](i?B)?)?", str(value), re.IGNORECASE):
+            raise ValueError(f"'{value}' is not a size such as 512M or 2G")
+        return value
 
 
 class Concurrency(Strict):
@@ -92,6 +100,7 @@ class Pipeline(Strict):
     nodes: list[Any]
     error_handling: ErrorHandling = ErrorHandling()
     changelog: Changelog = Changelog()
+    notes: Any = Field(None, alias="_notes")
 
 
 def _text(value: Any) -> Any:

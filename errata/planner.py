@@ -53,6 +53,7 @@ def make_plan(
     ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
+    check_dlq(document, model, nodes, findings)
     raise_errors(findings.diagnostics)
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
     return Plan(model, settings, carry_hidden(nodes), parameters, expansion.outputs)
@@ -256,6 +257,15 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
             reporter = findings.node(node.spec.document, node.spec.path, node.name)
             reporter.report("E322", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
         paths.setdefault(path, node.name)
+
+
+def check_dlq(document: Document, model: Pipeline, nodes: Mapping[str, Node], findings: Findings) -> None:
+    """The file of rejected records is no output's."""
+    path = model.error_handling.dlq.path
+    found = next((node for node in nodes.values() if path and getattr(node.operator, "target_key", None) == path.removeprefix("./")), None)
+    if found is not None:
+        message = f"output '{found.name}' and the dead letter queue both write '{path}'"
+        findings.diagnostics.append(document.error(("error_handling", "dlq", "path"), "E322", message))
 
 
 def carry_hidden(nodes: dict[str, Node]) -> dict[str, Node]:

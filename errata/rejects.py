@@ -18,6 +18,7 @@ from operators.rows import CK
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cxl.types import Type
     from errata.correlation_triggers import Trigger
     from errata.plan import Node, Plan
     from errata.tables import Tables
@@ -84,7 +85,7 @@ class Rejects:
         at = zip(keys, *(rows.column(name).to_pylist() for name in ("_file", "_row")), strict=True) if "_file" in rows.column_names else ()
         places = self.places.of(node.name, keys, {key: (file, row) for key, file, row in at if file})
         names = list(node.operator.output.data)
-        records = zip(*(texts(rows.column(name)) for name in names), strict=True) if names else ((),) * len(keys)
+        records = zip(*(texts(rows.column(name), type_) for name, type_ in node.operator.output.data.items()), strict=True) if names else ((),) * len(keys)
         for *row, key, error, record in zip(marked, epochs, keys, errors(rows.column("_error")), records, strict=True):
             own = error.get("fields")
             fields = {name: text for name, text in own.items() if text is not None} if own else dict(zip(names, record, strict=True))
@@ -125,7 +126,7 @@ class Rejects:
             placed = {row["_key"]: (row["_file"], row["_row"]) for row in rows if row.get("_file")}
             places = self.places.of(source, keys, placed)
             for row in rows:
-                fields = {name: shown(row[name]) for name in self.plan[source].operator.output.data}
+                fields = {name: shown(plain(row[name], type_)) for name, type_ in self.plan[source].operator.output.data.items()}
                 found[Lead(source, row["_key"])] = (fields, places.get(row["_key"]))
         return found
 
@@ -154,14 +155,22 @@ def errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
         yield read[text]
 
 
-def texts(column: pa.ChunkedArray) -> list[str]:
+def texts(column: pa.ChunkedArray, type_: Type) -> list[str]:
     """The values of a column as the DLQ file writes them."""
     import pyarrow.types as kinds
 
     values = column.to_pylist()
-    if kinds.is_string(column.type):
+    if kinds.is_string(column.type) and not type_.is_dynamic:
         return [value or "" for value in values]
-    return ["" if value is None else str(value) for value in values] if kinds.is_integer(column.type) else [shown(value) for value in values]
+    return ["" if value is None else str(value) for value in values] if kinds.is_integer(column.type) else [shown(plain(value, type_)) for value in values]
+
+
+def plain(value: Any, type_: Type) -> Any:
+    """The scalar in JSON text of a dynamic type; every other value, maps and arrays as JSON among them, as it is."""
+    if value is None or not type_.is_dynamic:
+        return value
+    found = json.loads(value)
+    return value if isinstance(found, (dict, list)) else found
 
 
 def shown(value: Any) -> str:

@@ -90,6 +90,10 @@ class Run:
         """The ledger's head: what stands until this run commits."""
         return self.head or self.former
 
+    def history(self) -> list[Entry]:
+        """Every committed run, oldest first."""
+        return Ledger(self.state.ledger).entries()
+
     def look(self) -> dict[str, SourceFiles]:
         """The sources' files against those of the last epoch. Raises StorageFailed."""
         return look_at_sources(self.plan, self.head.sources if self.head else {})
@@ -106,7 +110,7 @@ class Run:
         left = Before.of(self.head)
         stages = with_retries(self.plan, before, reasons | ruled_anew(self.plan, left), left.held, always=self.retry)
         targets = Targets.of(self.plan, self)
-        targets.refuse_foreign(self.head, force=self.options.force)
+        targets.refuse_foreign(self.head, self.history, force=self.options.force)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
             return self._unchanged(targets, sources)
         for text in preflight(self.plan):
@@ -327,7 +331,7 @@ class Run:
         if head is not None and not _touches_rejects(flow, sources) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         rejects = self._rejects(flow, sources, files or {})
-        started = {entry.epoch: entry.started for entry in Ledger(self.state.ledger).entries()} | {self.epoch: self.started}
+        started = {entry.epoch: entry.started for entry in self.history()} | {self.epoch: self.started}
         text = dlq_text(self.plan, rejects, started)
         return [self.exports.stage(path, iter([text.encode()])).json(self.plan.settings.folder)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from operators.output_config import OutputConfig
     from storage.ledger import Entry
     from storage.path_tokens import TokenValues
+
+
+History = Callable[[], "Sequence[Entry]"]
+"""The ledger's entries, read where they are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +88,25 @@ class Targets:
 
         return self.folder / PathTemplate.parse(path).render(values)
 
-    def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, *, force: bool) -> None:
-        """`refuse_foreign` for paths that are known only once the rows are."""
-        own = {self.folder / entry["path"] for entry in _files(head)}
-        found = next((path for path in paths if path.exists() and path not in own), None)
-        if found is not None and not force and self.configs[node.name].if_exists == "error":
-            raise StorageFailed(f"output '{node.name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
-
-    def refuse_foreign(self, head: Entry | None, *, force: bool) -> None:
+    def refuse_foreign(self, head: Entry | None, history: History, *, force: bool) -> None:
         """Raise StorageFailed where a file is in the way that this pipeline did not write and may not replace."""
-        if force:
-            return
+        if not force:
+            for name, path in self.outputs.items():
+                self._refuse(name, _present(path, self.configs[name]), head, history)
+
+    def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
+        """`refuse_foreign` for paths that are known only once the rows are."""
+        if not force:
+            self._refuse(node.name, [path for path in paths if path.exists()], head, history)
+
+    def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
         own = {self.folder / entry["path"] for entry in _files(head)}
-        for name, path in self.outputs.items():
-            config = self.configs[name]
-            if config.if_exists != "error":
-                continue
-            found = next((one for one in _present(path, config) if one not in own), None)
-            if found is not None:
-                raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+        foreign = [path for path in present if path not in own] if self.configs[name].if_exists == "error" else []
+        if foreign:  # written by an epoch before, under another channel say, and as it was left
+            own = {self.folder / one["path"] for entry in history() for one in _files(entry) if "size" in one and is_intact(one, self.folder)}
+        found = next((path for path in foreign if path not in own), None)
+        if found is not None:
+            raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
 
     def intact(self, node: Node, head: Entry) -> bool:
         """Whether the files that the last epoch wrote for an output are there, at its present path."""

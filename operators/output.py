@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,7 +193,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     try:
         formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
-        binding.problems.report("E218", str(error), ("config", *error.path))
+        binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None
     return output if good else None
 
@@ -272,7 +272,7 @@ def _cut_by_known(config: OutputConfig, output: Output, binding: Binding) -> boo
     try:
         plan = SplitPlan(**config.split.model_dump())
     except formats.OptionError as error:
-        binding.problems.report("E218", str(error), ("config", *error.path))
+        binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return False
     if plan.group_key is None or output.group is not None:
         return True
@@ -295,18 +295,18 @@ def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     try:
         layout = load_layout(given, binding.settings.folder, key, confined=not binding.settings.allow_absolute_paths)
     except formats.OptionError as error:
-        binding.problems.report("E218", str(error), ("config", *error.path))
+        binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None
     return Output(spec, binding.input, project(config, binding.input), binding.settings, layout)
 
 
-def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange: Sequence[str] | None = None) -> Any:
-    """The writer's plan for these columns. `interchange`: the header elements that the file shall echo."""
+def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange: Sequence[str] | None = None, optional: Collection[str] = ()) -> Any:
+    """The writer's plan for these columns. `interchange`: the header elements that the file shall echo; `optional`: columns that only some records have."""
     from cxl.types import type_name
     from storage import formats
 
     config = output.config
-    typed = tuple(formats.Column(name, type_name(type_)) for name, type_ in columns)
+    typed = tuple(formats.Column(name, type_name(type_), name in optional) for name, type_ in columns)
     return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange))
 
 

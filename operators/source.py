@@ -342,5 +342,5 @@ def _reader_of(config: SourceConfig, binding: Binding) -> Any:
     try:
         return make_reader(config, binding.settings)
     except formats.OptionError as error:
-        problems.report("E218", str(error), ("config", *error.path))
+        problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None

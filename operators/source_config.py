@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from cxl.types import Type, parse_type
 from operators.settings import Strict
@@ -119,6 +119,12 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("a field stands twice")
+    return names
+
+
 def _transport(value: Any) -> Any:
     """The model of a service, so that its errors stand alone; `kind: file` is the same as `file`."""
     if not isinstance(value, dict):
@@ -149,7 +155,7 @@ class SourceConfig(Strict):
     on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy)] = OnUnmapped()
     sort_order: SortOrder = Field(default_factory=list)
     watermark: Watermark | None = None
-    correlation_key: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
+    correlation_key: Annotated[list[str], BeforeValidator(_as_list), AfterValidator(_once)] = Field(default_factory=list)
     array_paths: list[ArrayPath] = Field(default_factory=list)
     format_schema: Any = None
     envelope: Any = None

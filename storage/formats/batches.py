@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats.contract import DOCUMENT, ERROR, ROW, Column, Reject
+from storage.formats.contract import DOCUMENT, ERROR, ROW, Column, ReadPlan, Reject
 from storage.formats.values import coerce_values, text_of_value
 
 BATCH_ROWS = 1 << 16
@@ -59,14 +59,19 @@ def typed_batches(
     yield from cut(batch)
 
 
-def record_batches(
-    columns: Sequence[Column], records: Sequence[Mapping[str, Any] | Reject], first_row: int, date_formats: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`."""
+def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject], first_row: int) -> Iterator[pa.RecordBatch]:
+    """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`.
+
+    In an undeclared column a null that the record has is the JSON text `null`.
+    """
+    columns = plan.columns
     rejected = [record.json() if isinstance(record, Reject) else None for record in records]
     fields: Sequence[Mapping[str, Any]] = [{} if isinstance(record, Reject) else record for record in records]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
-    done = {column.name: coerce_values(values[column.name], column.type, date_formats) for column in columns}
+    done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
+    for name in (column.name for column in plan.undeclared):
+        told = pa.array([value is None and name in record for value, record in zip(values[name], fields, strict=True)], pa.bool_())
+        done[name] = done[name]._replace(values=pc.replace_with_mask(done[name].values, told, pa.scalar("null")))
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))

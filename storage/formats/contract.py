@@ -37,19 +37,21 @@ def begins_a_line(data: Buffer, at: int) -> bool:
 
 
 class OptionError(FormatError):
-    """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`."""
+    """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`; `unknown`: there is no such key."""
 
-    def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
+    def __init__(self, message: str, path: Sequence[str | int] = (), *, unknown: bool = False) -> None:
         super().__init__(message)
         self.path = tuple(path)
+        self.unknown = unknown
 
     @classmethod
     def of(cls, wrong: ValidationError, key: str) -> OptionError:
         """What a model finds wrong first with what stands under a key."""
         first = wrong.errors()[0]
         path = (key, *(part for part in first["loc"] if part != "[key]"))
-        said = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
-        return cls(f"{'.'.join(map(str, path))}: {said}", path)
+        unknown = first["type"] == "extra_forbidden"
+        said = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
+        return cls(f"{'.'.join(map(str, path))}: {said}", path, unknown=unknown)
 
 
 class OutputError(FormatError):
@@ -86,10 +88,14 @@ def _input_error(file: str, message: str, line: int | None, offset: int | None) 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of records: its name and its declared type, as the source's schema writes it (`int`, `nullable(date)` ...)."""
+    """A column of records: its name and its declared type, as the source's schema writes it (`int`, `nullable(date)` ...).
+
+    `optional`: a field that only some records have. A record whose cell is null lacks it; a null that it does have is the JSON text `null`.
+    """
 
     name: str
     type: str = "string"
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

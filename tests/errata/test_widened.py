@@ -40,3 +40,51 @@ def test_the_header_is_that_of_a_full_run(changes: list[str], header: str, tmp_p
         folder.run()
     assert folder.text("out.csv") == header
     assert not folder.run().committed
+
+
+RECORDS = '{"id":1,"colour":"red"}\n{"id":2,"size":{"w":5},"colour":null}\n{"id":3}\n'
+PASSED = """\
+pipeline: { name: drift }
+nodes:
+  - type: source
+    name: all
+    config: { name: all, type: json, path: all.json, options: { format: ndjson }, schema: [{ name: id, type: int }] }
+  - { type: output, name: json, input: all, config: { name: json, type: json, path: out.json, options: { format: ndjson }, preserve_nulls: KEPT } }
+  - { type: output, name: xml, input: all, config: { name: xml, type: xml, path: out.xml, exclude: [size], preserve_nulls: KEPT } }
+"""
+
+
+@pytest.mark.parametrize(("kept", "null"), [("false", '""'), ("true", "null")])
+def test_a_record_has_its_own_undeclared_fields_alone(kept: str, null: str, tmp_path: Path) -> None:
+    """User guide, "The $widened sidecar absorber": each record's undeclared fields are its payload, "keyed by input field name"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PASSED.replace("KEPT", kept))
+    folder.write("all.json", RECORDS)
+    folder.run()
+    assert folder.text("out.json") == f'{{"id":1,"colour":"red"}}\n{{"id":2,"colour":{null},"size":{{"w":5}}}}\n{{"id":3}}\n'
+    records = folder.text("out.xml").split("<Record>")[1:]
+    assert [one.split("</Record>")[0] for one in records] == ["<id>1</id><colour>red</colour>", "<id>2</id>", "<id>3</id>"]
+
+
+JOINED = """\
+pipeline: { name: joined }
+nodes:
+  - { type: source, name: o, config: { name: o, type: csv, path: o.csv, schema: [{ name: id, type: int }, { name: p, type: string }] } }
+  - { type: source, name: p, config: { name: p, type: csv, path: p.csv, schema: [{ name: p, type: string }] } }
+  - type: combine
+    name: both
+    input: { o: o, p: p }
+    config: { where: o.p == p.p, propagate_ck: driver, cxl: emit id = o.id, drive: DRIVER }
+  - { type: output, name: out, input: both, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.parametrize(("driver", "text"), [("o", "id,note\n1,hello\n"), ("p", "id,colour\n1,red\n")])
+def test_what_the_build_side_does_not_declare_is_dropped(driver: str, text: str, tmp_path: Path) -> None:
+    """User guide, "Propagation through the DAG": "Driver's sidecar rides through; build-side sidecars are dropped"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", JOINED.replace("DRIVER", driver))
+    folder.write("o.csv", "id,p,note\n1,A,hello\n")
+    folder.write("p.csv", "p,colour\nA,red\n")
+    folder.run()
+    assert folder.text("out.csv") == text

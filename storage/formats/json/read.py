@@ -37,7 +37,7 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
     records = iter(_expanded(reader, data, name, part))
     while block := list(islice(records, BLOCK)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
-        yield from record_batches(reader.plan.columns, picked, row, reader.plan.date_formats)
+        yield from record_batches(reader.plan, picked, row)
         row += len(block)
 
 

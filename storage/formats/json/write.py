@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -20,11 +22,16 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
     null = b"null" if plan.preserve_nulls else b'""'
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
     members = [_texts(batch.column(index), column, key, null) for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True))]
-    lines = [b"{" + b",".join(row) + b"}" for row in zip(*members, strict=True)] if members else [b"{}"] * batch.num_rows
+    rows: Iterable[tuple[bytes, ...]] = zip(*members, strict=True)
+    if any(column.optional for column in plan.columns):
+        rows = (tuple(filter(None, row)) for row in rows)
+    lines = [b"{" + b",".join(row) + b"}" for row in rows] if members else [b"{}"] * batch.num_rows
     return [orjson.dumps(orjson.loads(line), option=orjson.OPT_INDENT_2) for line in lines] if pretty else lines
 
 
 def _texts(values: pa.Array, column: Column, key: bytes, null: bytes) -> list[bytes]:
+    if column.optional:
+        return [b"" if cell is None else text for cell, text in zip(values.to_pylist(), _texts(values, replace(column, optional=False), key, null), strict=True)]
     bare = _bare_text(values, column)
     if bare is not None:
         return [key + (null if text is None else text.encode()) for text in bare.to_pylist()]

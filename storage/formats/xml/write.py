@@ -19,10 +19,11 @@ _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
 
 @dataclass(slots=True)
 class _Element:
-    """An element of the record: the column of its text, if it has one, its attributes' columns, its children."""
+    """An element of the record: the column of its text, if it has one, its attributes' columns, its children. `optional`: left out where it is null."""
 
     tag: str
     text: int | None = None
+    optional: bool = False
     attributes: dict[str, int] = field(default_factory=dict)
     children: dict[str, _Element] = field(default_factory=dict)
 
@@ -52,7 +53,8 @@ def _tree(columns: Sequence[Column], tag: str) -> _Element:
         if last.startswith("@"):
             owner.attributes[_checked(last[1:], column)] = index
         else:
-            owner.children.setdefault(_checked(last, column), _Element(last)).text = index
+            child = owner.children.setdefault(_checked(last, column), _Element(last))
+            child.text, child.optional = index, column.optional
     return root
 
 
@@ -68,7 +70,7 @@ def _rendered(element: _Element, texts: Sequence[list[str | None]], rows: int, *
     inner = ["".join(parts) for parts in zip(*children, strict=True)] if children else [""] * rows
     own: list[str | None] = [None] * rows if element.text is None else texts[element.text]
     parts = zip(own, _attributes(element, texts, rows), inner, strict=True)
-    return [_one(element.tag, text, attributes, child, leave_out=leave_out) for text, attributes, child in parts]
+    return [_one(element.tag, text, attributes, child, leave_out=leave_out or element.optional) for text, attributes, child in parts]
 
 
 def _one(tag: str, text: str | None, attributes: str, inner: str, *, leave_out: bool) -> str:

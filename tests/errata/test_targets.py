@@ -1,0 +1,63 @@
+"""Which files are a pipeline's own, and which may not be one file (SPEC-DECISIONS, "Output" 23 and 25)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import errata
+from errata.failures import StorageFailed
+from tests.pipelines import Folder
+
+PIPELINE = """\
+pipeline: { name: tenants, vars: { least: 0 } }
+nodes:
+  - { type: source, name: o, config: { name: o, type: csv, path: o.csv, schema: [{ name: id, type: int }] } }
+  - { type: transform, name: large, input: o, config: { cxl: filter id > $vars.least } }
+  - { type: output, name: out, input: large, config: { name: out, type: csv, path: "out-{channel}.csv" } }
+"""
+CHANNEL = "channel: {{ name: {0}, target: pipeline.yaml }}\nvars: {{ static: {{ least: {{ type: int, default: {1} }} }} }}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE)
+    made.write("o.csv", "id\n1\n2\n")
+    for name, least in (("a", 0), ("b", 1)):
+        made.write(f"{name}.channel.yaml", CHANNEL.format(name, least))
+    return made
+
+
+def run(folder: Folder, channel: str) -> None:
+    from errata.options import EngineOptions, RunOptions
+
+    folder.load(channel=str(folder.path / f"{channel}.channel.yaml")).run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+
+
+def test_channels_take_turns(folder: Folder) -> None:
+    """A file that an earlier epoch wrote, under another channel, is the pipeline's own."""
+    for channel in ("a", "b", "a"):
+        run(folder, channel)
+    assert folder.text("out-a.csv") == "id\n1\n2\n"
+    assert folder.text("out-b.csv") == "id\n2\n"
+
+
+def test_a_file_that_somebody_wrote_since_is_foreign(folder: Folder) -> None:
+    run(folder, "a")
+    run(folder, "b")
+    folder.write("out-a.csv", "mine\n")
+    with pytest.raises(StorageFailed, match="was not written by this pipeline"):
+        run(folder, "a")
+    assert folder.text("out-a.csv") == "mine\n"
+
+
+@pytest.mark.parametrize("path", ["out.csv", "./out.csv"])
+def test_rejected_records_go_to_no_output(path: str, folder: Folder) -> None:
+    folder.write("pipeline.yaml", PIPELINE.replace("out-{channel}.csv", "out.csv") + f"error_handling: {{ strategy: continue, dlq: {{ path: {path} }} }}\n")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    (wrong,) = caught.value.diagnostics
+    assert wrong.code == "E322"
+    assert wrong.message == f"output 'out' and the dead letter queue both write '{path}'"
