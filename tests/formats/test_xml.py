@@ -1,8 +1,10 @@
 """XML reading against ElementTree, paths, names, arrays, hostile input; XML writing that any parser reads back."""
 
+import copy
 import json
 import math
 from xml.etree import ElementTree as ET
+from xml.parsers import expat
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
+from storage.formats.xml.scan import Collector
 from tests.formats.reading import records_of
 from tests.formats.writing import written
 
@@ -71,6 +74,93 @@ def test_records_are_those_of_the_standard_library(records):
     text = ET.tostring(root, encoding="unicode")
     parsed = ET.fromstring(text)  # noqa: S314 - the text is our own
     assert everything(text) == [flattened(record) for record in parsed]
+
+
+def filled(shape, texts, tail):
+    """A record of a shape: its elements, with other text in those that have some."""
+    record = ET.Element("r")
+    record.extend(copy.deepcopy(child) for child in shape)
+    record.tail = tail
+    left = iter(texts * 20)
+    for element_ in record.iter():
+        element_.text = next(left) if element_.text else element_.text
+        element_.attrib.update({name: next(left) for name in element_.attrib})
+    return record
+
+
+ALIKE = st.lists(st.tuples(st.integers(0, 2), st.lists(TEXT, min_size=3, max_size=3), st.sampled_from([None, "\n", " \t"])), max_size=12)
+
+
+@given(shapes=st.lists(st.lists(ELEMENT, max_size=4), min_size=3, max_size=3), records=ALIKE, target=st.integers(40, 400))
+@settings(max_examples=200, deadline=None)
+def test_records_that_look_alike_are_those_of_the_standard_library_whole_and_in_parts(shapes, records, target):
+    root = ET.Element("x")
+    groups = [ET.SubElement(root, "rs"), ET.SubElement(root, "rs")]
+    for at, (shape, texts, tail) in enumerate(records):
+        groups[2 * at // len(records)].append(filled(shapes[shape], texts, tail))
+    text = ET.tostring(root, encoding="unicode")
+    parsed = [flattened(record) for group in ET.fromstring(text) for record in group]  # noqa: S314
+    assert everything(text, "/x/rs/r") == parsed
+    data = text.encode()
+    reader = xml_reader([], "/x/rs/r")
+    reader = reader.with_undeclared(reader.undeclared(data, "f.xml"))
+    rows = records_of(reader, data, target)
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+    assert [{name: value for name, value in row.data.items() if value is not None} for row in rows] == parsed
+
+
+ROWS = "".join(f"<r k='{row}'><n>{row}</n><t> text {row} </t></r>\n" for row in range(2000))
+
+
+def test_a_run_is_read_by_its_form_and_what_stands_between_by_expat(monkeypatch):
+    seen = []
+    start = Collector.start
+    monkeypatch.setattr(Collector, "start", lambda self, tag, attributes: (seen.append(tag), start(self, tag, attributes))[1])
+    text = f"<x>{ROWS}<r><n>&lt;</n></r>{ROWS}<r><t>1</t><n>2</n></r>{ROWS}</x>"
+    rows = everything(text, "/x/r")
+    assert len(rows) == 6002
+    assert rows[:2] == [{"@k": "0", "n": "0", "t": "text 0"}, {"@k": "1", "n": "1", "t": "text 1"}]
+    assert (rows[2000], rows[4001]) == ({"n": "<"}, {"t": "1", "n": "2"})
+    assert len(seen) < 1000  # two passes over the first block and three records of their own
+
+
+BROKEN_BEHIND = ["<r><n>1</r>", "<r><n>]]></n></r>", "<r><n>\x01</n></r>", "<r><n>\ufffe</n></r>", "<r><n>&a;</n></r>", "<r><n>1</n></r></x>", "<r k='1' k='2'/>", "<r>"]
+
+
+@pytest.mark.parametrize("text", BROKEN_BEHIND)
+@pytest.mark.parametrize("before", [ROWS, ROWS.replace("\n", "")])
+def test_what_is_broken_behind_a_run_is_told_as_expat_tells_it(before, text):
+    data = f"<x>{before}{text}</x>".encode()
+    with pytest.raises(expat.ExpatError) as wrong:
+        expat.ParserCreate().Parse(data, True)
+    with pytest.raises(InputError) as caught:
+        records_of(xml_reader([]), data, name="f.xml")
+    reason = expat.ErrorString(wrong.value.code)
+    assert str(caught.value) == f"f.xml: line {wrong.value.lineno}: not well-formed XML: {reason}, column {wrong.value.offset + 1}"
+
+
+def test_a_run_that_is_no_utf_8_is_told_with_its_place():
+    data = f"<x>{ROWS}<r><n>1</n></r>".encode() + b"<r><n>\xff</n></r></x>"
+    for reader in (xml_reader([]), xml_reader([("n",)])):
+        with pytest.raises(InputError, match=r"f\.xml: line 2001: not well-formed XML"):
+            records_of(reader, data, name="f.xml")
+
+
+def test_ranges_of_a_document_keep_its_envelope_and_numbers():
+    section = Section("Head", "xml_path", "/x/h", (Column("b"),))
+    reader = xml_reader([("n", "int")], "/x/g/r", sections=(section,), document=True)
+    data = f"<x><h><b>B-1</b></h><g>{ROWS}</g><other/><g>{ROWS}</g></x>".encode()
+    parts = reader.split(data, "f.xml", 20_000)
+    assert len(parts) > 5
+    batches = [batch for part in parts for batch in reader.read(data[part.start : part.end], "f.xml", part)]
+    assert [row for batch in batches for row in batch["_row"].to_pylist()] == list(range(1, 4001))
+    assert [row for batch in batches for row in batch["n"].to_pylist()] == [*range(2000)] * 2
+    assert {row for batch in batches for row in batch["_doc"].to_pylist()} == {'{"Head":{"b":"B-1"}}'}
+
+
+@pytest.mark.parametrize("plan", [{"path": None}, {"arrays": [("l", "explode")]}])
+def test_one_range_where_the_number_of_records_is_not_that_of_elements(plan):
+    assert len(xml_reader([("n",)], **plan).split(f"<x>{ROWS}</x>".encode(), "f.xml", 1000)) == 1
 
 
 NESTED = "<x><s><r><n>1</n></r><g><r><n>2</n></r></g></s><r><n>3</n></r><s><q/><r><n>4</n></r></s></x>"

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, Column, InputError, Options, Range, Reader, Writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Options, Range, Reader, Writer
 from storage.formats.xml.names import is_name
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class XmlReader(Reader):
     """Reads XML. All values are text until the declared type makes them something else; undeclared fields are strings."""
 
     Options: ClassVar[type[Options]] = XmlReadOptions
+    splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
     options: XmlReadOptions
 
@@ -61,28 +62,24 @@ class XmlReader(Reader):
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.xml.read import elements_of
+        from storage.formats.xml.read import undeclared_fields
 
-        if self.plan.on_unmapped == "drop":
-            return ()
-        known = set(self.plan.names)
-        found: dict[str, None] = {}
-        for number, record in enumerate(elements_of(self, data, name, names_only=True), 1):
-            if record.keys() <= known:
-                continue
-            extra = [field for field in record if field not in known]
-            if extra and self.plan.on_unmapped == "reject":
-                text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
-                raise InputError(name, text)
-            found.update(dict.fromkeys(extra))
-            known |= found.keys()
-        return tuple(Column(field) for field in found)
+        return () if self.plan.on_unmapped == "drop" else undeclared_fields(self, data, name)
+
+    @override
+    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
+        from storage.formats.xml.read import ranges_of
+
+        return ranges_of(self, data, name, target)
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.xml.read import read_records
+        from storage.formats.batches import with_document
+        from storage.formats.xml.read import Part, read_records
 
-        return self.documented(read_records(self, data, name), data, name)
+        batches = read_records(self, data, name, part)
+        known = Part.of(part)
+        return with_document(batches, known.document) if known and self.plan.document else self.documented(batches, data, name)
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:

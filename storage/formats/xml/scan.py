@@ -6,17 +6,19 @@ expat calls back for each tag and text; the state is the path of open elements a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from storage.formats.contract import MAX_RECORD_BYTES, ArrayPath, Buffer, InputError
+from storage.formats.xml.runs import Run, Runs
 
 Fields: TypeAlias = dict[str, str | None]
 Found: TypeAlias = dict[str, list[Fields | str | None]]
 """The elements of arrays by their names."""
+Record: TypeAlias = tuple[Fields, Found]
 MAX_DEPTH = 1000
-_BLOCK = 1 << 18
+_BLOCK, _FIRST = 1 << 18, 1 << 12
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
 _REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
 
@@ -37,6 +39,14 @@ class _Name:
         return f"{self.name}." if self.name and not self.array else ""
 
 
+class Done(NamedTuple):
+    """Where expat says that a record began and ended: at the beginning of its end tag, or behind its only tag where that is an empty one."""
+
+    begun: int
+    ended: int
+    childless: bool
+
+
 class Collector:
     """Collects the elements at `path` (`//a`, `/a/b` or `a/b`; none: the root) while expat reads."""
 
@@ -46,7 +56,12 @@ class Collector:
         self.prefix, self.strip = prefix, strip
         self.arrays = frozenset(".".join(array.steps) for array in arrays)
         self.path: list[str] = []
-        self.records: list[tuple[Fields, Found]] = []
+        self.tags: list[str] = []
+        self.records: list[Record] = []
+        self.place: Callable[[], int] = lambda: -1
+        self.begun = -1
+        self.done: Done | None = None
+        """The record that was completed last; None once somebody has looked."""
         self.root = _Name("")
         self.known: dict[tuple[bool, str], _Name] = {}
         self.attributes: dict[str, str] = {}
@@ -92,7 +107,7 @@ class Collector:
         self.depth -= 1
         node = self.node
         if node is None:
-            self.path.pop()
+            self._leave()
             return
         if self.ignored:
             self.ignored -= 1
@@ -113,8 +128,9 @@ class Collector:
             return
         self.node = self.open.pop()
         if self.node is None:
-            self.path.pop()
+            self._leave()
             self.records.append((self.fields, self.found))
+            self.done = Done(self.begun, self.place(), self.leaf)
         elif self.fields.get(node.name, "") is None:
             del self.fields[node.name]  # it has children, so it is no field
 
@@ -123,10 +139,21 @@ class Collector:
         if self.node is not None and not self.ignored:
             self.text.append(text)
 
+    def taken(self) -> list[Record]:
+        """The records that are complete, which are handed out once."""
+        records, self.records = self.records, []
+        return records
+
+    def _leave(self) -> None:
+        self.path.pop()
+        self.tags.pop()
+
     def _outside(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.path.append(self._plain(tag))
+        self.path.append(self.plain(tag))
+        self.tags.append(tag)
         if self._matches():
             self._begin()
+            self.begun, self.leaf = self.place(), True
             self.node, self.fields, self.found = self.root, {}, {}
             self.open = [None]
             self._attributes(self.root, attributes)
@@ -140,11 +167,12 @@ class Collector:
             return len(self.path) == 1
         return (self.path[-len(self.steps) :] if self.anywhere else self.path) == self.steps
 
-    def _plain(self, tag: str) -> str:
+    def plain(self, tag: str) -> str:
+        """A name as fields and paths have it."""
         return tag.rpartition(":")[2] if self.strip else tag
 
     def _remember(self, node: _Name, tag: str) -> _Name:
-        name = node.prefix + self._plain(tag)
+        name = node.prefix + self.plain(tag)
         inside = node.inside or node.array
         node.children[tag] = child = self.known.setdefault((inside, name), _Name(name, array=name in self.arrays and not inside, inside=inside))
         return child
@@ -152,7 +180,7 @@ class Collector:
     def _attributes(self, node: _Name, attributes: Mapping[str, str]) -> None:
         for name, value in attributes.items():
             if name != "xmlns" and not name.startswith("xmlns:"):
-                self.fields.setdefault(f"{node.prefix}{self.prefix}{self._plain(name)}", value)
+                self.fields.setdefault(f"{node.prefix}{self.prefix}{self.plain(name)}", value)
 
     def _element(self, attributes: Mapping[str, str]) -> None:
         """An element of an array opens: it has fields of its own."""
@@ -177,34 +205,114 @@ class EntityError(Exception):
     """A reference to an entity that is not one of the five of XML itself."""
 
 
-def scan(data: Buffer, name: str, collector: Collector, *, names_only: bool = False) -> Iterator[tuple[Fields, Found]]:
-    """Each record with the elements of its arrays; `names_only`: all text is null. Raises InputError."""
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = collector.start
-    _guard_attributes(parser, collector, wide=b"\0" in data[:4])
-    parser.EndElementHandler = collector.end
-    # Without a handler expat would hand references to characters to the default one.
-    parser.CharacterDataHandler = len if names_only else collector.characters
-    parser.SkippedEntityHandler = _refuse_entity
-    parser.DefaultHandler = _refuse_reference
-    parser.buffer_text = True
-    began = 0
-    try:
-        for at in range(0, max(len(data), 1), _BLOCK):
-            parser.Parse(data[at : at + _BLOCK], at + _BLOCK >= len(data))
-            began = began if collector.node is not None and not collector.records else at
-            if at - began > MAX_RECORD_BYTES:
-                raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=parser.CurrentLineNumber)
-            yield from collector.records
-            collector.records.clear()
-    except expat.ExpatError as wrong:
-        raise InputError(
-            name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {wrong.offset + 1}", line=wrong.lineno
-        ) from None
-    except TooDeepError:
-        raise InputError(name, f"nested deeper than {MAX_DEPTH} levels", line=parser.CurrentLineNumber) from None
-    except EntityError as wrong:
-        raise InputError(name, f"the entity '{wrong}' is not expanded", line=parser.CurrentLineNumber) from None
+class Scan:
+    """A document read once: blocks of records, or of their runs, in its order. Raises InputError.
+
+    `names_only`: all text is null. `opened`: the text is a part of a document, in which the elements of these tags are open; those that are open at its end
+    are closed. `longest`: bytes of a run. After each block `at` is the byte behind what was read, and `between` whether that is the place behind a record.
+    """
+
+    def __init__(
+        self, data: Buffer, name: str, collector: Collector, *, names_only: bool = False, wanted: Callable[[str], bool] = lambda _: True,
+        opened: Sequence[str] | None = None, longest: int | None = None,
+    ) -> None:  # fmt: skip
+        self.data, self.name, self.collector = data, name, collector
+        self.at = self.skipped = self.lines = 0
+        self.between = False
+        alike = bool(collector.steps) and not collector.arrays
+        self._runs = Runs(data, collector.prefix, collector.plain, (lambda _: False) if names_only else wanted, longest) if alike else None
+        self._parser = self._made(names_only=names_only)
+        self._is_part = opened is not None
+        if opened:
+            start = "".join(f"<{tag}>" for tag in opened).encode()
+            self._parser.Parse(start, False)
+            self.skipped = -len(start)
+
+    def _made(self, *, names_only: bool) -> expat.XMLParserType:
+        parser, collector = expat.ParserCreate(), self.collector
+        wide = b"\0" in self.data[:4]
+        parser.StartElementHandler = collector.start
+        _guard_attributes(parser, collector, wide=wide)
+        parser.EndElementHandler = collector.end
+        # Without a handler expat would hand references to characters to the default one.
+        parser.CharacterDataHandler = len if names_only else collector.characters
+        parser.SkippedEntityHandler = _refuse_entity
+        parser.DefaultHandler = _refuse_reference
+        parser.XmlDeclHandler = lambda _version, encoding, _standalone: self._declared(encoding)
+        parser.StartDoctypeDeclHandler = lambda *_: self._without_runs()
+        parser.buffer_text = True
+        collector.place = lambda: parser.CurrentByteIndex
+        if wide:
+            self._without_runs()
+        return parser
+
+    def _declared(self, encoding: str | None) -> None:
+        if encoding is not None and encoding.lower() != "utf-8":
+            self._without_runs()
+
+    def _without_runs(self) -> None:
+        """The text is not what it looks like: expat reads all of it."""
+        self._runs = None
+
+    def __iter__(self) -> Iterator[list[Record] | Run]:
+        try:
+            began = 0
+            while self.at < len(self.data):
+                start = self.at
+                self._next()
+                began = began if self.collector.node is not None and not self.collector.records else start
+                if self.at - began > MAX_RECORD_BYTES:
+                    raise InputError(self.name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
+                if self.collector.records:
+                    yield self.collector.taken()
+                yield from self._following()
+            left_open = reversed(self.collector.tags) if self._is_part else ()
+            self._parser.Parse("".join(f"</{tag}>" for tag in left_open).encode(), True)
+        except expat.ExpatError as wrong:
+            raise self._broken(wrong) from None
+        except TooDeepError:
+            raise InputError(self.name, f"nested deeper than {MAX_DEPTH} levels", line=self._line()) from None
+        except EntityError as wrong:
+            raise InputError(self.name, f"the entity '{wrong}' is not expanded", line=self._line()) from None
+
+    def _next(self) -> None:
+        """Hand the next piece to expat: up to the end of what may be a record, else a block."""
+        data, start, runs = self.data, self.at, self._runs
+        end = min(start + (_FIRST if runs and not runs.closing else _BLOCK), len(data))
+        found = data.find(runs.closing, start, end) if runs and runs.closing else -1
+        self.at = found + len(runs.closing) if runs and found >= 0 else end
+        self._parser.Parse(data[start : self.at], False)
+        self.between = False
+        done, self.collector.done = self.collector.done, None
+        if done is not None and self._runs is not None:
+            end = self._end(done)
+            self.between = end == self.at
+            self._runs.learn(done.begun + self.skipped, end)
+
+    def _end(self, done: Done) -> int:
+        """The byte behind a record."""
+        told = done.ended + self.skipped
+        is_empty_tag = done.childless and self.data[told - 2 : told] == b"/>"
+        return told if is_empty_tag else self.data.find(b">", told) + 1
+
+    def _following(self) -> Iterator[Run]:
+        """The runs that stand behind a record."""
+        while self.between and self._runs and (found := self._runs.at(self.at)):
+            run, end = found
+            self.lines += run.text.count("\n")
+            self.skipped += end - self.at
+            self.at = end
+            yield run
+
+    def _line(self) -> int:
+        return self._parser.CurrentLineNumber + self.lines
+
+    def _broken(self, wrong: expat.ExpatError) -> InputError:
+        column = wrong.offset
+        if self.skipped:
+            place = self._parser.ErrorByteIndex + self.skipped
+            column = place - self.data.rfind(b"\n", 0, place) - 1
+        return InputError(self.name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {column + 1}", line=wrong.lineno + self.lines)
 
 
 def _refuse_entity(entity: str, _is_parameter: bool) -> None:
