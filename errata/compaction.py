@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from changelog.base import folded, newest
 from errata.failures import Usage
 from errata.options import EngineOptions, RunOptions
-from errata.run import Run, start_engine
+from errata.run import Run
+from errata.starting import start_engine
 from storage.ledger import Entry, Ledger
 from storage.tables import ChangelogTable
 from storage.undo import undoing

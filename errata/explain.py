@@ -87,7 +87,7 @@ def _settings(plan: Plan) -> Iterator[str]:
     pipeline = plan.model.pipeline
     yield from _title("Settings")
     memory = f"memory limit {pipeline.memory.limit}" if pipeline.memory.limit else "memory limit not set"
-    yield f"{memory}: a hint for the engine's memory; the engine spills by itself"
+    yield f"{memory}: a hint for the engine's memory, which is 1G at least; the engine spills by itself"
     yield f"backpressure {pipeline.memory.backpressure}: accepted, without effect on results"
     yield f"threads {pipeline.concurrency.threads or 'not set'}: bounds the engine's cores"
     yield f"errors: {plan.model.error_handling.strategy}"

@@ -78,15 +78,24 @@ class Exports:
             target.parent.mkdir(parents=True, exist_ok=True)
             self.sweep(target)
             staged = durable.staging_path(target)
-            with staged.open("wb") as handle:
-                for part in parts:
-                    handle.write(part)
-            stat = staged.stat()
+            stat = _filled(staged, parts)
         except OSError as error:
             raise StorageFailed(f"cannot write {target}: {error.strerror}") from error
         one = Written(staged, target, stat.st_size, stat.st_mtime_ns)
         self.written.append(one)
         return one
+
+
+def _filled(path: Path, parts: Iterator[bytes]) -> os.stat_result:
+    """Write a file, of which nothing is left where that fails."""
+    try:
+        with path.open("wb") as handle:
+            for part in parts:
+                handle.write(part)
+        return path.stat()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def is_intact(entry: Mapping[str, Any], folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -150,6 +150,15 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
         return discover(query, plan.settings.folder, allow_absolute=plan.settings.allow_absolute_paths)
     except FormatError as error:
         raise StorageFailed(f"source '{node.name}': {error}") from error
+
+
+def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:
+    """What is told of sources that no file matches, where that shall be warned of (`on_no_match: warn`)."""
+    for one in sources:
+        config = cast("Source", one.node.operator).config
+        if config.files.on_no_match == "warn" and config.matchers() and not any(record.present for record in one.changes.now):
+            matcher = config.matchers()[0]
+            yield f"source '{one.node.name}': no file matches {matcher} {getattr(config, matcher)}"
 
 
 def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:

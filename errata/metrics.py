@@ -7,6 +7,7 @@ the op rows of this run by node. Counts of records are those that stand after th
 from __future__ import annotations
 
 import os
+import re
 import resource
 import socket
 import sys
@@ -130,9 +131,14 @@ def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> N
     from errata.prometheus import prometheus_text
 
     if places.spool is not None:
-        _replace(places.spool / f"{content['execution_id']}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
+        _replace(places.spool / f"{_file_name(str(content['execution_id']))}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
     if places.prometheus is not None:
         _replace(places.prometheus, prometheus_text(content), options)
+
+
+def _file_name(text: str) -> str:
+    """A batch id as the name of a file: what would be a path, or hidden, becomes `_`."""
+    return re.sub(r"^\.|[/\\\x00-\x1f]", "_", text)
 
 
 def _replace(path: Path, text: str, options: RunOptions) -> None:
@@ -162,7 +168,7 @@ def _content(project: Project, options: RunOptions, state: Measured, ended: Ende
     from errata.uuids import uuid7
 
     result, finished = ended.result, datetime.now(UTC)
-    name = result.execution_id or uuid7(state.started)
+    name = options.batch_id or result.execution_id or uuid7(state.started)
     return {
         "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),

@@ -58,6 +58,8 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
         made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, undeclared)
+    if output.config.split is not None:
+        targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
     if output.config.write_meta:
         made += [_sidecar(run, flow, node, targets.path(node), made)]
     if output.config.changelog is not None:

@@ -1,11 +1,14 @@
 """The top level of a pipeline file as models (user guide, "Pipeline YAML Structure", "Error Handling & DLQ"; CONTRACT)."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from errata.sizes import binary_size
 from operators.settings import Strict
+
+LEAST = 1 << 30
+"""Bytes that an engine is given at least: neither a JVM nor a query of any size gets on with less."""
 
 
 class Memory(Strict):
@@ -17,9 +20,14 @@ class Memory(Strict):
     @field_validator("limit")
     @classmethod
     def _is_size(cls, value: str | int | None) -> str | int | None:
-        if value is not None and not re.fullmatch(r"[1-9][0-9]*\s*([KMGT](i?B)?)?", str(value), re.IGNORECASE):
+        if value is not None and binary_size(value) is None:
             raise ValueError(f"'{value}' is not a size such as 512M or 2G")
         return value
+
+    def for_engine(self, given: int | None) -> int | None:
+        """The bytes that an engine starts with; None: as many as it wants. `given` is what the command line says."""
+        limit = given or (binary_size(self.limit) if self.limit is not None else None)
+        return None if limit is None else max(limit, LEAST)
 
 
 class Concurrency(Strict):

@@ -1,4 +1,4 @@
-"""Paths that the pipeline itself names, not a node of it: where rejects and what is told of runs are written."""
+"""Paths that the pipeline itself names, not a node of it: where modules of CXL lie, where rejects and what is told of runs are written."""
 
 from collections.abc import Iterator
 
@@ -24,6 +24,7 @@ def check_paths(document: Document, model: Pipeline, settings: PipelineSettings,
 
 def _named(model: Pipeline) -> Iterator[tuple[Place, str | None]]:
     metrics = model.pipeline.metrics
+    yield ("pipeline", "rules_path"), model.pipeline.rules_path
     yield ("error_handling", "dlq", "path"), model.error_handling.dlq.path
     yield ("pipeline", "metrics", "spool_dir"), metrics.spool_dir
     yield ("pipeline", "metrics", "prometheus"), metrics.prometheus

@@ -16,7 +16,7 @@ from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports
 from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened, without_files
 from errata.judging import guard, judge, stop_at_first
 from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
@@ -27,7 +27,7 @@ from errata.retraction import retract_counters
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
 from errata.staging import Copies, copies_of
-from errata.storage_summary import spill_folder
+from errata.starting import start_engine
 from errata.targets import Targets
 from errata.uuids import uuid7
 from storage.ledger import Entry, Ledger
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from operators.ingest.files import FileRecord
     from operators.source import Source
     from storage.claim import Claim
-    from storage.engines import Engine
     from storage.locations import State
 
 
@@ -111,6 +110,8 @@ class Run:
         stages = with_retries(self.plan, before, reasons | ruled_anew(self.plan, left), left.held, always=self.retry)
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, self.history, force=self.options.force)
+        for text in without_files(sources.values()):
+            self.warn(text)
         if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
             return self._unchanged(targets, sources)
         for text in preflight(self.plan):
@@ -407,15 +408,6 @@ class Run:
             rejected=rejected, outputs={} if targets is None else targets.paths(), seconds=monotonic() - self.began,
             started=self.started, execution_id=self.execution_id, committed=committed,
         )  # fmt: skip
-
-
-def start_engine(options: RunOptions, plan: Plan) -> Engine:
-    """The engine that the options ask for, starting. Raises storage.engines.EngineUnavailable."""
-    from storage.engines import EngineChoice, engine
-
-    chosen = options.engine
-    threads = chosen.threads or plan.model.pipeline.concurrency.threads
-    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, chosen.memory_limit, threads, spill=spill_folder(plan)))
 
 
 def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.failures import StorageFailed
@@ -76,7 +77,7 @@ def storage_summary(plan: Plan) -> dict[str, Any]:
     per_stage = [{"node_name": name, "display_name": _shown(plan[name]), "estimate_bytes": size} for name, size in estimates.stages.items()]
     compression = [{"node_name": name, "display_name": _shown(plan[name]), "compression": "engine"} for name in estimates.stages]
     summary: dict[str, Any] = {
-        "spill_root": {"path": str(spill) if spill else None, "source": "storage.spill.dir" if spill else "engine"},
+        "spill_root": {"path": str(spill or gettempdir()), "source": "storage.spill.dir" if spill else "OS temp dir (default)"},
         "spill_disk_cap_bytes": cap,
         "estimated_spill": {
             "per_stage": per_stage, "total_known_bytes": estimates.known, "any_unknown": None in estimates.stages.values(),
@@ -100,11 +101,13 @@ def storage_lines(plan: Plan) -> Iterator[str]:
     """The sections of the text form."""
     storage, estimates = _storage(plan), Estimates(plan)
     spill, cap = spill_folder(plan), storage.spill.disk_cap_bytes
-    yield f"spill folder: {f'{spill} (storage.spill.dir)' if spill else 'the one of the engine'}"
+    yield f"Spill root: {spill} [storage.spill.dir]" if spill else f"Spill root: {gettempdir()} [OS temp dir (default)]"
+    yield "Spill disk cap: unlimited (default)" if cap is None else f"Spill disk cap: {cap} bytes [storage.spill.disk_cap_bytes]"
     if cap is not None:
-        yield f"spill cap {cap} bytes: a hint, which the engine does not take"
+        yield "  a hint, which the engine does not take"
+    yield f"Spill compression: {storage.spill.compress.capitalize()} [storage.spill.compress]"
     if storage.spill.compress != "auto":
-        yield f"spill compression {storage.spill.compress}: accepted, without effect: the engine compresses by itself"
+        yield "  accepted, without effect: the engine compresses by itself"
     if estimates.stages:
         yield from _volume(plan, estimates)
     if cap and estimates.known:

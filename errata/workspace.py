@@ -192,7 +192,7 @@ def _unfit_spill(folder: Path, document: Document) -> Iterator[Diagnostic]:
     path = ("storage", "spill", "dir")
     if not folder.is_dir():
         wrong = "is no folder" if folder.exists() else "does not exist"
-        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} {wrong}", help="create it or point at an existing volume")
+        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} {wrong}; create it or point at an existing volume")
     elif not os.access(folder, os.W_OK):
         yield document.error(path, "FILE-001", f"storage.spill.dir {folder} cannot be written", help="grant the right to write or use another")
     elif filesystem(folder) == "memory":

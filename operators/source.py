@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,6 +233,28 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
             check_path(path, place, report, binding.settings, pattern=name == "regex")
     if config.files.take_first is not None and config.files.take_last is not None:
         report("E212", "take_first and take_last exclude each other", ("config", "files"))
+    for place, message in _misread(config):
+        report("E223", message, ("config", *place))
+
+
+def _misread(config: SourceConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Patterns and bounds of files that cannot be understood, each with its place and why."""
+    from storage.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
+
+    def instant(text: str) -> object:
+        return time_bound(text, datetime.now(UTC))
+
+    checks: list[tuple[tuple[str | int, ...], Any, Callable[[Any], object]]] = [(("regex",), config.regex, pattern_of)]
+    checks += [((name,), getattr(config, name), size_bound) for name in ("min_size", "max_size")]
+    checks += [((name,), getattr(config, name), instant) for name in ("modified_after", "modified_before")]
+    checks += [(("glob",), None if config.glob is None else [config.glob], path_matcher)]
+    checks += [(("exclude", index), [pattern], path_matcher) for index, pattern in enumerate(config.exclude)]
+    for place, value, read in checks:
+        try:
+            if value is not None:
+                read(value)
+        except PathRefused as wrong:
+            yield place, str(wrong)
 
 
 def _names_a_table(config: SourceConfig) -> bool:

@@ -73,7 +73,7 @@ class FileQuery:
         for text in (self.path, self.glob, *(self.paths or ())):
             check_path(text, allow_absolute=allow_absolute)
         check_path(self.regex, allow_absolute=allow_absolute, steps=False)
-        _compiled(self.regex or "")
+        pattern_of(self.regex or "")
         size_bound(self.min_size)
         size_bound(self.max_size)
         now = datetime.now(UTC)
@@ -142,7 +142,7 @@ def _candidates(query: FileQuery, root: Path) -> Iterator[Path]:
         top = Path("/") if query.glob.startswith("/") else root
         yield from (top / name for name in _globbed(query.glob.lstrip("/"), top))
     elif query.regex is not None:
-        search = _compiled(query.regex).search
+        search = pattern_of(query.regex).search
         yield from (root / name for name in _below(root, "", recursive=query.recursive) if search(name))
 
 
@@ -217,7 +217,7 @@ class _Pattern(Protocol):
     def fullmatch(self, text: str) -> object: ...
 
 
-def _compiled(pattern: str) -> _Pattern:
+def pattern_of(pattern: str) -> _Pattern:
     """A regular expression of RE2's language, which takes linear time whatever the pattern is."""
     import re2
 
@@ -273,7 +273,7 @@ def _translated(pattern: str) -> Callable[[str], object]:
         assert found is not None
         out.append(_glob_part(found))
         at = found.end()
-    return _compiled("(?s)" + "".join(out)).fullmatch
+    return pattern_of("(?s)" + "".join(out)).fullmatch
 
 
 def _glob_part(found: re.Match[str]) -> str:

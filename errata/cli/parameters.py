@@ -1,6 +1,5 @@
 """Options that commands share. Each can be given by `ERRATA_<OPTION>` too, and by the `CLINKER_<OPTION>` of the documents."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,12 +8,10 @@ import click
 
 from errata.cli.console import LEVELS, Console
 from errata.options import EngineOptions
+from errata.sizes import binary_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
-
-_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_SIZE = re.compile(r"([0-9]+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Function], Function]:
@@ -43,10 +40,10 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number of bytes."""
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None or not int(match[1]):
+        size = binary_size(value)
+        if size is None:
             self.fail(f"'{value}' is not a size such as 512M or 2G", param, ctx)
-        return int(match[1]) * _UNITS[match[2].upper()]
+        return size
 
 
 class Assignment(click.ParamType[tuple[str, str]]):

@@ -28,12 +28,12 @@ def resolved(choice: EngineChoice) -> EngineChoice:
 def engine(choice: EngineChoice) -> Engine:
     """The engine of this choice, made current. It is not started: ask for its `session`, or `start()` it in the background.
 
-    A process has one engine of a kind at a time: a different choice of the same kind ends the older one.
+    A process has one engine of a kind at a time: a different choice of the same kind ends the older one. Memory is a hint for an engine that starts.
     """
     wanted = resolved(choice)
     with _lock:
         kept = _engines.get(wanted.kind)
-        if kept is not None and kept[0] != wanted:
+        if kept is not None and replace(kept[0], memory=wanted.memory) != wanted:
             kept[1].stop()
             kept = None
         if kept is None:

@@ -71,6 +71,7 @@ def text_blocks(data: Buffer, name: str) -> Iterator[str]:
 class Reading:
     """The state of an interchange while its segments pass; a format supplies what a segment means."""
 
+    header_tag: ClassVar[str]
     trailer: ClassVar[str]
 
     def __init__(self, name: str, most: int) -> None:
@@ -117,6 +118,8 @@ def bodies_in(
                 if body is not None:
                     yield body
         _check_length(reading, rest)
+    if rest.strip() and not reading.number:
+        raise InputError(reading.name, f"segment 1: an interchange begins with {reading.header_tag}, not with '{rest.strip()[:10]}'")
     if rest.strip():
         shown = rest.strip()[:20]
         raise InputError(reading.name, f"'{shown}' stands behind the last segment terminator: the interchange is cut off or something follows it")
@@ -231,9 +234,12 @@ class Enclosing(Session):
 def rows_of(
     batch: pa.RecordBatch, columns: Sequence[Column], known: Sequence[str], form: str
 ) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """Each record's named fields and its elements, trailing empty ones cut. Raises OutputError for a column that the format has no place for."""
+    """Each record's named fields and its elements, trailing empty ones cut. `$` columns are left out.
+
+    Raises OutputError for a column that the format has no place for.
+    """
     _check_places(columns, known, form)
-    cells = {column.name: _cells(batch.column(index), column, form) for index, column in enumerate(columns)}
+    cells = {column.name: _cells(batch.column(index), column, form) for index, column in enumerate(columns) if not column.name.startswith("$")}
     places = {name: int(name[1:]) for name in cells if name not in known}
     width = max(places.values(), default=0)
     for at in range(batch.num_rows):
@@ -252,7 +258,7 @@ def without_empty_end(elements: list[str]) -> list[str]:
 
 def _check_places(columns: Sequence[Column], known: Sequence[str], form: str) -> None:
     for column in columns:
-        if column.name not in known and not _ELEMENT.fullmatch(column.name):
+        if column.name not in known and not column.name.startswith("$") and not _ELEMENT.fullmatch(column.name):
             raise OutputError(f"column '{column.name}' has no place in {form}: project the records to {', '.join(known)}, e01, e02, ...")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -45,13 +46,14 @@ def explained(folder: Folder) -> tuple[dict[str, Any], str]:
 
 def test_without_settings_the_engine_decides(folder):
     summary, text = explained(folder)
-    assert summary["spill_root"] == {"path": None, "source": "engine"}
+    assert summary["spill_root"] == {"path": gettempdir(), "source": "OS temp dir (default)"}
     assert summary["estimated_spill"] == {
         "per_stage": [{"node_name": "g", "display_name": "[aggregate] g", "estimate_bytes": 2004 + 8}],
         "total_known_bytes": 2012,
         "any_unknown": False,
     }
     assert "cap_headroom" not in summary
+    assert f"Spill root: {gettempdir()} [OS temp dir (default)]\nSpill disk cap: unlimited (default)\nSpill compression: Auto [storage.spill.compress]\n" in text
     assert "[aggregate] g → 2K" in text
     assert "every source reads in place" in text
 
@@ -66,8 +68,9 @@ def test_settings_of_the_workspace_are_shown_and_hints_are_called_so(folder):
         "headroom_bytes": -12, "estimated_bytes": 2012, "cap_bytes": 2000, "pct_of_cap": pytest.approx(100.6), "over_threshold": True,
     }  # fmt: skip
     assert "Cap headroom: -12 bytes free (2012 estimated of 2000 cap, 101%)" in text
-    assert "a hint, which the engine does not take" in text
-    assert "spill compression off: accepted, without effect" in text
+    assert f"Spill root: {folder.path / 'spilled'} [storage.spill.dir]\n" in text
+    assert "Spill disk cap: 2000 bytes [storage.spill.disk_cap_bytes]\n  a hint, which the engine does not take\n" in text
+    assert "Spill compression: Off [storage.spill.compress]\n  accepted, without effect" in text
 
 
 def test_what_is_not_known_is_not_called_nothing(folder):
@@ -90,6 +93,29 @@ def test_the_spill_folder_reaches_the_engine(folder, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         folder.run()
     assert [choice.spill for choice in chosen] == [folder.path / "spilled"]
+
+
+@pytest.mark.parametrize(("limit", "given"), [('"4G"', 4 << 30), ('"256M"', 1 << 30), ("null", None)])
+def test_the_memory_limit_reaches_the_engine(limit, given, folder, monkeypatch):
+    folder.write("pipeline.yaml", PIPELINE.replace("{name: grouped}", f"{{name: grouped, memory: {{limit: {limit}}}}}"))
+    chosen: list[Any] = []
+
+    def engine(choice: Any) -> Any:
+        chosen.append(choice)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("storage.engines.engine", engine)
+    with pytest.raises(KeyboardInterrupt):
+        folder.run()
+    assert [choice.memory for choice in chosen] == [given]
+
+
+def test_a_memory_limit_that_is_no_size_is_refused(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("{name: grouped}", "{name: grouped, memory: {limit: lots}}"))
+    with standing_in(folder.path):
+        code, _, told = command("check", "pipeline.yaml")
+    assert code == 1
+    assert "'lots' is not a size such as 512M or 2G" in told
 
 
 def test_a_pipeline_that_only_streams_spills_nothing(folder):

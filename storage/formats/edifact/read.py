@@ -62,7 +62,7 @@ class Service:
 class InterchangeReading(Reading):
     """The state of one interchange while its segments pass."""
 
-    trailer = "UNZ"
+    header_tag, trailer = "UNB", "UNZ"
 
     def __init__(self, name: str, most: int) -> None:
         super().__init__(name, most)

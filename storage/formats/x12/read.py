@@ -15,7 +15,7 @@ from storage.formats.edi import Body, Reading, bodies_in, check_count, check_ech
 class InterchangeReading(Reading):
     """The state of one interchange while its segments pass: the open group and set, what has been counted in each."""
 
-    trailer = "IEA"
+    header_tag, trailer = "ISA", "IEA"
 
     def __init__(self, name: str, most: int, header: Sequence[str]) -> None:
         super().__init__(name, most)

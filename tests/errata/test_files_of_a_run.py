@@ -1,0 +1,140 @@
+"""What a pipeline file says of files: patterns and paths that are refused, files that are in the way, what a failed writer leaves (user guide)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pipelines import Folder, command, standing_in
+
+PIPELINE = """
+pipeline: {name: files}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, WHERE, schema: [{name: a, type: int}, {name: b, type: string}]}}
+  - {type: output, name: out, input: s, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv"))
+    made.write("in.csv", "a,b\n1,x\n2,y\n3,z\n")
+    return made
+
+
+def ran(folder: Folder, *words: str) -> tuple[int, str]:
+    with standing_in(folder.path):
+        code, _, told = command("run", "pipeline.yaml", *words)
+    return code, told
+
+
+BOUNDS = [
+    ("regex: '(['", "regex '([' cannot be read: missing ]"),
+    ("glob: '*.csv', min_size: huge", "'huge' is no size"),
+    ("glob: '*.csv', max_size: 5 KiB", "'5 KiB' is no size"),
+    ("glob: '*.csv', modified_after: yesterday", "'yesterday' is no time"),
+    ("glob: '*.csv', modified_before: 5 weeks", "'5 weeks' is no time"),
+]
+
+
+@pytest.mark.parametrize(("where", "message"), BOUNDS)
+def test_what_cannot_be_understood_is_a_configuration_error(where, message, folder):
+    """Exit code 1: "Invalid YAML, CXL syntax error, type mismatch, or DAG wiring problem. Fix the pipeline configuration"."""
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", where))
+    code, told = ran(folder)
+    assert code == 1
+    assert f"error[E223]: {message}" in told
+
+
+@pytest.mark.parametrize(("policy", "is_told"), [("warn", True), ("skip", False)])
+def test_no_match_is_warned_of_where_that_is_asked_for(policy, is_told, folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", f"glob: 'x/*.csv', files: {{on_no_match: {policy}}}"))
+    code, told = ran(folder)
+    assert code == 0
+    assert ("warning: source 's': no file matches glob x/*.csv" in told) is is_told
+    assert folder.text("out.csv") == "a,b\n"
+
+
+SPLIT = PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", "path: out.csv, split: {max_records: 2}")
+
+
+def test_a_foreign_part_of_a_split_output_stops_the_run(folder):
+    """ "Without it, the pipeline aborts if any of the output chunk files already exist." """
+    folder.write("pipeline.yaml", SPLIT)
+    folder.write("out_0002.csv", "mine\n")
+    code, told = ran(folder)
+    assert code == 4
+    assert "out_0002.csv exists and was not written by this pipeline" in told
+    assert sorted(path.name for path in folder.path.iterdir() if path.is_file()) == ["in.csv", "out_0002.csv", "pipeline.yaml"]
+    assert folder.text("out_0002.csv") == "mine\n"
+    assert ran(folder, "--force")[0] == 0
+    assert folder.text("out_0002.csv") == "a,b\n3,z\n"
+    assert ran(folder)[0] == 0
+
+
+def test_a_writer_that_fails_leaves_nothing(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.json").replace("type: csv, path: in.json", "type: json, path: in.json").replace("{name: b, type: string}", "{name: b, type: any}"))
+    folder.write("in.json", '[{"a": 1, "b": {"c": 1}}]')
+    assert ran(folder)[0] == 4
+    assert not list(folder.path.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("path", ["out.csv", "./out.csv"])
+def test_the_dead_letter_queue_may_not_be_an_output(path, folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv") + f"error_handling: {{strategy: continue, dlq: {{path: {path}}}}}\n")
+    code, told = ran(folder)
+    assert code == 1
+    assert f"error[E322]: output 'out' and the dead letter queue both write '{path}'" in told
+
+
+@pytest.mark.parametrize(("path", "code"), [("../rules", "E232"), ("/etc", "E231"), ("~/rules", "E230")])
+def test_modules_lie_inside_the_project(path, code, folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("{name: files}", f"{{name: files, rules_path: {path}}}"))
+    exit_code, told = ran(folder)
+    assert exit_code == 1
+    assert f"error[{code}]: '{path}'" in told
+
+
+def test_notes_may_stand_beside_the_pipeline(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv") + "_notes: {canvas: {zoom: 2}}\n")
+    assert ran(folder)[0] == 0
+
+
+@pytest.mark.parametrize(("given", "name"), [("daily-2026-04-11", "daily-2026-04-11"), ("a/../b", "a_.._b"), (".hidden", "_hidden")])
+def test_a_batch_id_is_the_execution_id_of_the_metrics(given, name, folder):
+    """`execution_id`: "UUID v7 or custom `--batch-id` value"; the file is "named `<execution_id>.json`"."""
+    assert ran(folder, "--batch-id", given, "--metrics-spool-dir", str(folder.path / "spool"))[0] == 0
+    (file,) = (folder.path / "spool").iterdir()
+    assert file.name == f"{name}.json"
+    assert json.loads(file.read_text())["execution_id"] == given
+
+
+EDI = """
+pipeline: {name: edi}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: in.csv, correlation_key: msg_ref,
+     schema: [{name: seg_id, type: string}, {name: msg_ref, type: string}, {name: e01, type: string}]}}
+  - type: output
+    name: out
+    input: s
+    config: {name: out, type: edifact, path: out.edi, include_correlation_keys: true,
+      options: {interchange: ["UNOA:1", S, R, "240101:1200", "1"], message_type: T}}
+"""
+
+
+def test_columns_of_the_engine_are_left_out_of_an_interchange(folder):
+    """ "Engine-internal `$`-namespaced columns are excluded automatically." """
+    folder.write("pipeline.yaml", EDI)
+    folder.write("in.csv", "seg_id,msg_ref,e01\nBGM,7,x\n")
+    assert ran(folder)[0] == 0
+    assert folder.text("out.edi") == "UNB+UNOA:1+S+R+240101:1200+1'\nUNH+7+T'\nBGM+x'\nUNT+3+7'\nUNZ+1+1'\n"
+
+
+def test_what_is_no_interchange_is_told_what_one_begins_with(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("type: csv, path: in.csv", "type: edifact, path: in.csv"))
+    code, told = ran(folder)
+    assert code == 4
+    assert "in.csv: segment 1: an interchange begins with UNB, not with 'a,b" in told
