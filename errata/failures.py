@@ -9,17 +9,20 @@
 `errata.diagnostics.PipelineErrors` is exit 1 (CONTRACT.md, "Exit codes").
 """
 
+from collections.abc import Sequence
+
 
 class Failure(Exception):
-    """Base: `exit_code`, the message for people, an optional line of help."""
+    """Base: `exit_code`, the message for people, an optional line of help, lines that tell more of what happened."""
 
     exit_code = 3
 
-    def __init__(self, message: str, *, help: str = "") -> None:
-        """Keep the message and the help apart."""
+    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = ()) -> None:
+        """Keep the message, the help and the details apart."""
         super().__init__(message)
         self.message = message
         self.help = help
+        self.details = tuple(details)
 
 
 class Stopped(Failure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from errata import failing_record
 from errata.failures import Stopped, StorageFailed
 from errata.ingest import place_told
 
@@ -43,7 +44,8 @@ def stop_at_first(plan: Plan, flow: Flow, node: Node, delta: NodeDelta, files: S
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
         message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
-        raise kind(message, help="" if first.get("category") in fatal else goes_on)
+        details = failing_record.told(flow, node, first["_key"])
+        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details)
 
 
 def judge(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> None:

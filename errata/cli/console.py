@@ -64,10 +64,10 @@ class Console:
         if shown:
             self.tell(f"{as_text(shown, color=self.color)}\n")
 
-    def failure(self, message: str, help: str = "") -> None:
+    def failure(self, message: str, help: str = "", details: Sequence[str] = ()) -> None:
         """Why a command stopped."""
         head = styled("error", "bold", "red", on=self.color)
-        lines = [f"{head}: {escaped(message)}", *([f"  = help: {escaped(help)}"] if help else [])]
+        lines = [f"{head}: {escaped(message)}", *(f"  {escaped(one)}" for one in details), *([f"  = help: {escaped(help)}"] if help else [])]
         self.tell("\n".join(lines) + "\n")
 
     def left_behind(self, *, changed_nothing: bool = False) -> None:

@@ -1,6 +1,7 @@
 """How a command ends that did not succeed: exit code, message, and what it left behind."""
 
 import traceback
+from collections.abc import Sequence
 
 import click
 
@@ -23,7 +24,7 @@ def ended(error: BaseException, console: Console) -> int:
         console.left_behind(changed_nothing=True)
         return Exit.CONFIGURATION
     if isinstance(error, Failure):
-        return _stopped(console, error.message, error.help, error.exit_code)
+        return _stopped(console, error.message, error.help, error.exit_code, error.details)
     if isinstance(error, OSError):
         return _stopped(console, _told(error), "", Exit.STORAGE)
     return _outside(error, console) or _defect(error, console)
@@ -42,8 +43,8 @@ def _outside(error: BaseException, console: Console) -> int:
     return _stopped(console, str(error), "", Exit.STORAGE) if isinstance(error, (StorageError, FormatError)) else 0
 
 
-def _stopped(console: Console, message: str, help_line: str, code: int) -> int:
-    console.failure(message, help_line)
+def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = ()) -> int:
+    console.failure(message, help_line, details)
     console.left_behind()
     return code
 
