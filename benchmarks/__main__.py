@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 SIZES = (1_000_000, 5_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
-LARGE_PROGRAMS = ("pyspark", "errata", "errata-all")
+LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed")
 SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, bare, errata-six-nodes, errata-rollback, small-runs")
+    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, small-runs")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)
     results = Results(measured(options))

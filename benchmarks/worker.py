@@ -15,6 +15,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "duckdb": by_hand.duckdb,
     "errata": with_errata.all_runs,
     "errata-all": with_errata.first_run_keeping_all,
+    "errata-keyed": with_errata.keyed_runs,
     "errata-six-nodes": with_errata.six_nodes,
     "errata-rollback": rollback.all_runs,
     "bare": by_hand.bare_script,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan
+from errata.stretch_lists import Listed, read_lists, write_lists
 from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.lineage import FileLabels
 
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """One source before a run: its number in keys, its files as they are now against those of the last epoch."""
+    """One source before a run: its number in keys, its files as they are now against those of the last epoch (`known`)."""
 
     node: Node
     number: int
     changes: FileChanges
     rebuilt: bool = False
+    known: tuple[FileRecord, ...] = ()
 
     def from_nothing(self) -> SourceFiles:
         """The same files, all that are there to be read again in the places that they have."""
@@ -100,7 +102,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
         changes = compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
         raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}") from error
-    return SourceFiles(node, number, changes)
+    return SourceFiles(node, number, changes, known=known)
 
 
 def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChanges:
@@ -210,12 +212,24 @@ def ingest(
     stood = None if before is None else _stood(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
-    intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn)
+    lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known)
+    trusted = {label: one.stretches for label, one in lists.items()}
+    intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name))
     made = _replacing(flow, _read(intake), stood) if anew and stood is not None else _read(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
-    return delta, _counted(flow, delta, made, files)
+    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, lists)
+
+
+def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ingested, before: Mapping[Label, Listed]) -> tuple[FileRecord, ...]:
+    """The files' records with whether their stretches are listed, once the lists are kept."""
+    fresh = {record.label: Listed(record.hash, made.lists[record.label]) for record in records if record.label in made.lists}
+    kept = {record.label: before[record.label] for record in records if record.label in before and before[record.label].content == record.hash}
+    lists = {**kept, **fresh}
+    if fresh or len(lists) < len(before):
+        write_lists(flow.tables.state(node.name), lists, flow.epoch)
+    return tuple(replace(record, listed=record.label in lists) for record in records)
 
 
 def _stood(flow: Flow, node: Node, suppressed: int) -> DataFrame:
@@ -223,8 +237,9 @@ def _stood(flow: Flow, node: Node, suppressed: int) -> DataFrame:
     from errata.correlation_rows import truth
 
     has_negatives = flow.negatives.get(node.name, True)
-    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives).drop("_epoch")
-    return truth(live) if suppressed else live
+    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives)
+    told = live if cast("Source", node.operator).keyed and node.operator.keeps_state else live.drop("_epoch")
+    return truth(told) if suppressed else told
 
 
 def _read(intake: Intake) -> Ingested:
@@ -256,7 +271,7 @@ def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) ->
     """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
     if not made.uncounted or delta.frame is None:
         return made.files
-    if len(made.uncounted) == 1 and not made.signed:
+    if len(made.uncounted) == 1 and not (made.signed or made.lists):
         came = {made.uncounted[0].label: delta.net + delta.rejected}
     else:
         came = _came(flow, delta.frame, made.uncounted, files)

@@ -90,7 +90,7 @@ class Rewrite(Run):
             return flow.skip(source.node), source.changes.now
         delta = flow.keep(source.node, Outcome(self.change.rows(flow, source.node), signed=True), None)
         files = self.change.files(source.node.name, source.changes.now)
-        return delta, tuple(record if record.version is None else replace(record, dense=False) for record in files)
+        return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
     def judge(self, flow: Flow) -> None:
         """Thresholds as for any run; then what the change does is known, and a dry one ends. Raises Stopped, DryRun."""

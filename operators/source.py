@@ -58,6 +58,11 @@ class Source(Operator):
         return self.output.key.types is not None
 
     @property
+    def keeps_state(self) -> bool:
+        """Whether it may keep the lists of its files' stretches (`operators.ingest.stretches`)."""
+        return not self.versioned and self.config.merge.strategy == "snapshot"
+
+    @property
     def identity(self) -> Sequence[tuple[str, str]]:
         """The columns of the key, with their types as keys encode them."""
         return identity_of(self.config)

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.data import correct_one_price, write_sales
+from benchmarks.data import correct_one_price, correct_prices, write_sales
 
 if TYPE_CHECKING:
     from benchmarks.job import Job
 
 ROWS_ADDED = 1000
+ROWS_CORRECTED = 1000
+FILES = "      glob: data/*.csv\n"
+MERGE = "      merge: {{ strategy: snapshot, primary_key: [id] }}\n"
 SOURCE = """\
 pipeline:
   name: sales
@@ -87,6 +90,21 @@ def all_runs(job: Job) -> None:
         run(job, "one row corrected", folder)
     in_a_new_process(job, "nothing changed, new process", "run", str(folder / "pipeline.yaml"), "--engine", job.engine)
     in_a_new_process(job, "errata --help", "--help")
+
+
+def keyed_runs(job: Job) -> None:
+    """First runs of a snapshot under a primary key, then in the last one's folder: one price of the large file corrected, and a thousand all over it."""
+    for name, folder in job.first_runs():
+        place(job.data, folder, SOURCE.replace(FILES, FILES + MERGE).format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
+        run(job, name, folder)
+    file = folder / "data" / job.data.name
+    sales = file.read_bytes().count(b"\n") - 1
+    for row in (17, sales // 6, sales // 2):
+        correct_one_price(file, row)
+        run(job, "one row corrected", folder)
+    for turn in range(3):
+        correct_prices(file, range(1 + turn * 7, sales, sales // ROWS_CORRECTED))
+        run(job, "1,000 rows corrected", folder)
 
 
 def first_run_keeping_all(job: Job) -> None:

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.labels import labels_between
 from operators.ingest.ascending import longest_in_order
+
+if TYPE_CHECKING:
+    from storage.formats import Range
 
 Label = tuple[int, ...]
 
@@ -42,7 +45,8 @@ class FileRecord:
     gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
     former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
     keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
-    others; `dense` is false where other rows stand than it had.
+    others; `dense` is false where other rows stand than it had. `listed`: the source's state has the list of its stretches (`operators.ingest.stretches`),
+    and its records stand as they are listed.
     """
 
     path: str
@@ -57,6 +61,7 @@ class FileRecord:
     replaced: bool = False
     version: int | None = None
     shifted: bool = False
+    listed: bool = False
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
@@ -85,18 +90,22 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is to be read of a file: all of it, or what stands behind its first `rows` records, which took `start` bytes (0: not known)."""
+    """What is to be read of a file: all of it, or what stands behind its first `rows` records, which took `start` bytes (0: not known).
+
+    `ranges`: what it is to be read by, where that is known; then it may be less than all, and the number of the record's rows is known too.
+    """
 
     record: FileRecord
     start: int = 0
     rows: int = 0
     order: int = 0
     """The file's place in discovery order, from 0."""
+    ranges: "tuple[Range, ...] | None" = None
 
     @property
     def size(self) -> int:
         """Bytes to be read."""
-        return self.record.size - self.start
+        return self.record.size - self.start if self.ranges is None else sum(one.size for one in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from operators.ingest.files import Compare, FileChanges, FileRecord
+from operators.ingest.files import Compare, FileChanges, FileRecord, Label
 from operators.ingest.reading import FileReader
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from operators.evaluation import RunValues
+    from operators.ingest.stretches import StretchList
     from operators.source import Source
     from operators.source_config import SourceConfig
     from storage.engines import Engine
@@ -41,7 +42,7 @@ class Floor:
 class Intake:
     """The files of a source and what stood before.
 
-    `stood` are the source's live rows, rejects among them; None when there are none. `rebuilt`: the source's own logic
+    `stood` are the source's live rows, rejects among them and of keyed files with `_epoch`; None when there are none. `rebuilt`: the source's own logic
     changed, so that everything present is read again and the difference has the cause `logic`. `floors`: by path those of files of
     which only what lies beyond is compared (`--from-cursors`).
     """
@@ -56,6 +57,12 @@ class Intake:
     floors: Mapping[str, Floor] = field(default_factory=dict)
     warn: Callable[[str], object] = str
     """Told what does not stop the run."""
+    lists: Mapping[Label, StretchList] = field(default_factory=dict)
+    """The stretches of files as they were read, by label, of those whose records stand so."""
+    epoch: int = 1
+    """The epoch that is being made."""
+    rejects: int = 0
+    """How many rejects of the source stand."""
 
     @property
     def config(self) -> SourceConfig:
@@ -98,6 +105,8 @@ class Ingested:
     uncounted: tuple[FileRecord, ...] = ()
     bound: int | None = None
     refuse: Callable[[DataFrame], None] | None = None
+    lists: Mapping[Label, StretchList] = field(default_factory=dict)
+    """The stretches of the files that were read, by label, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,22 @@ from changelog.schema import column
 from operators.ingest.deliveries import whole
 from operators.ingest.events import place_key
 from operators.ingest.files import FileRecord, Label, Part
-from operators.ingest.hashes import image_hash, joined
+from operators.ingest.hashes import FEW_KEYS, image_hash, joined
 from operators.ingest.intake import Ingested, InputChanged, Intake
+from operators.ingest.spans import Spans, standing
+from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, matched
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
     import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
+    from operators.ingest.align import Positions
     from operators.ingest.reading import FileReader
     from storage.engines import Engine
+    from storage.formats.stretches import Stretches
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +67,140 @@ def _under_keys(files: FileReader, primary_key: Sequence[str], rows: DataFrame) 
     return rows.withColumn("_key", F.when(F.col("_error").isNull(), key_column(types)).otherwise(place_key()))
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to be read: all of it, or of a changed one what is not as it was.
+
+    `stretches`: those that it has now, where they are known. `before` and `stayed`: those that it had, and which of them are the same before and now; `spans`:
+    where the `records` of all others stand. None of these where all of the file's rows are looked at.
+    """
+
+    part: Part
+    stretches: Stretches | None = None
+    before: Spans | None = None
+    stayed: tuple[Positions, Positions] | None = None
+    spans: Spans | None = None
+    records: int = 0
+
+
+def _file(intake: Intake, part: Part) -> _File:
+    record = intake.files.undeclared(part.record)
+    stretches = None if intake.files.shape.riders else intake.files.stretches(record)  # a record that is rolled back leaves the epoch that read it
+    if stretches is None:
+        return _File(replace(part, record=record))
+    told, known = replace(record, rows=stretches.records), None if intake.rebuilt or intake.floors else intake.lists.get(record.label)
+    if known is None:
+        return _File(replace(part, record=told, ranges=stretches.ranges()), stretches)
+    return _changed_stretches(intake, replace(part, record=told), stretches, known)
+
+
+def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: StretchList) -> _File:
+    """A changed file, of which only those stretches are read that are not as they were."""
+    import numpy as np
+
+    left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
+    before, rows = Spans.of(known), known.rows
+    changed = np.ones(known.table.num_rows, np.bool_)
+    changed[left] = False
+    moved = left[rows[left] != stretches.rows[right]]
+    changed[moved] = _with_rejects(intake, part.record, before, len(changed))[moved] if len(moved) else False
+    changed = before.closed(changed)
+    stays = ~changed[left]
+    left, right = left[stays], right[stays]
+    chosen = np.setdiff1d(np.arange(len(stretches.digests)), right, assume_unique=True)
+    return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+
+
+def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) -> NDArray[np.bool_]:
+    """The stretches of a file that may have rejects, whose keys are their places."""
+    import numpy as np
+
+    if not intake.rejects or intake.stood is None:
+        return np.zeros(count, np.bool_)
+    rejects = intake.stood.where(F.col("_error").isNotNull() & (F.col("_file") == record.path)).select("_epoch", "_row")
+    found = intake.engine.to_arrow(rejects)
+    return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
+
+
 def ingest(intake: Intake) -> Ingested:
     """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
-    changes, files = intake.changes, intake.files
-    parts = whole(changes, [files.undeclared(record) for record in (*changes.added, *changes.changed)])
+    changes, shape = intake.changes, intake.files.shape
+    found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
+    parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
     if not parts and intake.stood is not None:
         return Ingested(None, as_retractions(_of_files(intake.stood, changes.removed), intake.cause), True, changes.now, (), bound)
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
-    uncounted = fresh.records if fresh.table is None else ()
-    refuse = _refusing(intake, fresh)
+    uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
+    refuse = _refusing(intake, found, fresh)
     if intake.stood is None:
-        rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, files.shape.columns))
-        return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse)
-    changed, partly, bound = _against(intake, intake.stood, parts, fresh, bound)
+        rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, shape.columns))
+        lists = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
+        return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse, _lists(found, lists))
+    difference = _difference(intake, intake.stood, found, fresh, bound)
+    if difference is None:
+        return ingest(replace(intake, lists={}))
+    changed, partly = _told(intake, difference)
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
     records = tuple(record.partly() if record.label in partly else record for record in now.values())
-    return Ingested(None, rows, True, records, uncounted, bound, refuse)
+    lists = {label: spans for label, spans in difference.spans.items() if label not in partly}
+    return Ingested(None, rows, True, records, uncounted, difference.bound, refuse, _lists(found, lists))
 
 
-def _refusing(intake: Intake, fresh: Keyed) -> Callable[[DataFrame], None] | None:
+def _lists(found: Sequence[_File], spans: Mapping[Label, Spans]) -> dict[Label, StretchList]:
+    """The lists of the files whose spans are known."""
+    made: dict[Label, StretchList] = {}
+    for one in found:
+        if one.stretches is not None and one.part.record.label in spans:
+            kept = spans[one.part.record.label].column(len(one.stretches.digests))
+            made |= {} if kept is None else {one.part.record.label: StretchList.by_spans(one.stretches, kept)}
+    return made
+
+
+def _refusing(intake: Intake, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
     """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
-    unique = UniqueKeys(intake, _others(intake))
-    if fresh.table is not None:
-        unique.check_table(fresh.table)
-    return None if fresh.table is not None and unique.others is None else unique.check
-
-
-def _against(intake: Intake, stood: DataFrame, parts: Sequence[Part], fresh: Keyed, bound: int) -> tuple[DataFrame, set[Label], int]:
-    """What the records change of what stood, the files of which something was passed over (by label), and how many op rows there are at most."""
-    changes = intake.changes
-    old, new = _of_files(stood, (*changes.removed, *changes.changed)), fresh.frame
-    compare = list(dict.fromkeys([*intake.compared(), "_file"]))
+    unique = UniqueKeys(intake, _others(intake, found))
     if fresh.table is None:
-        old, new, bound = _differing(intake, parts, old, new, compare)
-    changed = diff(old, new.select("_key", *map(column, intake.files.shape.columns)), intake.cause, compare=compare)
+        return unique.check
+    unique.check_table(fresh.table)
+    return None if unique.others is None else unique.check_others
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The rows before and now in which all that differs is, how many op rows they make at most; where records stand afterwards, by the label of their file."""
+
+    old: DataFrame
+    new: DataFrame
+    compare: Sequence[str]
+    bound: int
+    spans: Mapping[Label, Spans] = field(default_factory=dict)
+
+
+def _difference(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
+    """What the records change of what stood; None where other records stand than the files' lists say."""
+    whole_files = [one.part.record for one in found if one.spans is None]
+    old = _of_files(stood, [*intake.changes.removed, *whole_files])
+    narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
+    compare = list(dict.fromkeys([*intake.compared(), "_file"]))
+    if narrowed:
+        near = standing(stood, narrowed, intake.engine)
+        old = old.unionByName(near) if whole_files or intake.changes.removed else near
+    if fresh.table is not None and all(one.stretches is None for one in found):
+        return _Difference(old, fresh.frame, compare, bound)
+    few = not whole_files and not intake.changes.removed and fresh.table is not None and sum(one.records for one in found) <= SETTLED_ROWS
+    return _differing(intake, found, (old, fresh), compare, few=few)
+
+
+def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:
+    """The op rows, and the files of which something was passed over (by label)."""
+    new = difference.new.select("_key", *map(column, intake.files.shape.columns))
+    changed = diff(difference.old, new, intake.cause, compare=difference.compare)
     if not intake.floors:
-        return changed, set(), bound
-    changed, passed = _beyond_floors(intake, old, changed)
-    return changed, {record.label for record in changes.changed} if passed else set(), bound
+        return changed, set()
+    changed, passed = _beyond_floors(intake, difference.old, changed)
+    return changed, {record.label for record in intake.changes.changed} if passed else set()
 
 
 def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
@@ -119,27 +219,70 @@ def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[
     return changed.where(~F.col("_op").isin(2, 3)).unionByName(beyond), True
 
 
-def _differing(
-    intake: Intake, parts: Sequence[Part], old: DataFrame, new: DataFrame, compare: Sequence[str]
-) -> tuple[DataFrame, DataFrame, int]:
-    """The rows of large files that are not the same before and now, found by hashes, and how many they are.
+def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
+    """The rows that are not the same before and now, found by hashes; None where other records stand than the files' lists say.
 
-    Only the ranges that hold such rows are read a second time. Raises InputChanged for a key that several records have.
+    Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
     """
     import polars as pl
 
-    key, engine = F.xxhash64("_key").alias("_k"), intake.engine
-    hashes = (new.select("_order", "_row", key, image_hash(new, compare).alias("_h")), old.select(key, image_hash(old, compare).alias("_h")))
-    now, before = map(pl.DataFrame, engine.side_by_side(*hashes))
+    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), intake.engine
+    new = fresh.frame
+    paths = [one.part.record.path for one in found if one.spans is not None]
+    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), (F.col("_file").isin(paths) if paths else F.lit(False)).alias("_near")]
+    columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
+    hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("_h")), old.select(*columns[1], key, image_hash(old, compare).alias("_h"), *place))
+    tables = engine.side_by_side(*hashes)
+    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "_k", "_h"])), pl.DataFrame(tables[1].select(["_k", "_h", "_at", "_stored", "_near"]))
+    if before["_near"].sum() != sum(one.records for one in found):
+        return None
     twice = now.filter(pl.col("_k").is_duplicated())
     if twice.height:
         UniqueKeys(intake, None).check(_with_hashes(new, twice, engine))
     came, gone = now.join(before, on=["_k", "_h"], how="anti"), before.join(now, on=["_k", "_h"], how="anti")
+    spans = _spans(intake, found, now.join(before, on=["_k", "_h"], how="left"))
+    if few:
+        picked = [_picked(table, rows, engine) for table, rows in zip(tables, (came, gone), strict=True)]
+        return _Difference(picked[1], picked[0], compare, came.height + gone.height, spans)
     if not came.height:
-        return _with_hashes(old, gone, engine), new.limit(0), gone.height
+        return _Difference(_with_hashes(old, gone, engine), new.limit(0), compare, gone.height, spans)
+    again = _read_again(intake, found, came) if fresh.table is None else new
+    return _Difference(_with_hashes(old, gone, engine), _with_hashes(again, came, engine), compare, came.height + gone.height, spans)
+
+
+def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
+    """`_with_hashes` of rows that are on the driver."""
+    import pyarrow.compute as pc
+
+    rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
+    return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
+
+
+def _read_again(intake: Intake, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
+    """The records of the ranges in which new rows stand."""
     places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
-    again = _under_keys(intake.files, intake.config.merge.primary_key, intake.files.large(engine, parts, places))
-    return _with_hashes(old, gone, engine), _with_hashes(again, came, engine), came.height + gone.height
+    held = [one for one in found if one.part.order in places]
+    parts = [one.part if one.stretches is None else replace(one.part, ranges=one.stretches.holding(places[one.part.order])) for one in held]
+    files, engine = intake.files, intake.engine
+    rows = files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
+    return _under_keys(files, intake.config.merge.primary_key, rows)
+
+
+def _spans(intake: Intake, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, Spans]:
+    """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
+    import numpy as np
+    import polars as pl
+
+    told = rows.with_columns(pl.col("_at").fill_null(intake.epoch), pl.col("_stored").fill_null(pl.col("_row")))
+    made = {}
+    for one in (one for one in found if one.stretches is not None):
+        own = told.filter(pl.col("_order") == one.part.order)
+        stretches = one.stretches
+        assert stretches is not None  # as was asked for
+        numbers = np.searchsorted(stretches.rows, own["_row"].to_numpy(), side="right") - 1
+        spans = Spans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
+        made[one.part.record.label] = spans if one.before is None or one.stayed is None else spans.and_of(one.before.carried(*one.stayed))
+    return made
 
 
 def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataFrame:
@@ -155,12 +298,12 @@ def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
     return stood.where(F.col("_file").isin(paths)) if paths else stood.limit(0)
 
 
-def _others(intake: Intake) -> DataFrame | None:
-    """The live rows of the files that are as they were; None where there are none."""
+def _others(intake: Intake, found: Sequence[_File]) -> DataFrame | None:
+    """All live rows, where there are some besides those that are compared: a key that is new among these must not be there."""
     changes = intake.changes
     read = {record.path for record in (*changes.added, *changes.changed, *changes.removed)}
-    kept = [record for record in changes.now if record.path not in read and record.rows]
-    return _of_files(intake.stood, kept) if kept and intake.stood is not None else None
+    kept = any(record.path not in read and record.rows for record in changes.now)
+    return intake.stood if kept or any(one.spans is not None for one in found) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,16 +331,27 @@ class UniqueKeys:
 
     def check(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows."""
-        came = delta.where(F.col("_op").isin(0, 3))
-        key = ["_key", *self.names]
-        keys = came.where(F.col("_error").isNull()).select(*map(column, key))
-        if self.others is not None:
-            met = self.others.where(F.col("_error").isNull()).select(*map(column, key))
-            keys = keys.unionByName(met.join(came.where(F.col("_op") == 0).select("_key"), "_key", "left_semi"))
+        self.check_others(delta)
+        keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
         counted = keys.groupBy("_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
         wrong = self.intake.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
         if wrong:
             raise self._error(wrong[0])
+
+    def check_others(self, delta: DataFrame) -> None:
+        """Raise InputChanged for op rows that bring a key in which one of the others has."""
+        import pyarrow as pa
+
+        if self.others is None:
+            return
+        fresh = self.intake.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
+        if isinstance(fresh, pa.Table) and not fresh.num_rows:
+            return
+        others = self.others.where(F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
+        met = joined(others, fresh, self.intake.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
+        wrong = self.intake.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
+        if wrong:
+            raise self._error({**wrong[0], "__n": 2})
 
     def _null(self) -> Column:
         return reduce(or_, [column(name).isNull() for name in self.names])

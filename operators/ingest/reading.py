@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from storage.engines import Engine
     from storage.formats import Reader
     from storage.formats.chunks import Task
+    from storage.formats.stretches import Stretches
 
     Rows: TypeAlias = NDArray[np.int64]
 
@@ -75,6 +76,14 @@ class FileReader:
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
+    def stretches(self, record: FileRecord) -> Stretches | None:
+        """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
+        from storage.formats.stretches import stretches_of
+
+        if self.limit is not None or record.size <= SMALL_BYTES:
+            return None
+        return stretches_of(_reader_of(self.reader, record), self.path(record), record.path)
+
     def schema(self) -> pa.Schema:
         """The Arrow schema of the op rows."""
         return shaped_schema(self.shape, self.reader.schema())
@@ -93,7 +102,7 @@ class FileReader:
                 batches.append(kept)
                 rows += kept.num_rows
                 left = None if left is None else left - kept.num_rows
-            counted.append(replace(part.record, rows=rows))
+            counted.append(replace(part.record, rows=rows) if part.ranges is None else part.record)
         return pa.Table.from_batches(batches, self.schema()), counted
 
     def _read(self, part: Part) -> Iterator[pa.RecordBatch]:
@@ -106,11 +115,13 @@ class FileReader:
 
     def tasks(self, part: Part) -> list[Task]:
         """The ranges that together read a part; the first ones may hold records that were read already, which are dropped."""
-        from storage.formats.chunks import tail_tasks, tasks_of
+        from storage.formats.chunks import Task, tail_tasks, tasks_of
 
         record = part.record
         reader, path = _reader_of(self.reader, record), self.path(record)
         attached = {"prefix": self.prefix(record), "file": record.path, "order": part.order, "beyond": part.rows}
+        if part.ranges is not None:
+            return [Task(str(path), record.path, one, attached) for one in part.ranges]
         tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
         return tasks_of(reader, path, record.path, attached) if tail is None else tail
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from changelog.algebra import as_retractions
@@ -15,29 +16,46 @@ from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
+from operators.ingest.shape import row_keys
+from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, groups, matched, numbers_in, regions_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from storage.formats.stretches import Stretches
 
 
 def ingest(intake: Intake) -> Ingested:
     """The delta of a snapshot: rows of added files come, rows of removed ones go, changed files are aligned."""
-    changes, files = intake.changes, intake.files
-    added = [Part(files.undeclared(record)) for record in changes.added]
+    changes = intake.changes
     if intake.stood is None or not (changes.removed or changes.changed):
-        return appended(intake, [*added, *(Part(files.undeclared(record)) for record in changes.changed)])
-    frames = [with_row(intake, files.frame(intake.engine, added))] if added else []
-    frames += [as_retractions(of_file(intake.stood, files, record), intake.cause) for record in changes.removed]
-    now = {record.label: record for record in (*changes.now, *(part.record for part in added))}
-    bound = sum(record.rows for record in changes.removed) + sum(record.size for record in changes.added) // 2
+        return _first_read(intake, [*changes.added, *changes.changed])
+    first = _first_read(intake, changes.added)
+    frames = [] if not changes.added else [first.frame if first.table is None else intake.engine.from_arrow(first.table)]
+    frames += [as_retractions(of_file(intake.stood, intake.files, record), intake.cause) for record in changes.removed]
+    now, lists = {record.label: record for record in first.files}, dict(first.lists)
+    bound = sum(record.rows for record in changes.removed) + (first.bound or 0)
     for record in changes.changed:
-        rows, updated, count = _changed(intake, files.undeclared(record))
-        frames.extend(rows)
-        now[updated.label] = updated
-        bound += count
-    return Ingested(None, _all(frames), True, tuple(now.values()), tuple(part.record for part in added), bound)
+        change = _changed(intake, intake.files.undeclared(record))
+        frames.extend(change.frames)
+        now[record.label] = change.record
+        lists |= {record.label: change.stretches} if change.stretches is not None else {}
+        bound += change.bound
+    return Ingested(None, _all([frame for frame in frames if frame is not None]), True, tuple(now.values()), first.uncounted, bound, lists=lists)
+
+
+def _first_read(intake: Intake, records: Sequence[FileRecord]) -> Ingested:
+    """The delta that brings the records of files in of which nothing stood, large ones in stretches."""
+    parts, lists = [], {}
+    for record in map(intake.files.undeclared, records):
+        stretches = intake.files.stretches(record)
+        if stretches is None:
+            parts.append(Part(record))
+            continue
+        parts.append(Part(replace(record, rows=stretches.records), ranges=stretches.ranges()))
+        lists[record.label] = StretchList.of_new_file(stretches)
+    return replace(appended(intake, parts), lists=lists)
 
 
 def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
@@ -48,11 +66,11 @@ def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
         table, counted = files.small(read)
         now |= {record.label: record for record in counted}
         kept = table if "_row" in files.shape.hidden else table.drop_columns(["_row"])
-        return Ingested(kept, None, False, tuple(now.values()))
+        return Ingested(kept, None, False, tuple(now.values()), bound=kept.num_rows)
     now |= {part.record.label: part.record for part in read}
-    bound = sum(part.size for part in read) // 2
+    bound = sum(part.size // 2 if part.ranges is None else part.record.rows for part in read)
     rows = with_row(intake, files.large(intake.engine, read))
-    return Ingested(None, rows, False, tuple(now.values()), tuple(part.record for part in read), bound)
+    return Ingested(None, rows, False, tuple(now.values()), tuple(part.record for part in read if part.ranges is None), bound)
 
 
 def with_row(intake: Intake, rows: DataFrame) -> DataFrame:
@@ -66,28 +84,177 @@ def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFram
     return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
 
 
-def _changed(intake: Intake, record: FileRecord) -> tuple[list[DataFrame], FileRecord, int]:
-    """The delta of a changed file, its new record, and the number of op rows at most."""
-    files, engine = intake.files, intake.engine
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What became of a changed file: op rows, its record, the number of op rows at most, its stretches where they are known."""
+
+    frames: list[DataFrame]
+    record: FileRecord
+    bound: int
+    stretches: StretchList | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Records that are aligned with each other: where they are among those that were looked at, before and now; the labels around them (None: nothing there)."""
+
+    old: slice
+    new: slice
+    low: Label | None = None
+    high: Label | None = None
+
+
+def _changed(intake: Intake, record: FileRecord) -> _Change:
+    """The delta of a changed file. Of one whose stretches are known only those are looked at that are not the same."""
+    stretches = intake.files.stretches(record)
+    told = record if stretches is None else replace(record, rows=stretches.records)
+    before = None if stretches is None or intake.rebuilt or record.path in intake.floors else intake.lists.get(record.label)
+    if stretches is not None and before is not None:
+        change = _changed_stretches(intake, told, stretches, before)
+        if change is not None:
+            return change
+    return _changed_file(intake, told, stretches)
+
+
+def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | None) -> _Change:
+    """The delta of a file of which all is looked at."""
     assert intake.stood is not None  # else the file's rows are simply appended
-    stood, part = of_file(intake.stood, files, record), Part(record)
-    small = files.is_small([part])
-    tasks = [] if small else files.tasks(part)
-    fresh = engine.from_arrow(files.small([part])[0]) if small else files.spread(engine, record, tasks)
+    part = Part(record, ranges=None if stretches is None else stretches.ranges())
+    stood, fresh = of_file(intake.stood, intake.files, record), intake.files.frame(intake.engine, [part])
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
     left, right, whole = _aligned(intake, record, old, new)
-    gone, came, dense = _consequences(old, new, (left, right), files.prefix(record))
-    frames = []
-    if gone.num_rows:
-        frames.append(as_retractions(joined(stood, gone, engine, "left_semi"), intake.cause))
-    if came.num_rows:
-        wanted = fresh if small else files.spread(engine, record, holding(tasks, came.column("_row").to_numpy()))
-        frames.append(_relabelled(intake, wanted, came))
-    if "source.row" in intake.source.wanted:
-        frames.extend(_shifted(intake, stood, old, new, (left, right)))
-    bound = gone.num_rows + came.num_rows + (2 * len(left) if "source.row" in intake.source.wanted else 0)
-    read = replace(record, rows=new.num_rows, dense=record.dense and dense)
-    return frames, read if whole else read.partly(), bound
+    both = _Versions(intake, replace(record, rows=new.num_rows), stood, old, new, (left, right), [_Place(slice(0, old.num_rows), slice(0, new.num_rows))])
+    listed = StretchList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
+    change = both.change(part, stretches, listed)
+    return change if whole else replace(change, record=change.record.partly())
+
+
+def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches, before: StretchList) -> _Change | None:
+    """The delta of a file that is compared with the stretches that it had; None where other records stand than they say."""
+    assert intake.stood is not None  # else nothing is known
+    stayed = matched(before, stretches, same_rows="source.row" in intake.source.wanted)
+    regions = regions_between(stayed, before.table.num_rows, len(stretches.digests))
+    chosen = numbers_in([region.new for region in regions])
+    part = Part(record, ranges=stretches.ranges(chosen, REGION_BYTES))
+    places = [
+        _Place(old, new, before.label_behind(region.old[0]), before.label_at(region.old[1]))
+        for region, old, new in zip(regions, groups(before.rows, [one.old for one in regions]), groups(stretches.rows, [one.new for one in regions]), strict=True)
+    ]  # fmt: skip
+    count = places[-1].old.stop if places else 0
+    stood = before.standing(of_file(intake.stood, intake.files, record), [one.old for one in regions], intake.files.prefix(record), intake.engine)
+    stood, old = _settled(intake, stood) if count <= SETTLED_ROWS else (stood, old_hashes(intake, stood))
+    new = new_hashes(intake, intake.files.frame(intake.engine, [part]))
+    if old.num_rows != count:
+        return None
+    pairs = [align(_hashes(old)[place.old], _hashes(new)[place.new]) for place in places]
+    both = _Versions(intake, record, stood, old, new, _shifted_pairs(pairs, places), places)
+    ends = stretches.rows[chosen + 1] - stretches.rows[chosen]
+    listed = before.changed(stretches, stayed, chosen, *both.ends(ends.cumsum() - ends, ends.cumsum() - 1))
+    return both.change(part, stretches, listed)
+
+
+def _hashes(table: pa.Table) -> Any:
+    return table.column("_hash").to_numpy()
+
+
+def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[_Place]) -> tuple[Any, Any]:
+    """What stayed in each place as positions among all that was looked at."""
+    import numpy as np
+
+    none = np.empty(0, np.int64)
+    left = np.concatenate([none, *(pair[0] + place.old.start for pair, place in zip(pairs, places, strict=True))])
+    right = np.concatenate([none, *(pair[1] + place.new.start for pair, place in zip(pairs, places, strict=True))])
+    return left, right
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """What was looked at of a file before and now: `old` and `new` as `old_hashes` and `new_hashes` give them, and the positions of what stayed."""
+
+    intake: Intake
+    record: FileRecord
+    stood: DataFrame
+    old: pa.Table
+    new: pa.Table
+    stayed: tuple[Any, Any]
+    places: Sequence[_Place]
+
+    @property
+    def prefix(self) -> bytes:
+        """The first bytes of the keys."""
+        return self.intake.files.prefix(self.record)
+
+    @cached_property
+    def came(self) -> Any:
+        """Positions of the records that are new."""
+        import numpy as np
+
+        return np.setdiff1d(np.arange(self.new.num_rows), self.stayed[1], assume_unique=True)
+
+    @cached_property
+    def gone(self) -> pa.Table:
+        """`_key` of the records that go."""
+        import numpy as np
+        import pyarrow as pa
+
+        gone = np.setdiff1d(np.arange(self.old.num_rows), self.stayed[0], assume_unique=True)
+        return pa.table({"_key": self.old.column("_key").take(pa.array(gone))})
+
+    @cached_property
+    def keys(self) -> pa.Array:
+        """The keys of the new records."""
+        import numpy as np
+        import pyarrow as pa
+
+        bounds = [np.searchsorted(self.came, (place.new.start, place.new.stop)) for place in self.places]
+        made = [_new_keys(self.old.column("_key"), self.stayed, self.came[low:high], self.prefix, place) for place, (low, high) in zip(self.places, bounds, strict=True)]
+        return pa.concat_arrays([row_labels(self.prefix, 1, 0), *made])
+
+    def ends(self, first: Any, last: Any) -> tuple[pa.Array, pa.Array]:
+        """The labels of the records at some positions, and at others."""
+        return self._labels(first), self._labels(last)
+
+    def _labels(self, positions: Any) -> pa.Array:
+        import numpy as np
+        import pyarrow as pa
+
+        left, right = self.stayed
+        everything = pa.concat_arrays([self.old.column("_key").combine_chunks(), self.keys])
+        at = np.empty(self.new.num_rows, np.int64)
+        at[right], at[self.came] = left, self.old.num_rows + np.arange(len(self.came))
+        skip = len(self.prefix)
+        return pa.array([key[skip:].removesuffix(b"!") for key in everything.take(pa.array(at[positions])).to_pylist()], pa.binary())
+
+    def change(self, part: Part, stretches: Stretches | None, listed: StretchList | None) -> _Change:
+        """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
+        intake, frames = self.intake, []
+        if self.gone.num_rows:
+            frames.append(as_retractions(joined(self.stood, self.gone, intake.engine, "left_semi"), intake.cause))
+        if len(self.came):
+            frames.append(self._brought(part, stretches))
+        if "source.row" in intake.source.wanted:
+            frames.extend(_shifted(intake, self.stood, self.old, self.new, self.stayed))
+        bound = self.gone.num_rows + len(self.came) + (2 * len(self.stayed[0]) if "source.row" in intake.source.wanted else 0)
+        return _Change(frames, replace(self.record, dense=self.record.dense and self._dense()), bound, listed)
+
+    def _brought(self, part: Part, stretches: Stretches | None) -> DataFrame:
+        import pyarrow as pa
+
+        files, rows = self.intake.files, self.new.column("_row").take(pa.array(self.came))
+        if stretches is not None:
+            frame = files.frame(self.intake.engine, [replace(part, ranges=stretches.holding(rows.to_numpy()))])
+        elif files.is_small([part]):
+            frame = files.frame(self.intake.engine, [part])
+        else:
+            frame = files.spread(self.intake.engine, self.record, holding(files.tasks(part), rows.to_numpy()))
+        return _relabelled(self.intake, frame, pa.table({"_row": rows, "_label": self.keys}))
+
+    def _dense(self) -> bool:
+        """Whether record n still has label n."""
+        import pyarrow as pa
+
+        rows = self.new.column("_row").take(pa.array(self.came)).combine_chunks()
+        return not self.gone.num_rows and self.keys.equals(row_keys(self.prefix, rows, pa.nulls(len(rows))))
 
 
 def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
@@ -106,8 +273,17 @@ def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -
 
 def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
     """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
-    names = ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
-    return _ordered(intake.engine.to_arrow(stood.select(*names, _hash(intake, stood))), "_key")
+    return _ordered(intake.engine.to_arrow(stood.select(*_told(intake), _hash(intake, stood))), "_key")
+
+
+def _told(intake: Intake) -> list[str]:
+    return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
+
+
+def _settled(intake: Intake, stood: DataFrame) -> tuple[DataFrame, pa.Table]:
+    """Few live rows by way of the driver, and their `old_hashes`."""
+    kept = intake.engine.to_arrow(stood.select("*", _hash(intake, stood)))
+    return intake.engine.from_arrow(kept.drop_columns(["_hash"])), _ordered(kept.select([*_told(intake), "_hash"]), "_key")
 
 
 def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:
@@ -128,42 +304,21 @@ def _hash(intake: Intake, frame: DataFrame) -> Column:
     return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")
 
 
-def _consequences(old: pa.Table, new: pa.Table, stayed: tuple[Any, Any], prefix: bytes) -> tuple[pa.Table, pa.Table, bool]:
-    """Keys that go; `_row` and `_label` (the key) of records that come; whether record n of the file still has label n."""
-    import numpy as np
-    import pyarrow as pa
-
-    left, right = stayed
-    gone = np.setdiff1d(np.arange(old.num_rows), left, assume_unique=True)
-    came = np.setdiff1d(np.arange(new.num_rows), right, assume_unique=True)
-    keys = _new_keys(old.column("_key"), left, right, came, prefix)
-    dense = not len(gone) and keys.equals(_dense_keys(prefix, came))
-    fresh = pa.table({"_row": new.column("_row").take(pa.array(came)), "_label": keys})
-    return pa.table({"_key": old.column("_key").take(pa.array(gone))}), fresh, dense
-
-
-def _dense_keys(prefix: bytes, came: Any) -> pa.Array:
-    """The keys that records at these positions have in a file that is read for the first time."""
-    if not len(came):
-        return row_labels(prefix, 1, 0)
-    first = int(came[0])
-    return row_labels(prefix, first + 1, int(came[-1]) - first + 1).take(came - first)
-
-
-def _new_keys(old: pa.ChunkedArray, left: Any, right: Any, came: Any, prefix: bytes) -> pa.Array:
-    """A key for each new record: behind the old record before it, one that goes too, and before the next that stays."""
+def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: bytes, around: _Place) -> pa.Array:
+    """A key for each new record of a place: behind the old record before it, one that goes too, and before the next that stays."""
     import numpy as np
     import pyarrow as pa
 
     made: list[pa.Array] = [row_labels(prefix, 1, 0)]
+    left, right = stayed
     places = np.searchsorted(right, came)
     start = 0
     while start < len(came):
         place = int(places[start])
         stop = int(np.searchsorted(places, place, side="right"))
-        end = int(left[place]) if place < len(left) else len(old)
-        low = _label(old[end - 1].as_py(), len(prefix)) if end else None
-        high = _label(old[end].as_py(), len(prefix)) if end < len(old) else None
+        end = min(int(left[place]), around.old.stop) if place < len(left) else around.old.stop
+        low = _label(old[end - 1].as_py(), len(prefix)) if end > around.old.start else around.low
+        high = _label(old[end].as_py(), len(prefix)) if end < around.old.stop else around.high
         made.append(_run(prefix, low, high, stop - start))
         start = stop
     return pa.concat_arrays(made)

@@ -1,6 +1,6 @@
 """Reading files in tasks: a task is a range of a file; its reader runs on the driver for small files and inside `mapInArrow` for large ones.
 
-A table of tasks has the columns `path, name, start, end, first_row, head` and any others, which are repeated on each of the task's records.
+A table of tasks has the columns `path, name, start, end, first_row, head, pieces` and any others, which are repeated on each of the task's records.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
-from storage.formats.contract import CHUNK_BYTES, Column, Range, Reader
+from storage.formats.contract import CHUNK_BYTES, ROW, Buffer, Column, InputError, Piece, Range, Reader
 from storage.transports.files import buffer_of, bytes_of, is_compressed
 
 TASK_SCHEMA = pa.schema(
@@ -23,6 +24,7 @@ TASK_SCHEMA = pa.schema(
         pa.field("end", pa.int64(), nullable=False),
         pa.field("first_row", pa.int64(), nullable=False),
         pa.field("head", pa.binary(), nullable=False),
+        pa.field("pieces", pa.binary(), nullable=False),
     ]
 )
 Finish: TypeAlias = Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatch]
@@ -75,6 +77,9 @@ def tail_tasks(
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of one task. Raises InputError."""
     path = Path(task.path)
+    if task.part.pieces:
+        yield from _read_pieces(reader, buffer_of(path, task.name), task)
+        return
     if not is_compressed(path):
         yield from reader.read(bytes_of(path, task.name, task.part), task.name, task.part)
         return
@@ -83,13 +88,30 @@ def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
         yield from reader.read(data[part.start : part.end], task.name, part)
 
 
+def _read_pieces(reader: Reader, data: Buffer, task: Task) -> Iterator[pa.RecordBatch]:
+    """The records of pieces of a file as if they stood side by side, with the numbers that they have in the file."""
+    pieces, head = task.part.pieces, task.part.head
+    text = b"".join(data[piece.start : piece.end] for piece in pieces)
+    try:
+        batches = list(reader.read(text, task.name, Range(task.part.start, task.part.start + len(text), 1, head)))
+    except InputError:  # told once more, with the place in the file
+        for piece in pieces:
+            yield from reader.read(data[piece.start : piece.end], task.name, Range(*piece[:3], head))
+        return
+    numbers = np.concatenate([np.arange(piece.first_row, piece.first_row + piece.records) for piece in pieces])
+    for batch in batches:
+        rows = pa.array(numbers[batch.column(ROW).to_numpy() - 1])
+        yield batch.set_column(batch.schema.get_field_index(ROW), batch.schema.field(ROW), rows)
+
+
 def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.Table:
     """Tasks as rows, `attached` being the schema of what they carry besides."""
     extra = attached or pa.schema([])
     rows = [
         {
             "path": task.path, "name": task.name, "start": task.part.start, "end": task.part.end,
-            "first_row": task.part.first_row, "head": task.part.head, **task.attached,
+            "first_row": task.part.first_row, "head": task.part.head,
+            "pieces": np.array(task.part.pieces, "<i8").tobytes(), **task.attached,
         }
         for task in tasks
     ]  # fmt: skip
@@ -115,7 +137,8 @@ def chunk_reader(
 
 
 def _read_row(reader: Reader, row: Mapping[str, Any], extra: pa.Schema, finish: Finish | None) -> Iterator[pa.RecordBatch]:
-    part = Range(row["start"], row["end"], row["first_row"], bytes(row["head"]))
+    pieces = tuple(Piece(*piece) for piece in np.frombuffer(row["pieces"], "<i8").reshape(-1, 4).tolist())
+    part = Range(row["start"], row["end"], row["first_row"], bytes(row["head"]), pieces)
     values = {name: row[name] for name in extra.names}
     for batch in read_task(reader, Task(row["path"], row["name"], part)):
         yield finish(batch, values) if finish else _attach(batch, extra, values)

@@ -8,15 +8,17 @@ a rejected record and its data columns are of no use). A file that is broken as 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from mmap import mmap
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | mmap
 """A file's bytes, read or mapped."""
@@ -98,17 +100,46 @@ class Column:
     optional: bool = False
 
 
+class Piece(NamedTuple):
+    """Bytes `start` to `end` of a file: so many whole `records`, of which the first has number `first_row` in the file."""
+
+    start: int
+    end: int
+    first_row: int
+    records: int
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """Bytes `start` to `end` of a (decompressed) file; its first record has number `first_row` in the file.
 
     `head` is what a reader must know of the file's beginning to read the range (CSV: the header record); without it the range is the whole file.
+    `pieces`: what alone is read of the range, where that is not all of it.
     """
 
     start: int
     end: int
     first_row: int = 1
     head: bytes = b""
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return sum(piece.end - piece.start for piece in self.pieces) if self.pieces else self.end - self.start
+
+
+Starts: TypeAlias = "NDArray[np.int64]"
+"""Where records begin, ascending."""
+T = TypeVar("T")
+
+
+class Looked(NamedTuple, Generic[T]):
+    """What was made of the places where a file's records begin, piece by piece and in order; `head` as `Range.head`, `begin`: where the header ends."""
+
+    head: bytes
+    begin: int
+    looked: Iterator[T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +252,13 @@ class Reader:
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
         """Ranges of about `target` bytes that together are the file; one for formats and files that cannot be cut. Raises InputError."""
         return [Range(0, len(data))]
+
+    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Looked[T] | None:
+        """What `look`, called in threads, makes of the places where records begin; None where the file cannot be cut before each of them.
+
+        Raises InputError, also while the answer is read.
+        """
+        return None
 
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
         """The range behind byte `start`, at which a file once ended and record `first_row` now begins; None where it cannot be read by itself.

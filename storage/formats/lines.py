@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeAlias
@@ -10,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, Range
+from storage.formats.contract import CHUNK_BYTES, MAX_RECORD_BYTES, Buffer, InputError, Looked, Range, Starts, T
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 _LF, _CR = 10, 13
@@ -23,10 +24,7 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
 
     Raises InputError for a line beyond the cap.
     """
-    bounds = [0]
-    while bounds[-1] < len(data):
-        at = data.find(b"\n", bounds[-1] + target - 1)
-        bounds.append(at + 1 if at >= 0 else len(data))
+    bounds = _bounds(data, target)
     if max(end - start for start, end in pairwise(bounds)) > target + MAX_RECORD_BYTES:
         raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB")
     view = np.frombuffer(data, np.uint8)
@@ -37,15 +35,41 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     return [Range(start, end, row, b"lines") for (start, end), row in zip(parts, rows, strict=False)]
 
 
+def looked_at_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool = False) -> Looked[T]:
+    """What `look` makes of the places where lines begin that are records."""
+    return Looked(b"lines", 0, _looked(data, look, blank_lines=blank_lines))
+
+
+def _looked(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
+    view = np.frombuffer(data, np.uint8)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = pairwise(_bounds(data, CHUNK_BYTES // 4))
+        yield from pool.map(lambda part: look(filled_lines(view[part[0] : part[1]], blank_lines=blank_lines) + part[0]), parts)
+
+
+def _bounds(data: Buffer, target: int) -> list[int]:
+    """The ends of pieces of about `target` bytes, each behind a line end, and ahead of them 0."""
+    bounds = [0]
+    while bounds[-1] < len(data):
+        at = data.find(b"\n", bounds[-1] + target - 1)
+        bounds.append(at + 1 if at >= 0 else len(data))
+    return bounds
+
+
 def count_lines(text: Bytes, *, blank_lines: bool = False) -> int:
-    """Lines of some text that have more than white space in them or, with `blank_lines`, more than a carriage return."""
+    """How many `filled_lines` a text has."""
+    return len(filled_lines(text, blank_lines=blank_lines))
+
+
+def filled_lines(text: Bytes, *, blank_lines: bool = False) -> Starts:
+    """Where the lines of a text begin that have more than white space in them or, with `blank_lines`, more than a carriage return."""
     ends = np.flatnonzero(text == _LF)
     starts = np.concatenate([[0], ends + 1])
     ends = np.concatenate([ends, [len(text)]])
     filled = ends > starts
     starts, ends = starts[filled], ends[filled]
     if blank_lines:
-        return len(starts) - int(np.count_nonzero((ends - starts == 1) & (text[starts] == _CR)))
+        whole: Starts = starts[(ends - starts > 1) | (text[starts] != _CR)]
+        return whole
     doubtful = np.flatnonzero(_SPACES[text[starts]])
-    blank = sum(bool(_SPACES[text[starts[i] : ends[i]]].all()) for i in doubtful.tolist())
-    return len(starts) - blank
+    return np.delete(starts, [i for i in doubtful.tolist() if _SPACES[text[starts[i] : ends[i]]].all()])

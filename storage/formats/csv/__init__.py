@@ -8,14 +8,27 @@ encoding, or an empty header are input errors.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Options, Range, Reader, Writer, begins_a_line
+from storage.formats.contract import (
+    CHUNK_BYTES,
+    Buffer,
+    Column,
+    InputError,
+    Looked,
+    Options,
+    Range,
+    Reader,
+    Starts,
+    T,
+    Writer,
+    begins_a_line,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +97,12 @@ class CsvReader(Reader):
         from storage.formats.csv.ranges import ranges_of
 
         return ranges_of(self.options, data, name, target)
+
+    @override
+    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Looked[T] | None:
+        from storage.formats.csv.ranges import record_starts_of
+
+        return record_starts_of(self.options, data, name, look)
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

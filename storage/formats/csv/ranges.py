@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, Range
+from storage.formats.contract import CHUNK_BYTES, MAX_RECORD_BYTES, Buffer, InputError, Looked, Range
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, outside, terminators, toggles
+
+Bound: TypeAlias = tuple[int, int]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,40 @@ class _Piece:
     first_ends: bool
 
 
-class _OpenQuoteError(Exception):
-    """The file ends inside a quoted field; its argument is where the last quote stands."""
+@dataclass(frozen=True, slots=True)
+class _Scan(Generic[T]):
+    """A file that is looked at in pieces: what is made of each in a file without quotes, and of each and its line ends outside quotes in others."""
+
+    view: Bytes
+    dialect: Dialect
+    name: str
+    plain: Callable[[Bound], T]
+    quoted: Callable[[Bound, Positions], T]
+
+    def pieces(self, start: int, target: int) -> Iterator[T]:
+        """What is made of the pieces of about `target` bytes behind `start`, by threads. Raises InputError."""
+        view = self.view
+        starts = [start, *(_behind_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
+        bounds = list(pairwise(sorted({*starts, len(view)})))
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == self.dialect.quote)), bounds))
+            yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else pool.map(self.plain, bounds)
+
+    def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
+        """As in well-formed text a piece begins inside quotes when the quotes before it are odd; where that proves wrong, it is looked at again."""
+        guesses = [bool(seen & 1) for seen in accumulate(counts, initial=0)]
+        inside, last_quote = False, 0
+        for bound, guess, guessed in zip(bounds, guesses, pool.map(self._scanned, bounds, guesses), strict=False):
+            made, found, after = guessed if guess == inside else self._scanned(bound, inside)
+            yield made
+            inside, last_quote = after, int(found[-1]) if len(found) else last_quote
+        if inside:
+            raise InputError(self.name, "a quoted field is never closed", offset=last_quote)
+
+    def _scanned(self, bound: Bound, inside: bool) -> tuple[T, Positions, bool]:
+        found, after = toggles(self.view, self.dialect, *bound, inside)
+        lines = np.flatnonzero(terminators(self.view[slice(*bound)])) + bound[0]
+        return self.quoted(bound, outside(lines, found, inside)), found, after
 
 
 def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> list[Range]:
@@ -35,24 +71,37 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
         return [Range(0, len(data))]
     header = header_of(options, data, name)
     view, dialect = as_bytes(data), Dialect.of(options)
-    starts = [header.end, *(_behind_quotes(view, dialect, at) for at in range(header.end + target, len(data), target))]
-    bounds = list(pairwise(sorted({*starts, len(data)})))
-    try:
-        pieces = _pieces(view, dialect, bounds)
-    except _OpenQuoteError as wrong:
-        raise InputError(name, "a quoted field is never closed", offset=wrong.args[0]) from None
+    scan = _Scan(view, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
+    pieces = list(scan.pieces(header.end, target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
     if max((part.end - part.start for part in parts), default=0) > target + MAX_RECORD_BYTES:
         raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB")
     return parts
 
 
-def _pieces(view: Bytes, dialect: Dialect, bounds: Sequence[tuple[int, int]]) -> list[_Piece]:
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == dialect.quote)), bounds))
-        if any(quotes):
-            return _with_quotes(view, dialect, bounds, quotes, pool)
-        return list(pool.map(lambda bound: _plain(view, *bound), bounds))
+def record_starts_of(options: CsvReadOptions, data: Buffer, name: str, look: Callable[[Positions], T]) -> Looked[T] | None:
+    """What `look` makes of the places where records begin; None for an encoding that cannot be cut. Raises InputError."""
+    if not options.cuttable:
+        return None
+    header = header_of(options, data, name)
+    view, dialect = as_bytes(data), Dialect.of(options)
+
+    def quoted(bound: Bound, lines: Positions) -> T:
+        return look(_starts(view, bound[0] == header.end, bound[0], lines))
+
+    def plain(bound: Bound) -> T:
+        return quoted(bound, np.flatnonzero(terminators(view[slice(*bound)])) + bound[0])
+
+    return Looked(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 4))
+
+
+def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Positions:
+    """Where records begin behind line ends; `begins`: one may begin at `start` too."""
+    behind = lines + 1
+    behind = behind[behind < len(view)]
+    first = view[behind]
+    found = behind[(first != LF) & (first != CR)]
+    return np.concatenate([[start], found]) if begins and start < len(view) and view[start] not in (LF, CR) else found
 
 
 def _behind_quotes(view: Bytes, dialect: Dialect, at: int) -> int:
@@ -73,27 +122,7 @@ def _plain(view: Bytes, start: int, end: int) -> _Piece:
     return _Piece(int(np.count_nonzero(lines & ~before)), first + start, not before[first])
 
 
-def _with_quotes(view: Bytes, dialect: Dialect, bounds: Sequence[tuple[int, int]], counts: Sequence[int], pool: Executor) -> list[_Piece]:
-    """As in well-formed text a stretch begins inside quotes when the quotes before it are odd; where that proves wrong, it is looked at again."""
-    guesses = [bool(seen & 1) for seen in accumulate(counts, initial=0)]
-
-    def scan(bound: tuple[int, int], inside: bool) -> tuple[_Piece, Positions, bool]:
-        found, after = toggles(view, dialect, *bound, inside)
-        return _outside_quotes(view, bound, found, inside), found, after
-
-    pieces, inside, last_quote = [], False, 0
-    for bound, guess, guessed in zip(bounds, guesses, pool.map(scan, bounds, guesses), strict=False):
-        piece, found, after = guessed if guess == inside else scan(bound, inside)
-        pieces.append(piece)
-        inside, last_quote = after, int(found[-1]) if len(found) else last_quote
-    if inside:
-        raise _OpenQuoteError(last_quote)
-    return pieces
-
-
-def _outside_quotes(view: Bytes, bound: tuple[int, int], quotes: Positions, inside: bool) -> _Piece:
-    start, end = bound
-    lines = outside(np.flatnonzero(terminators(view[start:end])) + start, quotes, inside)
+def _outside_quotes(view: Bytes, lines: Positions) -> _Piece:
     if not len(lines):
         return _Piece(0, -1, False)
     before = view[lines - 1]

@@ -6,13 +6,13 @@ error. Fields of the layout that the schema does not name are not read, and ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Options, Range, Reader, Writer, begins_a_line
+from storage.formats.contract import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line
 from storage.formats.fixed_width.layout import Layout
 
 if TYPE_CHECKING:
@@ -50,6 +50,12 @@ class FixedWidthReader(Reader):
         from storage.formats.fixed_width.read import ranges_of
 
         return ranges_of(self, data, name, target)
+
+    @override
+    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Looked[T] | None:
+        from storage.formats.fixed_width.read import record_starts_of
+
+        return record_starts_of(self, data, look)
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.formats.batches import typed_batches
-from storage.formats.contract import Buffer, InputError, Range
+from storage.formats.contract import CHUNK_BYTES, Buffer, InputError, Looked, Range, Starts, T
 from storage.formats.fixed_width.layout import LayoutField
-from storage.formats.lines import line_ranges_of
+from storage.formats.lines import line_ranges_of, looked_at_lines
 
 if TYPE_CHECKING:
     from storage.formats.fixed_width import FixedWidthReader
@@ -29,6 +29,16 @@ def ranges_of(reader: FixedWidthReader, data: Buffer, name: str, target: int) ->
     size = reader.fields().length
     step = max(1, target // size) * size
     return [Range(at, min(at + step, len(data)), at // size + 1, b"records") for at in range(0, len(data), step)]
+
+
+def record_starts_of(reader: FixedWidthReader, data: Buffer, look: Callable[[Starts], T]) -> Looked[T] | None:
+    """What `look` makes of the places where records begin; None where the last one is not complete."""
+    if reader.options.line_end:
+        return looked_at_lines(data, look, blank_lines=True)
+    size = reader.fields().length
+    step = max(1, CHUNK_BYTES // size) * size
+    pieces = (np.arange(at, min(at + step, len(data)), size) for at in range(0, len(data), step))
+    return None if len(data) % size else Looked(b"records", 0, map(look, pieces))
 
 
 def read_records(reader: FixedWidthReader, data: bytes, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:

@@ -6,13 +6,13 @@ leads to no array, nesting deeper than 1000 levels are input errors. Nested valu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Options, Range, Reader, Writer, begins_a_line
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +61,13 @@ class JsonReader(Reader):
         from storage.formats.json.read import ranges_of
 
         return ranges_of(self, data, name, target)
+
+    @override
+    def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Looked[T] | None:
+        from storage.formats.json.read import has_plain_lines
+        from storage.formats.lines import looked_at_lines
+
+        return looked_at_lines(data, look) if has_plain_lines(self, data) else None
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
