@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from changelog.frames import among, chosen, known, told, with_envelope, without
 from changelog.images import alike, fingerprint, parts, whole
 from changelog.lazy import F
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
@@ -27,11 +28,11 @@ def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = Tru
     stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back.
     """
     rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
-    standing = rows.where(is_positive(F.col(OP))).drop(OP, CAUSE)
+    standing = chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)])
     if not has_negatives:
         return standing
     dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
-    return standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti")
+    return told(standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti"), known(standing))
 
 
 def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
@@ -45,8 +46,9 @@ def as_retractions(live_rows: DataFrame, cause: str) -> DataFrame:
 
 
 def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
+    names = image_columns(live_rows)
     envelope = [_code(op).alias(OP), F.col(KEY), F.lit(cause).alias(CAUSE)]
-    return live_rows.select(*envelope, *map(column, image_columns(live_rows)))
+    return told(live_rows.select(*envelope, *map(column, names)), with_envelope(among(known(live_rows), names), OP, KEY, CAUSE))
 
 
 def negate(delta: DataFrame) -> DataFrame:
@@ -77,7 +79,8 @@ def _cancelled(delta: DataFrame) -> DataFrame:
     left = signed.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
     came = F.col("_net") > 0
     op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
-    return left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))
+    net_rows = left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))
+    return told(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
 
 
 def _op(positive: Column, both: Column) -> Column:
@@ -101,15 +104,19 @@ def pair(delta: DataFrame) -> DataFrame:
 
 def unpair(pairs: DataFrame) -> DataFrame:
     """The op rows of a `pair` frame: one or two a key, none where both structs are null."""
-    old, new = F.col(_OLD), F.col(_NEW)
     schema = pairs.schema
     keys = [name for name in schema.names if name not in (_OLD, _NEW)]
+    return _unpaired(pairs, keys, schema[_NEW].dataType.names)  # type: ignore[attr-defined]  # a struct
+
+
+def _unpaired(pairs: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    old, new = F.col(_OLD), F.col(_NEW)
     sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
     came, both = F.col("_came"), old.isNotNull() & new.isNotNull()
     there = sides.where(F.when(came, new.isNotNull()).otherwise(old.isNotNull()))
     # field by field: an engine whose optimizer learns that a field is never null on one side has two types of struct
-    image = [F.when(came, new.getField(name)).otherwise(old.getField(name)).alias(name) for name in schema[_NEW].dataType.names]  # type: ignore[attr-defined]  # a struct
-    return there.select(_op(came, both).alias(OP), *keys, *image)
+    image = [F.when(came, new.getField(name)).otherwise(old.getField(name)).alias(name) for name in names]
+    return there.select(_op(came, both).alias(OP), *map(column, keys), *image)
 
 
 def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
@@ -119,8 +126,7 @@ def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequenc
     """
     if only_appends(ops):
         return delta.drop(EPOCH)
-    old, new = _halves(delta.drop(EPOCH))
-    return unpair(_changed(_joined(old, new, [KEY], image_columns(delta), compare)))
+    return _net(*_halves(without(delta, EPOCH)), image_columns(delta), compare)
 
 
 def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
@@ -129,9 +135,13 @@ def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence
     `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
     """
     names = [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
-    old = _widened(old_live, new_live, names).withColumn(CAUSE, F.lit(cause))
-    new = _widened(new_live, old_live, names).withColumn(CAUSE, F.lit(cause))
-    return unpair(_changed(_joined(old, new, [KEY], names, compare)))
+    return _net(_widened(old_live, new_live, names, cause), _widened(new_live, old_live, names, cause), names, compare)
+
+
+def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
+    """The op rows from one side to the other, each of `_key`, `_cause` and the image `names`."""
+    changed = _joined(old, new, [KEY], names, compare).where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
+    return told(_unpaired(changed, [KEY, CAUSE], names), with_envelope(among(known(new), names), OP, KEY, CAUSE))
 
 
 def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:
@@ -158,12 +168,8 @@ def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence
     return joined.withColumns({CAUSE: F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"), "_same": same})
 
 
-def _changed(joined: DataFrame) -> DataFrame:
-    return joined.where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
-
-
-def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str]) -> DataFrame:
-    """`_key` and the columns `names` of a frame, with nulls in those that only `other` has."""
-    types = {field.name: field.dataType for field in other.schema.fields}
-    values = [column(name) if name in frame.columns else F.lit(None).cast(types[name]).alias(name) for name in names]
-    return frame.select(KEY, *values)
+def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str], cause: str) -> DataFrame:
+    """`_key`, `_cause` and the columns `names` of a frame, with nulls in those that only `other` has."""
+    types = {field.name: field for field in (*other.schema.fields, *frame.schema.fields)}
+    values = [column(name) if name in frame.columns else F.lit(None).cast(types[name].dataType).alias(name) for name in names]
+    return told(frame.select(KEY, F.lit(cause).alias(CAUSE), *values), with_envelope([types[name] for name in names], KEY, CAUSE))

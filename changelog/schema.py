@@ -77,11 +77,12 @@ def changelog_schema(
     from pyspark.sql.types import StructField, StructType
 
     envelope = {name: TYPES[name] for name in ENVELOPE}
-    correlation = [StructField(CK, StructType(_fields(ck)))] if ck else []
-    return StructType([*_fields(envelope), *correlation, *_fields(hidden or {}), *_fields(data)])
+    correlation = [StructField(CK, StructType(fields(ck)))] if ck else []
+    return StructType([*fields(envelope), *correlation, *fields(hidden or {}), *fields(data)])
 
 
-def _fields(names: Mapping[str, str]) -> list[StructField]:
+def fields(names: Mapping[str, str]) -> list[StructField]:
+    """Fields by name and name of the type. Raises KeyError for a type that is not among those of changelogs."""
     from pyspark.sql import types as T
 
     kinds: dict[str, DataType] = {

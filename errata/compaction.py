@@ -101,8 +101,9 @@ class Compaction(Run):
         """What no reader needs any more, in tables and ledger."""
         from storage.seals import anchor_ledger
 
-        Ledger(self.state.ledger).compact()
-        anchor_ledger(self.state, committed)
+        ledger = Ledger(self.state.ledger)
+        ledger.compact()
+        anchor_ledger(self.state, ledger, committed)
         for path in committed.tables:
             ChangelogTable(f"{self.state.root}/{path}").vacuum()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from changelog.frames import without
 from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
@@ -215,12 +216,12 @@ class Flow:
             return self.keep_table(node, table, signed)
         replaced = changelog.replace(rows, self.epoch)
         forget()
-        frame = changelog.read(self.engine, epochs=(self.epoch, self.epoch)).drop("_epoch")
+        frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
         return self._note(NodeDelta(node.name, frame, signed, replaced.rows, *self._counted(frame)))
 
     def epoch_rows(self, node: Node) -> DataFrame:
         """The op rows that this run kept of a node."""
-        return stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).drop("_epoch")
+        return without(stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)), "_epoch")
 
     def live_input(self, node: Node, index: int) -> DataFrame:
         """The live rows of an input of a node, this run's counted in."""
@@ -228,7 +229,7 @@ class Flow:
         above = self.tables.plan[name]
         self.engine.also_reads(self.live_bound(name))
         rows = self.tables.live(self.engine, above, self.values, has_negatives=self.negatives.get(name, True))
-        return entered(stands(rows, above, port), node, index).drop("_epoch")
+        return without(entered(stands(rows, above, port), node, index), "_epoch")
 
     def keep_nothing(self, node: Node) -> NodeDelta:
         """Note that a node has nothing new; its table exists from now on."""
@@ -242,7 +243,7 @@ class Flow:
         appended = changelog.append(rows, self.epoch)
         if not appended.rows:
             return NodeDelta(node.name, None, signed, 0)
-        frame = changelog.read(self.engine, epochs=(self.epoch, self.epoch)).drop("_epoch")
+        frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
         sound = changelog.sound(self.epoch)
         ops, rejected, repaired = self._counted(frame) if sound is None else (_named(sound), 0, 0)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
@@ -358,8 +359,8 @@ class NodeSurroundings:
         flow = self.flow
         if not flow.tables.plan.persisted(self.node):
             flow.tables.changelog(self.node).create()
-            return flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1).drop("_epoch")
-        return flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1, has_negatives=flow.negatives.get(self.node.name, True)).drop("_epoch")
+            return without(flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1), "_epoch")
+        return without(flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1, has_negatives=flow.negatives.get(self.node.name, True)), "_epoch")
 
     def own_state(self) -> DataFrame | None:
         """The node's accumulators before this run."""
@@ -378,7 +379,7 @@ class NodeSurroundings:
         appended = table.append(rows, flow.epoch)
         if bounds and appended.rows <= SMALL_ROWS:
             flow.condensed.add(self.node.name)
-        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else table.read(flow.engine, epochs=(flow.epoch, flow.epoch)).drop("_epoch")
+        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else without(table.read(flow.engine, epochs=(flow.epoch, flow.epoch)), "_epoch")
         if before is not None:
             gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
             few = flow.engine.to_arrow(gone, SMALL_ROWS + 1)

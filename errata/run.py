@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
     from errata.record_places import Places
     from errata.rejects import Reject
+    from errata.tables import Tables
     from operators.ingest.files import FileRecord
     from operators.source import Source
     from storage.claim import Claim
@@ -67,12 +68,16 @@ class Run:
     """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)
     rejects: list[Reject] | None = None
+    tables: Tables = field(init=False)
     copies: Copies | None = None
     """What is read in place of files that are staged, while the run reads."""
 
     def __post_init__(self) -> None:
-        """Give the run its identity."""
+        """Give the run its identity and its tables, which it alone writes."""
+        from errata.tables import Tables
+
         self.execution_id = self.execution_id or uuid7(self.started)
+        self.tables = Tables(self.state.root, self.plan, sole=True)
 
     @property
     def epoch(self) -> int:
@@ -178,13 +183,12 @@ class Run:
     def _flow(self, sources: Mapping[str, SourceFiles], *, labels_only: bool = False) -> Flow:
         from errata.handed import Handed
         from errata.propagate import Flow
-        from errata.tables import Tables
         from operators.evaluation import RunValues
 
         engine = start_engine(self.options, self.plan)
         self.state.prepare()
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
-        flow = Flow(engine, Tables(self.state.root, self.plan), self.epoch, values, handed=Handed.of(self.plan, self.head.nodes if self.head else {}))
+        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, self.head.nodes if self.head else {}))
         for name, counts in (self.head.nodes if self.head else {}).items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.negatives[name] = bool(counts.get("signed"))
@@ -356,7 +360,7 @@ class Run:
         kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), **kept}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
-        put_together(self.state.root, flow.tables.versions())
+        put_together(map(flow.tables.by_path, sorted(flow.tables.versions())))
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
@@ -383,7 +387,7 @@ class Run:
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
         put_entries_together(ledger)
-        anchor_ledger(self.state, committed)
+        anchor_ledger(self.state, ledger, committed)
         return committed
 
     def remarks(self) -> dict[str, Any]:
@@ -393,12 +397,9 @@ class Run:
 
     def restore(self) -> None:
         """Take back what a run that did not commit has written."""
-        from errata.tables import Tables
-
-        tables = Tables(self.state.root, self.plan)
         versions = self.standing.tables if self.standing else {}
-        for path in {*versions, *tables.existing()}:
-            tables.by_path(path).restore(versions.get(path))
+        for path in {*versions, *self.tables.existing()}:
+            self.tables.by_path(path).restore(versions.get(path))
 
     def _result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool, targets: Targets | None = None) -> RunResult:
         rejected = int(entry.counters.get("rejected", 0))

@@ -68,23 +68,17 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     try:
         with durable.numbered_run(), claimed(project.state, options, name) as claim:
             one = make(project.plan, project.state, options, project.head(), started=started, execution_id=name, claim=claim, **settings)
-            if needs_repair(project):
+            if needs_repair(one):
                 repair(one)
             yield one
     except (StorageError, EngineUnavailable) as error:
         raise StorageFailed(str(error)) from error
 
 
-def needs_repair(project: Project) -> bool:
-    """Whether a run that did not commit left rows behind."""
-    from errata.tables import Tables
-
-    head = project.head()
-    tables = Tables(project.state.root, project.plan)
-    if not project.state.exists():
-        return False
-    known = head.tables if head else {}
-    return any(version != known.get(path, 0) for path, version in tables.versions().items())
+def needs_repair(one: Run) -> bool:
+    """Whether a run before this one did not commit and left rows behind."""
+    known = one.head.tables if one.head else {}
+    return one.state.exists() and any(version != known.get(path, 0) for path, version in one.tables.versions().items())
 
 
 def repair(one: Run) -> None:

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, live
+from changelog.frames import among, chosen, known, told
 from changelog.schema import column
 from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
@@ -31,20 +32,17 @@ SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
 
 
 class Tables:
-    """The tables under one state folder or URI. `committed` is the epoch up to which readers look; None: all rows, also of a run under way."""
+    """The tables under one state folder or URI. `sole`: nobody else writes them meanwhile."""
 
-    def __init__(self, root: str, plan: Plan) -> None:
+    def __init__(self, root: str, plan: Plan, *, sole: bool = False) -> None:
         self.root = root.rstrip("/")
         self.plan = plan
-        self._changelogs: dict[str, ChangelogTable] = {}
-        self._states: dict[str, ChangelogTable] = {}
-        self._triggers: ChangelogTable | None = None
+        self._sole = sole
+        self._opened: dict[str, ChangelogTable] = {}
 
     def changelog(self, node: Node) -> ChangelogTable:
         """The op rows of a node, rejects among them."""
-        if node.name not in self._changelogs:
-            self._changelogs[node.name] = ChangelogTable(f"{self.root}/changelog/{node.name}", self.columns(node))
-        return self._changelogs[node.name]
+        return self._table(f"changelog/{node.name}", lambda: self.columns(node))
 
     def columns(self, node: Node) -> dict[str, str]:
         """The columns of a node's changelog besides `_epoch`."""
@@ -52,16 +50,12 @@ class Tables:
 
     def state(self, name: str) -> ChangelogTable:
         """The accumulators of a node; its columns are those of the first rows."""
-        if name not in self._states:
-            self._states[name] = ChangelogTable(f"{self.root}/state/{name}")
-        return self._states[name]
+        return self._table(f"state/{name}")
 
     @property
     def triggers(self) -> ChangelogTable:
         """The failed rows of aggregates whose records are rolled back."""
-        if self._triggers is None:
-            self._triggers = ChangelogTable(f"{self.root}/{TRIGGERS}", COLUMNS)
-        return self._triggers
+        return self._table(TRIGGERS, lambda: COLUMNS)
 
     def by_path(self, path: str) -> ChangelogTable:
         """The table at a path that the ledger names (`changelog/orders`)."""
@@ -71,7 +65,12 @@ class Tables:
         if folder == "state":
             return self.state(name)
         node = self.plan.nodes.get(name)
-        return self.changelog(node) if node is not None else ChangelogTable(f"{self.root}/{path}")
+        return self._table(path) if node is None else self.changelog(node)
+
+    def _table(self, path: str, columns: Callable[[], Mapping[str, str] | None] = lambda: None) -> ChangelogTable:
+        if path not in self._opened:
+            self._opened[path] = ChangelogTable(f"{self.root}/{path}", columns(), sole=self._sole)
+        return self._opened[path]
 
     def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
         """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
@@ -108,7 +107,10 @@ class Tables:
         if not table.exists():
             return None
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        return more_than_keys(stored_rows(engine, table, at=at).withColumn("__rank", rank).where(F.col("__rank") == 1).drop("__rank", "_epoch"))
+        rows = stored_rows(engine, table, at=at)
+        names = [name for name in rows.columns if name != "_epoch"]
+        newest = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
+        return more_than_keys(told(newest.select(*map(column, names)), among(known(rows), names)))
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -156,8 +158,8 @@ def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:
     from pyspark.sql import functions as F
 
     good = rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
-    chosen = node.operator.port_rows(good, port)
-    return chosen.select(*(column(name) for name in chosen.columns if name not in OWN_HIDDEN))
+    port_rows = node.operator.port_rows(good, port)
+    return chosen(port_rows, [name for name in port_rows.columns if name not in OWN_HIDDEN])
 
 
 def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from changelog.algebra import as_appends, consolidate, diff
+from changelog.frames import of_keys
 from changelog.lazy import F
 from operators.evaluation import RunValues
 from operators.origins import by_key
@@ -213,11 +214,14 @@ class Keyed(Operator):
         touched = around.settled(self.touched(around))
         placed = [self.lookup(around.live_input(i), i, around.values) for i in range(len(self.inputs))]
         frames = [around.settled(frame.join(touched, "_lookup", "left_semi").drop("_lookup")) for frame in placed]
-        stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
+        stood = around.settled(of_keys(around.live_own(), touched, "_lookup"))
         rows = self.compute(frames, around.values)
         if self.always_has_rows:  # also where a delta turned out to bring nothing
             rows = rows.join(touched, "_lookup", "left_semi")
-        return Outcome(diff(stood, rows, "recompute"), signed=True)
+        return Outcome(diff(stood, self._whole_rows(rows), "recompute"), signed=True)
+
+    def _whole_rows(self, rows: DataFrame) -> DataFrame:
+        return self.output.shaped(rows, ["_key", *self.output.columns()])
 
     def touched(self, around: Surroundings) -> DataFrame:
         """The lookup keys that occur in the deltas: one column `_lookup`, distinct."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from changelog.frames import among, known, told
 from changelog.key_columns import with_index
 from changelog.lazy import F
 from changelog.schema import column
@@ -64,23 +65,25 @@ class Evaluated:
 
 def evaluate(
     frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *,
-    max_expansion: int = 10_000, category: str | None = None, settle: Settle | None = None,
+    max_expansion: int = 10_000, category: str | None = None, settle: Settle | None = None, names: Sequence[str] | None = None,
 ) -> Evaluated:  # fmt: skip
     """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows.
 
     `category` is that of all rejects; None: as the failure says. `settle` does to the applied program what only the operator
-    can: it drops the rows that `distinct` statements drop.
+    can: it drops the rows that `distinct` statements drop. `names` are the frame's columns where the caller knows them.
     """
+    names = frame.columns if names is None else names
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
     applied = settle(applied) if settle is not None else applied
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
-    good = passed.select(*_passed_columns(frame, program, applied))
+    good = passed.select(*_passed_columns(names, program, applied))
     if not applied.can_fail and not applied.fans_out:
         return Evaluated(good, None)
     failed = spark.errors(applied.frame.where(F.col(FAILED)), program, context, "__why")
     why = F.col("__why")
-    return Evaluated(good, rejects(failed, category or why.getField("category"), why.getField("message"), stage).select(*_bad_columns(frame)))
+    refused = rejects(failed, category or why.getField("category"), why.getField("message"), stage)
+    return Evaluated(good, _as_rejects(refused, frame, names))
 
 
 def prepare(
@@ -104,18 +107,21 @@ def prepare(
     return frame, spark.Context(columns, max_expansion)
 
 
-def _passed_columns(frame: DataFrame, program: Program, applied: Applied) -> list[Column]:
-    """Every column of the frame with the emitted values in their places, new ones behind, `$meta` fields as riders."""
+def _passed_columns(names: Sequence[str], program: Program, applied: Applied) -> list[Column]:
+    """Every column of a frame with the emitted values in their places, new ones behind, `$meta` fields as riders."""
     emitted = {**applied.values, **{META + name: value for name, value in applied.meta.items()}}
-    kept = [emitted[name].alias(name) if name in emitted else column(name) for name in frame.columns]
+    kept = [emitted[name].alias(name) if name in emitted else column(name) for name in names]
     if applied.fans_out:
-        at = frame.columns.index("_key")
+        at = names.index("_key")
         kept[at] = with_index(F.col("_key"), F.col(INDEX)).alias("_key")
-    return kept + [value.alias(name) for name, value in emitted.items() if name not in frame.columns]
+    return kept + [value.alias(name) for name, value in emitted.items() if name not in names]
 
 
-def _bad_columns(frame: DataFrame) -> list[Column]:
-    return [*(column(name) for name in frame.columns if name != "_error"), F.col("_error")]
+def _as_rejects(refused: DataFrame, frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Rejects with the columns of the frame that they come from, and `_error` as the last."""
+    kept = [name for name in names if name != "_error"]
+    schema = among(known(frame), kept)
+    return told(refused.select(*map(column, kept), "_error"), None if schema is None else schema.add("_error", "string"))
 
 
 def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> DataFrame:

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, diff
+from changelog.frames import of_keys
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.ops import weight
@@ -130,7 +131,7 @@ class Aggregate(Keyed):
         """One row a group, and a reject for each record whose arguments fail."""
         before = self._arguments(as_appends(frames[0], "recompute"), values)
         rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
-        return self._with_rejects(self._finished(rows, values), before.bad)
+        return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
 
     def answer(self, around: Surroundings) -> Outcome:
         """By accumulators where all functions have one, else by the rows of the touched groups."""
@@ -145,7 +146,7 @@ class Aggregate(Keyed):
             rows = self._with_rejects(self._accumulated(around.keep_state(change, bounds=True), accumulators, around.values), before.bad)
             return Outcome(as_appends(rows, "recompute"), signed=False)
         state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
-        stood = around.live_own().join(state.select("_key"), "_key", "left_semi")
+        stood = of_keys(around.live_own(), state.select("_key"), "_key")
         rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
         if before.bad is not None:
             bad = self.lookup(before.bad, 0, around.values)
@@ -197,20 +198,23 @@ class Aggregate(Keyed):
         alive = state.where(column(ROWS) > 0) if self.groups else state
         results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
         wrong = first_true(wrongs(accumulators))
-        return self._finished(values.settle(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), values)
+        return self._finished(values.settle(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), [*self.groups], values)
 
-    def _finished(self, groups: DataFrame, values: RunValues) -> DataFrame:
-        """Rows of the output from group fields, `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""
+    def _finished(self, groups: DataFrame, fields: Sequence[str], values: RunValues) -> DataFrame:
+        """Rows of the output from group fields (`fields`), `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""
         envelope = [F.lit(0).cast("tinyint").alias("_op"), self._key().alias("_key"), F.lit("recompute").alias("_cause")]
-        keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), "*")
+        results = [*fields, *(use.column for use in self.program.calls), "__wrong"]
+        names = ["_op", "_key", "_cause", "_lookup", *self.output.riders, *results]
+        keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), *map(column, results))
         assert self.program.after is not None  # programs of mode aggregate have it
-        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values, category="aggregate_finalize")
-        good = fine.good.select("_key", "_lookup", F.lit(None).cast("string").alias("_error"), *map(column, (*self.output.riders, *self.output.data)))
+        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values, category="aggregate_finalize", names=names)
+        shape = ["_key", "_lookup", "_error", *self.output.riders, *self.output.data]
+        good = fine.good.withColumn("_error", F.lit(None).cast("string")).select(*map(column, shape))
         bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
-        rows = good.unionByName(self._rejected(bad).select(*map(column, good.columns)))
-        if fine.bad is None:
-            return rows
-        return rows.unionByName(self._rejected(fine.bad).select(*map(column, good.columns)))
+        rows = good.unionByName(self._rejected(bad).select(*map(column, shape)))
+        if fine.bad is not None:
+            rows = rows.unionByName(self._rejected(fine.bad).select(*map(column, shape)))
+        return self.output.shaped(rows, shape)
 
     def _riding(self) -> list[Column]:
         """The correlation keys of the output."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.keys import key_column
 from changelog.lazy import F
-from changelog.schema import column
+from changelog.schema import ENVELOPE, column
 from cxl.types import Schema, Type
 from operators.base import Linear
 from operators.binding import Binding
@@ -114,11 +114,12 @@ class Output(Linear):
         for key in self.config.sort_order:
             if key.null_order == "drop":
                 frame = frame.where(column(key.field).isNotNull())
-        envelope = [column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]
+        envelope = [name for name in frame.columns if name in ENVELOPE]
         hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
-        return frame.select(*envelope, *hidden, *order, *self._group(), *written)
+        rows = frame.select(*map(column, envelope), *hidden, *order, *self._group(), *written)
+        return self.output.shaped(rows, [*envelope, *self.output.columns()])
 
     def _group(self) -> list[Column]:
         if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:

@@ -64,10 +64,10 @@ class RowLogic:
         done = evaluate(frame, self.steps, row, self.name, values, max_expansion=self.config.max_expansion, settle=self.settle)
         good, refused = self._checked(done.good, output, values)
         names = [*(name for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")), *output.columns()]
-        rows = good.withColumn("_error", F.lit(None).cast("string")).select(*map(column, names))
+        rows = output.shaped(good.withColumn("_error", F.lit(None).cast("string")), names)
         for bad in (done.bad, refused):
             if bad is not None:
-                rows = rows.unionByName(as_output(bad, names, output))
+                rows = rows.unionByName(output.shaped(as_output(bad, names, output), names))
         return rows
 
     def _checked(self, good: DataFrame, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:

@@ -3,10 +3,18 @@
 A frame between operators has the columns `_op _key _cause`, the hidden columns of its `RowType` and its data columns.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from changelog.frames import typed
+from changelog.schema import TYPES, column
 from cxl.types import ANY, Kind, Schema, Type, unify
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 SYSTEM = ("_op", "_key", "_cause")
 """Columns of every op row that operators see; `_epoch` joins them in the table."""
@@ -71,7 +79,7 @@ class KeyShape:
     kind: str
     source: str = ""
     types: tuple[str, ...] | None = None
-    parts: tuple["KeyShape", ...] = ()
+    parts: tuple[KeyShape, ...] = ()
 
     def sources(self) -> tuple[str, ...]:
         """Names of the sources that a key may lead to, in order."""
@@ -114,15 +122,20 @@ class RowType:
         fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
         return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
 
+    def shaped(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+        """Columns of rows of this port, or of its changelog, as they are declared: no engine need be asked for them."""
+        types = TYPES | self.columns()
+        return typed(rows.select(*map(column, names)), {name: types[name] for name in names})
+
     def riding(self, prefix: str) -> dict[str, Type]:
         """The riders of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
         return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
 
-    def with_data(self, fields: Mapping[str, Type]) -> "RowType":
+    def with_data(self, fields: Mapping[str, Type]) -> RowType:
         """The same port with data columns replaced in place or appended."""
         return replace(self, data=self.data.with_fields(fields))
 
-    def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> "RowType":
+    def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> RowType:
         """The same port with these hidden columns and riders besides, in canonical order; its own riders win."""
         wanted = {*self.hidden, *names}
         merged = {**(riders or {}), **self.riders}

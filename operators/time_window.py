@@ -159,7 +159,8 @@ class WindowedAggregate(Aggregate):
         bounded = self._bounded(values)
         before = self._arguments(placed, bounded)
         open_, closed = self._taken(before.good)
-        rows = self._finished(grouped(open_, [START, END, *self.groups], self.program.calls, wide=self.wide_sums, settle=bounded.settle), bounded)
+        fields = [START, END, *self.groups]
+        rows = self._finished(grouped(open_, fields, self.program.calls, wide=self.wide_sums, settle=bounded.settle), fields, bounded)
         bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), closed.transform(self._late)]
         for rejected in [*bad, *([before.bad] if before.bad is not None else [])]:
             rows = rows.unionByName(self._rejected(rejected.where(F.col(LAST))).select(*map(column, rows.columns)))

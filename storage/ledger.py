@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from storage import durable
 from storage.failure import StorageError, storing
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 __all__ = ["ChainFault", "Entry", "Ledger", "LedgerMoved", "verify_chain"]
 
@@ -98,6 +101,7 @@ class Ledger:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
+        self._opened: DeltaTable | None = None
 
     def head(self) -> Entry | None:
         """The last committed run, None before the first."""
@@ -133,17 +137,18 @@ class Ledger:
 
     def files(self) -> int:
         """How many data files the ledger has."""
-        from deltalake import DeltaTable
-
         with storing(self.uri):
-            return len(DeltaTable(self.uri).file_uris())
+            return len(self._table().file_uris())
+
+    def version(self) -> int:
+        """The newest version of the ledger's table."""
+        with storing(self.uri):
+            return int(self._table().version())
 
     def compact(self) -> None:
         """Put the entries into few files. One durable step."""
-        from deltalake import DeltaTable
-
         with storing(self.uri):
-            table = DeltaTable(self.uri)
+            table = self._table()
             durable.step("optimize:ledger", table.optimize.compact)
 
     def verify_chain(self) -> list[ChainFault]:
@@ -155,14 +160,23 @@ class Ledger:
         return (newest.epoch, newest.hash) if newest else (None, "")
 
     def _read(self, *, newest: bool = False) -> list[Entry]:
-        from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         with storing(self.uri):
             try:
-                return _entries(DeltaTable(self.uri), newest=newest)
+                return _entries(self._table(), newest=newest)
             except TableNotFoundError:
                 return []
+
+    def _table(self) -> DeltaTable:
+        """The table as it is now: opened once, then what came since is added."""
+        from deltalake import DeltaTable
+
+        if self._opened is None:
+            self._opened = DeltaTable(self.uri)
+        else:
+            self._opened.update_incremental()
+        return self._opened
 
     def _created(self) -> Any:
         from deltalake import DeltaTable
@@ -172,7 +186,7 @@ class Ledger:
         from storage.tables import PROPERTIES
 
         try:
-            table = DeltaTable(self.uri)
+            table = self._table()
         except TableNotFoundError:
             schema = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES}))
             return durable.step("create:ledger", lambda: DeltaTable.create(self.uri, schema, configuration=PROPERTIES))

@@ -11,10 +11,9 @@ MANY_FILES = 20
 """A table with more files is put together."""
 
 
-def put_together(root: str, paths: Iterable[str]) -> None:
-    """Put the files of those tables under a state folder together that have too many, in new versions of the tables."""
-    for path in sorted(paths):
-        table = ChangelogTable(f"{root}/{path}")
+def put_together(tables: Iterable[ChangelogTable]) -> None:
+    """Put the files of those tables together that have too many, in new versions of the tables."""
+    for table in tables:
         if table.files() > MANY_FILES:
             table.optimize()
 

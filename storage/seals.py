@@ -19,7 +19,7 @@ import orjson
 from storage import durable
 from storage.discovery import content_hash
 from storage.failure import StorageError
-from storage.ledger import Entry
+from storage.ledger import Entry, Ledger
 from storage.locations import State
 
 __all__ = ["Fault", "anchor_ledger", "check_ledger_end", "check_ledger_files", "check_tables", "seal_tables"]
@@ -173,13 +173,11 @@ def _digest(anchor: Mapping[str, Any]) -> str:
     return sha256(orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def anchor_ledger(state: State, head: Entry) -> None:
+def anchor_ledger(state: State, ledger: Ledger, head: Entry) -> None:
     """Note how far the ledger goes and what its files are. One durable step; nothing for a state that is not local."""
     if not state.local:
         return
-    from deltalake import DeltaTable
-
-    version = DeltaTable(state.ledger).version()
+    version = ledger.version()
     try:
         before = _anchor(state) or {}
     except ValueError:

@@ -15,10 +15,12 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
+from changelog.frames import told
 from changelog.ops import Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
+from storage.engines.arrow import spark_schema
 from storage.failure import storing
 from storage.locations import engine_uri
 from storage.physical import Placement, TableSchema, declared, logical, logical_column, logical_table, place, stored_columns, stored_table
@@ -55,18 +57,20 @@ class ChangelogTable:
     `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
     decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
     None for a table whose rows bring their `_bucket`. `pinned`: the version that is read, whatever came later; such a table is
-    not written. Raises `storage.failure.StorageError` where the place does not answer.
+    not written. `sole`: while this object is used nobody else writes the table, so that its log is read once. Raises `storage.failure.StorageError` where the place does not answer.
     """
 
     def __init__(
-        self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY, pinned: int | None = None
-    ) -> None:
+        self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY,
+        pinned: int | None = None, sole: bool = False,
+    ) -> None:  # fmt: skip
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
         self._columns = None if schema is None else _with_system(declared(schema), bucketed=buckets is not None)
         self._buckets = buckets
         self._bucket_by = bucket_by
         self._pinned = pinned
+        self._fixed = sole or pinned is not None
         self._opened: DeltaTable | None = None
 
     # -- what there is
@@ -216,7 +220,8 @@ class ChangelogTable:
             frame = frame.where(F.col(EPOCH) <= at)
         if buckets is not None:
             frame = frame.where(F.col(BUCKET).isin(*buckets))
-        return frame.select(*(logical_column(where) for where in self._visible(table)))
+        placements = self._visible(table)
+        return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column for where in placements])))
 
     def read_arrow(
         self, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
@@ -272,15 +277,19 @@ class ChangelogTable:
         if table is not None:
             with storing(self.uri):
                 durable.step(f"vacuum:{self.label}", lambda: table.vacuum(dry_run=False))
+                table.update_incremental()
 
     # -- repair
 
     def restore(self, version: int | None) -> bool:
         """Bring the table back to a version, None: to the empty table. True where something had to be taken back."""
         table = self._open()
-        if table is None or table.version() == (version or 0):
+        if table is None:
             return False
         with storing(self.uri):
+            table.update_incremental()  # a write that failed may have landed
+            if table.version() == (version or 0):
+                return False
             if self._same_as(table, version or 0):
                 return False
             durable.step(f"restore:{self.label}", lambda: table.restore(version or 0))
@@ -297,13 +306,14 @@ class ChangelogTable:
         if table is not None and _row_count(table):
             with storing(self.uri):
                 durable.step(f"clear:{self.label}", table.delete)
+                table.update_incremental()
 
     # -- the log
 
     def _open(self) -> DeltaTable | None:
         with storing(self.uri):
             if self._opened is not None:
-                if self._pinned is None:
+                if not self._fixed:
                     self._opened.update_incremental()
                 return self._opened
             try:

@@ -1,12 +1,13 @@
 """Subtrees and programs that no column can express: the interpreter, called by the engine with Arrow batches."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import DataType
 
 from cxl import typed
 from cxl.context import Context as RunContext
@@ -30,8 +31,14 @@ def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Colum
     def run(*batch: pa.Array) -> pa.Array:
         return function(batch)
 
-    computed: Column = cast("Any", arrow_udf)(run, returns)(*(parts or [F.lit(None).cast("boolean")]))
+    computed: Column = cast("Any", arrow_udf)(run, _parsed(returns))(*(parts or [F.lit(None).cast("boolean")]))
     return computed
+
+
+@cache
+def _parsed(returns: str) -> DataType:
+    """A type as PySpark has it. An engine reads the text, and it is asked but once."""
+    return DataType.fromDDL(returns)
 
 
 # Expressions ------------------------------------------------------------------------------------------------------------

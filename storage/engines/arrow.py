@@ -1,8 +1,18 @@
 """Arrow tables as engines give and take them, brought to one set of types."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
 
-__all__ = ["TIMESTAMP", "plain", "plain_type", "row_of_nulls", "without_dictionaries"]
+from changelog.frames import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+__all__ = ["TIMESTAMP", "collected", "frame_of", "plain", "plain_type", "row_of_nulls", "spark_schema", "without_dictionaries"]
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 
@@ -35,6 +45,33 @@ _PLAIN = {
 def without_dictionaries(table: pa.Table) -> pa.Table:
     """The table as `createDataFrame` takes it on both engines."""
     return plain(table) if any(pa.types.is_dictionary(kind) for kind in table.schema.types) else table
+
+
+def frame_of(session: Any, table: pa.Table) -> DataFrame:
+    """A DataFrame of the rows of a table that has some. Its columns are known, so nobody need ask the engine for them."""
+    given = without_dictionaries(table)
+    return told(session.createDataFrame(given), spark_schema(given.schema))
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The schema as an engine has it."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+def collected(frame: DataFrame) -> pa.Table:
+    """The rows of a DataFrame in the types of its columns.
+
+    `toArrow` of a Spark Connect DataFrame has the query analysed for its types before it is run, though the rows come with theirs.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    fetch = getattr(frame, "_to_table", None)
+    if fetch is None:
+        return frame.toArrow()
+    table, schema = fetch()
+    return table.cast(to_arrow_schema(schema or frame.schema, timezone="UTC"))
 
 
 def row_of_nulls(schema: pa.Schema) -> pa.Table:

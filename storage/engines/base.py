@@ -56,14 +56,14 @@ class Engine(ABC):
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
         """A DataFrame of an Arrow table's rows, in any order."""
-        from storage.engines.arrow import row_of_nulls, without_dictionaries
+        from storage.engines.arrow import frame_of, row_of_nulls
 
         if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows
             # a filter, not a limit of 0: what Sail knows to be empty it takes out of joins, and then writes the columns of the
             # other side into every expression that reads them, which takes minutes to plan where those are computed ones
-            nothing = self.session.createDataFrame(row_of_nulls(table.schema))
+            nothing = frame_of(self.session, row_of_nulls(table.schema))
             return nothing.where(nothing[0].isNotNull())
-        return self.session.createDataFrame(without_dictionaries(table))
+        return frame_of(self.session, table)
 
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":
         """Bytes, each once, as a frame of one column."""
@@ -73,9 +73,9 @@ class Engine(ABC):
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
         """The rows of a DataFrame on the driver, at most `limit` of them; text, binary and timestamps in their plain Arrow types."""
-        from storage.engines.arrow import plain
+        from storage.engines.arrow import collected, plain
 
-        return plain((frame if limit is None else frame.limit(limit)).toArrow())
+        return plain(collected(frame if limit is None else frame.limit(limit)))
 
     def up_to(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
         """The rows of a frame on the driver where they are no more than `limit`, else the frame."""

@@ -31,7 +31,7 @@ class SparkEngine(Engine):
     def __init__(self, *, speaks_connect: bool) -> None:
         super().__init__(speaks_connect=speaks_connect)
         self._little = False
-        self._usual: dict[str, str | None] = {}
+        self._usual: dict[str, str] = {}
 
     @property
     def cores(self) -> int:
@@ -65,10 +65,14 @@ class SparkEngine(Engine):
         if little == self._little:
             return
         conf = self.session.conf
-        if little:
-            self._usual = {name: conf.get(name, None) for name in LITTLE}
-        for name, value in (LITTLE if little else self._usual).items():
-            conf.set(name, value) if value is not None else conf.unset(name)
+        if not self._usual:
+            self._usual = {name: str(conf.get(name)) for name in LITTLE}
+        settings = LITTLE if little else self._usual
+        if self.speaks_connect:
+            conf._set_all(settings, silent=False)  # type: ignore[attr-defined]  # noqa: SLF001  # one message; `set` sends one for each
+        else:
+            for name, value in settings.items():
+                conf.set(name, value)
         self._little = little
 
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":

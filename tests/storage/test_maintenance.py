@@ -27,12 +27,12 @@ def runs(root: Path) -> tuple[State, list[Entry]]:
     for epoch in range(1, RUNS + 1):
         table = ChangelogTable(state.table(PATH), {"_op": "tinyint", "_key": "binary", "_cause": "string", "word": "string"})
         table.append(pa.table({"_op": pa.array([0], pa.int8()), "_key": [bytes([epoch])], "_cause": ["ingest"], "word": ["x"]}), epoch)
-        put_together(state.root, [PATH])
+        put_together([ChangelogTable(state.table(PATH))])
         before, tables = entries[-1].tables if entries else {}, {PATH: ChangelogTable(state.table(PATH)).version()}
         entry = Entry(epoch, str(epoch), "b", NOON, NOON, 0, tables=tables, files=seal_tables(state, before, tables))
         entries.append(ledger.append(entry, entries[-1] if entries else None))
         put_entries_together(ledger)
-        anchor_ledger(state, entries[-1])
+        anchor_ledger(state, ledger, entries[-1])
     return state, entries
 
 

@@ -1,0 +1,68 @@
+"""What is known of a DataFrame's columns stays with it, so that no engine is asked for it.
+
+A Spark Connect DataFrame that is asked for its columns has the server analyse its whole plan, which takes as long as a small query. PySpark
+keeps the answer with the frame and with what filters make of it; here it gets the answer from who knows it beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.schema import TYPES, column, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+
+def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
+    """The frame, which has this schema; None: it is not known. A classic DataFrame has been analysed already."""
+    if schema is not None and getattr(frame, "_cached_schema", schema) is None:
+        frame._cached_schema = schema  # type: ignore[attr-defined]  # noqa: SLF001  # where PySpark itself keeps it
+    return frame
+
+
+def known(frame: DataFrame) -> StructType | None:
+    """The schema of a frame where it is known without asking."""
+    return getattr(frame, "_cached_schema", None)
+
+
+def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """The frame, which has these columns of these types (`changelog.schema.TYPES`) in this order."""
+    from pyspark.sql.types import StructType
+
+    return told(frame, StructType(fields(columns)))
+
+
+def chosen(frame: DataFrame, names: Sequence[str], *more: Column) -> DataFrame:
+    """Columns of a frame, and others behind them."""
+    rows = frame.select(*map(column, names), *more)
+    return rows if more else told(rows, among(known(frame), names))
+
+
+def without(frame: DataFrame, *names: str) -> DataFrame:
+    """The frame without some columns, which it need not have."""
+    schema = known(frame)
+    return frame.drop(*names) if schema is None else chosen(frame, [name for name in schema.names if name not in names])
+
+
+def of_keys(frame: DataFrame, keys: DataFrame, on: str) -> DataFrame:
+    """The rows of a frame whose `on` is one of the keys'."""
+    met, schema = frame.join(keys, on, "left_semi"), known(frame)
+    return met if schema is None else told(met.select(*map(column, schema.names)), schema)  # a join puts `on` first
+
+
+def with_envelope(image: Iterable[StructField] | None, *names: str) -> StructType | None:
+    """Columns that a changelog names, and the fields of an image behind them; None where these are not known."""
+    from pyspark.sql.types import StructType
+
+    return None if image is None else StructType([*fields({name: TYPES[name] for name in names}), *image])
+
+
+def among(schema: StructType | None, names: Sequence[str]) -> StructType | None:
+    """Some columns of a schema in the order of `names`."""
+    from pyspark.sql.types import StructType
+
+    return None if schema is None else StructType([schema[name] for name in names])
