@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from benchmarks.data import SCRATCH, write_sales
-from benchmarks.process import measure
+from benchmarks.process import ProgramFailedError, measure
 from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
@@ -41,7 +42,11 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
             continue
         data = write_sales(SCRATCH / f"sales-{rows}.csv", rows)
         print(f"{program} on {engine}, {rows:,} rows", flush=True)
-        result = Result(program, engine, rows, measure(program, engine, data, SCRATCH))
+        try:
+            result = Result(program, engine, rows, measure(program, engine, data, SCRATCH))
+        except ProgramFailedError as failed:  # what was measured before it and comes after it is worth as much
+            print(f"    {failed}", file=sys.stderr, flush=True)
+            continue
         print("   ", ", ".join(f"{part}: {seconds:.2f} s" for part, seconds in result.measured.seconds.items()), flush=True)
         yield result
 

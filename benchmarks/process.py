@@ -17,7 +17,7 @@ import polars as pl
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BETWEEN_SAMPLES = 0.1
-LONGEST = 900
+LONGEST = 1800
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ class Keyed(Operator):
         """Compute the touched keys anew and compare with what stood; on the first run all is computed and nothing compared."""
         if around.first:
             frames = [_frame_or_live(around, index) for index in range(len(self.inputs))]
-            return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
+            return Outcome(as_appends(self._whole_rows(self.compute(frames, around.values)), "recompute"), signed=False)
         touched = around.settled(self.touched(around))
         placed = [self.lookup(around.live_input(i), i, around.values) for i in range(len(self.inputs))]
         frames = [around.settled(frame.join(touched, "_lookup", "left_semi").drop("_lookup")) for frame in placed]
@@ -231,7 +231,7 @@ class Keyed(Operator):
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         frames = [around.live_input(index) for index in range(len(self.inputs))]
-        return compared(around, self.compute(frames, around.values), cause)
+        return compared(around, self._whole_rows(self.compute(frames, around.values)), cause)
 
 
 def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
