@@ -1,7 +1,7 @@
 """Paths in pipeline files: relative to the pipeline's folder, never out of it (QUALITY, Security; SPEC-DECISIONS, Paths)."""
 
 from collections.abc import Callable
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from operators.settings import PipelineSettings
@@ -17,9 +17,16 @@ def check_path(text: str, place: tuple[str | int, ...], report: Callable[..., An
         report("E231", f"'{text}' is an absolute path", place, "write it relative to the pipeline file, or run with --allow-absolute-paths")
     elif not pattern and ".." in PurePosixPath(text.replace("\\", "/")).parts:
         report("E232", f"'{text}' leads out of the pipeline's folder", place, "paths with a '..' step are refused")
+    elif not pattern and not settings.allow_absolute_paths and leads_out(settings.folder, text):
+        report("E232", f"'{text}' leads out of the pipeline's folder by a link", place, "write what the link leads to with --allow-absolute-paths")
     else:
         return True
     return False
+
+
+def leads_out(folder: Path, text: str) -> bool:
+    """Whether some step of a path below a folder is a link to somewhere else."""
+    return not (folder / text).resolve().is_relative_to(folder.resolve())
 
 
 def _absolute(text: str) -> bool:

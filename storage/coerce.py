@@ -1,7 +1,7 @@
 """Text to declared types, a column at a time, with a mask of the cells that do not convert (SPEC-DECISIONS, "Sources" 1 to 3).
 
 An empty cell is the empty text in a `string` (or `any`) column and null in every other; a cell that does not convert is null in the result and
-true in the mask. Accepted spellings: int, optional sign and digits within 64 bits; float, the same with fraction and exponent, `inf`, `nan`;
+true in the mask. Accepted spellings: array and map, JSON of that kind; int, optional sign and digits within 64 bits; float, the same with fraction and exponent, `inf`, `nan`;
 bool true yes 1 on / false no 0 off in any case; numeric, what is an int or else a float, kept as JSON text; dates and times as in
 `storage.dates`, the pipeline's own formats first.
 """
@@ -36,6 +36,8 @@ _ARROW: dict[str, pa.DataType] = {
 }
 DYNAMIC = frozenset({"any", "array", "map", "null"})
 """Types of any JSON value."""
+NESTED: dict[str, type] = {"array": list, "map": dict}
+"""Types of the JSON values of one kind."""
 _TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
 
 
@@ -69,6 +71,8 @@ def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> C
     name = base_type(declared)
     if name == "string":
         return Coerced(text, None)
+    if name in NESTED:
+        return _nested(text, NESTED[name])
     if name in DYNAMIC:
         return Coerced(_as_json(text), None)
     if name in ("date", "date_time"):
@@ -117,6 +121,21 @@ def _bools(text: pl.Series) -> pl.Series:
 
 
 _PARSERS: dict[str, Callable[[pl.Series], pl.Series]] = {"int": _ints, "float": _floats, "numeric": _numbers, "bool": _bools}
+
+
+def _nested(text: pa.Array, kind: type) -> Coerced:
+    """Text that is the JSON of an array, or of a map, as that."""
+    made = [_json_of(cell, kind) for cell in text.to_pylist()]
+    values = pa.array(made, pa.string())
+    return Coerced(values, failures(text, values))
+
+
+def _json_of(cell: str | None, kind: type) -> str | None:
+    try:
+        value = orjson.loads(cell) if cell else None
+    except orjson.JSONDecodeError:
+        return None
+    return orjson.dumps(value).decode() if isinstance(value, kind) else None
 
 
 def _as_json(text: pa.Array) -> pa.Array:

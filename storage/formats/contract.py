@@ -164,6 +164,12 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def keys_of(path: str) -> tuple[str, ...]:
+    """The keys of a path to an array: `data.rows`, with or without the `$.` before it and the `[*]` behind it that JSONPath has."""
+    plain = path.removeprefix("$").removeprefix(".").removesuffix("[*]")
+    return tuple(plain.split(".")) if plain else ()
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayPath:
     """How a nested array becomes records or text (user guide, "Array paths")."""
@@ -174,8 +180,8 @@ class ArrayPath:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The path's keys, without the leading `$.`."""
-        return tuple(self.path.removeprefix("$").removeprefix(".").split("."))
+        """The path's keys."""
+        return keys_of(self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import DYNAMIC, Coerced, arrow_type, base_type, coerce
+from storage.coerce import DYNAMIC, NESTED, Coerced, arrow_type, base_type, coerce
 
 _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str, type(None)}),
@@ -32,10 +32,22 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
             return Coerced(pa.array(values, arrow_type(declared)), None)
         except OverflowError:
             pass  # an int beyond 64 bits: that one fails below
+    if name in NESTED:
+        return _nested(values, declared)
     if name in DYNAMIC or name == "string":
         text = text_of_value if name == "string" else _dynamic
         return Coerced(pa.array([text(value) for value in values], pa.string()), None)
     return _mixed(values, declared, date_formats)
+
+
+def _nested(values: Sequence[Any], declared: str) -> Coerced:
+    """Arrays, or maps, as JSON text; text that is the JSON of one counts as one, everything else fails."""
+    kind = NESTED[base_type(declared)]
+    parsed = coerce(pa.array([value if isinstance(value, str) else None for value in values], pa.string()), declared)
+    direct = pa.array([canonical(value) if isinstance(value, kind) else None for value in values], pa.string())
+    failed = [value is not None and not isinstance(value, (kind, str)) for value in values]
+    wrong = pa.array(failed) if parsed.failed is None else pc.or_(pa.array(failed), parsed.failed)
+    return Coerced(pc.coalesce(parsed.values, direct), wrong if wrong.true_count else None)
 
 
 def _dynamic(value: Any) -> str | None:

@@ -138,3 +138,18 @@ def test_what_is_no_interchange_is_told_what_one_begins_with(folder):
     code, told = ran(folder)
     assert code == 4
     assert "in.csv: segment 1: an interchange begins with UNB, not with 'a,b" in told
+
+
+@pytest.mark.parametrize("old", ["path: in.csv", "path: out.csv", "path: dlq.csv"])
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_link_may_not_lead_out_of_the_project(old, outside, folder, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") if outside else folder.path / "inside"
+    elsewhere.mkdir(exist_ok=True)
+    (elsewhere / "in.csv").write_text("a,b\n1,x\n")
+    (folder.path / "linked").symlink_to(elsewhere)
+    text = PIPELINE.replace("WHERE", "path: in.csv") + "error_handling: {strategy: continue, dlq: {path: dlq.csv}}\n"
+    folder.write("pipeline.yaml", text.replace(old, old.replace("path: ", "path: linked/")))
+    code, told = ran(folder)
+    assert code == (1 if outside else 0)
+    assert ("error[E232]: 'linked/" in told) is outside
+    assert not (outside and {path.name for path in elsewhere.iterdir()} - {"in.csv"})

@@ -132,3 +132,15 @@ def test_types():
     assert base_type("nullable(nullable(int))") == "int"
     assert is_dynamic("nullable(any)")
     assert not is_dynamic("string")
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "value", "failed"),
+    [
+        ('[1, "a"]', "array", '[1,"a"]', False), ('{"k": 1}', "map", '{"k":1}', False), ("", "array", None, False), ("", "map", None, False),
+        ("text", "array", None, True), ('{"k": 1}', "array", None, True), ("[1]", "map", None, True), ("[1", "nullable(array)", None, True),
+    ],
+)  # fmt: skip
+def test_arrays_and_maps_are_json_of_that_kind(text, declared, value, failed):
+    """ "No column ever holds a value of another type." """
+    assert one(text, declared) == (value, failed)

@@ -217,3 +217,10 @@ def test_a_first_record_beyond_the_cap_is_an_input_error(monkeypatch):
     monkeypatch.setattr("storage.formats.csv.header.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="f: line 1: the first record is longer than"):
         csv_reader([("b",)]).undeclared(b"x" * 150_000 + b"\n1\n", "f")
+
+
+def test_a_column_without_a_name_is_called_by_its_place():
+    reader = csv_reader([("a", "int")])
+    data = b"a,,b,\n1,x,y,z\n"
+    reader = reader.with_undeclared(reader.undeclared(data, "f.csv"))
+    assert [row.data for row in records_of(reader, data)] == [{"a": 1, "col_1": "x", "b": "y", "col_3": "z"}]

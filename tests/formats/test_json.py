@@ -279,3 +279,17 @@ def test_a_range_has_the_sections_of_its_document():
 def test_lines_are_no_document_with_sections():
     reader = json_reader([], {"format": "ndjson"}, sections=(section("/h", id="int"),))
     assert reader.envelope(b'{"h": {"id": 7}}\n{"h": {"id": 8}}\n', "f") == {}
+
+
+def test_values_of_another_kind_than_array_or_map_are_rejects():
+    reader = formats.reader("json", {}, ReadPlan((Column("a", "array"), Column("m", "map"))))
+    rows = records_of(reader, b'[{"a":[1],"m":{"k":[]}},{"a":null},{"a":"[2]","m":"{}"},{"a":"x"},{"a":{}},{"m":[1]},{"m":3}]')
+    assert [(row.data["a"], row.data["m"], row.error is None) for row in rows] == [
+        ("[1]", '{"k":[]}', True), (None, None, True), ("[2]", "{}", True), *[(None, None, False)] * 4,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["data.rows", "$.data.rows", "$.data.rows[*]"])
+def test_a_path_is_written_with_or_without_the_marks_of_jsonpath(path):
+    reader = formats.reader("json", {"record_path": path}, ReadPlan((Column("a", "int"),)))
+    assert [row.data for row in records_of(reader, b'{"data":{"rows":[{"a":1},{"a":2}]}}')] == [{"a": 1}, {"a": 2}]

@@ -46,19 +46,20 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
     found = names_in(options, text)
     if not options.has_header:
         return Header(found, at, text)
-    if not any(cell.strip() for cell in found):
+    if not text.strip(options.delimiter.encode() + options.quote_char.encode() + b" \t\r\n"):
         raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=1)
     return Header(found, end, text)
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
-    """Column names from the text (UTF-8) of a file's first record."""
+    """Column names from the text (UTF-8) of a file's first record; one without a name is called by its place."""
     width = int(records(as_bytes(record), Dialect.of(options)).cells[0]) if record else 0
     places = {str(index): index for index in range(width)}
     table = parse_cells(options, record, width, places) if options.has_header else None
     if table is None:
         return tuple(f"col_{index}" for index in range(width))
-    return tuple(table.column(place)[0].as_py() for place in places)
+    names = [table.column(place)[0].as_py() for place in places]
+    return tuple(name or f"col_{index}" for index, name in enumerate(names))
 
 
 def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> tuple[int, int]:

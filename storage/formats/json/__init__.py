@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, keys_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,8 +27,7 @@ class JsonReadOptions(Options):
     @property
     def steps(self) -> tuple[str, ...]:
         """The keys that lead to the records."""
-        path = (self.record_path or "").removeprefix("$").removeprefix(".")
-        return tuple(path.split(".")) if path else ()
+        return keys_of(self.record_path or "")
 
 
 class JsonWriteOptions(Options):
