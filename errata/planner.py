@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from errata.composition_calls import Layers
+from errata.composition_calls import Contract, Layers
 from errata.compositions import Expansion, Surroundings, expand
 from errata.diagnostics import raise_errors
 from errata.models import model_problems
@@ -22,6 +22,7 @@ from operators import registry
 from operators.binding import Binding
 from operators.documents import together
 from operators.problems import ConfigPath
+from operators.row_logic import RowLogic
 from operators.rows import RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
@@ -170,6 +171,7 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
         if node is not None:
             nodes[spec.name] = node
     _keep_promises(expansion, nodes, findings)
+    _tell_shadowed(expansion, nodes)
     return nodes
 
 
@@ -185,6 +187,21 @@ def _keep_promises(expansion: Expansion, nodes: Mapping[str, Node], findings: Fi
     for promise in expansion.promises:
         if promise.ref.node in nodes:
             findings.diagnostics.extend(promise.problems(nodes[promise.ref.node].operator.port(promise.ref.port)))
+
+
+def _tell_shadowed(expansion: Expansion, nodes: Mapping[str, Node]) -> None:
+    """Warn of columns that flow through a composition, since its port does not name them, and that its body emits all the same."""
+    passing: dict[str, dict[str, Contract]] = {}
+    for name, contracts in expansion.contracts.items():
+        for contract in contracts if name in nodes else ():
+            columns = set(nodes[name].operator.inputs[contract.index].data) - {one.name for one in contract.fields}
+            passing.setdefault(contract.call, {}).update(dict.fromkeys(columns if contract.fields else (), contract))
+    for name, body in expansion.bodies.items():
+        logic = getattr(nodes[name].operator, "logic", None) if name in nodes else None
+        for column in logic.program.output if isinstance(logic, RowLogic) else ():
+            found = passing.get(body.prefix, {}).pop(column, None)
+            if found is not None:
+                found.reporter.warn("W101", f"composition '{found.call}' emits '{column}', which its input has too: the emitted one stands", ("use",))
 
 
 def _bound(spec: NodeSpec, rows: list[RowType], binding: Binding, scoping: Scoping) -> Node | None:

@@ -145,6 +145,5 @@ ELSEWHERE = {
     "E337": "a run's: tests/errata/test_staging.py",
     "W330": "a run's: tests/errata/test_staging.py",
     "W331": "a run's: tests/errata/test_staging.py",
-    "W101": "the documents name it; nothing reports it",
 }
 """Codes without an example on their page, and where they are tested."""
