@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any
 
-from cxl.types import BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
+from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
 from errata.declared import SCOPES, Declared, declared
 from errata.diagnostics import did_you_mean
 from errata.reporter import Findings
@@ -56,16 +56,17 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         type_ = None
     if type_ not in _ALLOWED or type_ is None:
         message = f"variable '{entry.name}' has type '{entry.type}'"
-        findings.diagnostics.append(document.error(entry.path, "E203", message, help="allowed: int, float, string, bool, date, date_time"))
-        return None
+        findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, string, bool, date, date_time"))
+        return Variable(scope, entry.name, ANY, None)  # so that its readers have nothing to report
     held = entry.holder[entry.key]
     default = held.get("default") if isinstance(held, dict) else held
     try:
         return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
     except ValueError:
         message = f"the default of '{entry.name}' is no {entry.type}"
-        findings.diagnostics.append(document.error(entry.path, "E204", message))
-        return None
+        place = (*entry.path, "default") if isinstance(held, dict) else entry.path
+        findings.diagnostics.append(document.error(place, "E204", message))
+        return Variable(scope, entry.name, type_.or_null, None)
 
 
 def read_value(value: Any, type_: Type) -> Any:
