@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from storage.formats.contract import Buffer, Column, InputError, OutputError, Re
 from storage.formats.envelope import typed_section
 from storage.formats.texts import text_of
 
+if TYPE_CHECKING:
+    from storage.formats.edi_rules import EdiReader
+
 MAX_SEGMENT = 64 << 10
 MOST_ELEMENTS = 999
 _BLOCK = 20_000
@@ -26,11 +29,31 @@ _BYTES = 1 << 20
 _ELEMENT = re.compile(r"e([0-9]{2,3})")
 
 
+_NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+
+
 class Body(NamedTuple):
     """A record of the body: its fields, null left out, and the sections of the envelope levels around it."""
 
     fields: Mapping[str, str]
-    levels: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    levels: Mapping[str, Mapping[str, str]] = _NONE
+
+
+class Seen:
+    """The fields that hold something in some record; all of the first `filled` elements do."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.filled = 0
+        self.named: Mapping[str, str] = {}
+        """Those of the message that passes."""
+
+    def look(self, named: Mapping[str, str], data: Sequence[str]) -> None:
+        """A record of the body passes."""
+        self.named = named
+        self.names.update(("seg_id", *named, *positional(data)))
+        while element_name(self.filled + 1) in self.names:
+            self.filled += 1
 
 
 def element_name(index: int) -> str:
@@ -74,8 +97,8 @@ class Reading:
     header_tag: ClassVar[str]
     trailer: ClassVar[str]
 
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most = name, most
+    def __init__(self, name: str, most: int, seen: Seen | None = None) -> None:
+        self.name, self.most, self.seen = name, most, seen
         self.number = 0
         self.closed = False
 
@@ -92,6 +115,14 @@ class Reading:
     def meaning(self, tag: str, data: list[str]) -> Body | None:
         """What a segment of the open interchange is. Raises InputError."""
         raise NotImplementedError
+
+    def record(self, tag: str, named: Mapping[str, str], data: list[str], levels: Mapping[str, Mapping[str, str]] = _NONE) -> Body | None:
+        """The record of a segment of the body; null where only the names of fields are looked at."""
+        if self.seen is None:
+            return Body({"seg_id": tag, **named, **positional(data)}, levels)
+        if len(data) > self.seen.filled or named is not self.seen.named:
+            self.seen.look(named, data)
+        return None
 
     def finish(self) -> None:
         """The text has ended. Raises InputError."""
@@ -112,12 +143,14 @@ def bodies_in(
         *segments, rest = split(rest + block)
         for part in segments:
             segment = part.lstrip("\r\n")
-            _check_length(reading, segment)
+            if len(segment) > MAX_SEGMENT:
+                raise _too_long(reading)
             if segment or not blank:
                 body = reading.segment(elements(segment))
                 if body is not None:
                     yield body
-        _check_length(reading, rest)
+        if len(rest) > MAX_SEGMENT:
+            raise _too_long(reading)
     if rest.strip() and not reading.number:
         raise InputError(reading.name, f"segment 1: an interchange begins with {reading.header_tag}, not with '{rest.strip()[:10]}'")
     if rest.strip():
@@ -126,9 +159,8 @@ def bodies_in(
     reading.finish()
 
 
-def _check_length(reading: Reading, segment: str) -> None:
-    if len(segment) > MAX_SEGMENT:
-        raise InputError(reading.name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
+def _too_long(reading: Reading) -> InputError:
+    return InputError(reading.name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
 
 
 def check_count(what: str, told: str, counted: int, number: int, name: str) -> None:
@@ -143,15 +175,15 @@ def check_echo(what: str, told: str, opened: str, number: int, name: str) -> Non
         raise InputError(name, f"segment {number}: {what} is '{told}', but its header has '{opened}'")
 
 
-def undeclared_fields(plan: ReadPlan, bodies: Iterable[Body], named: Sequence[str], most: int, name: str) -> tuple[Column, ...]:
-    """Columns that hold something in the file and are not in the schema: `named` ones, then up to `most` elements. Raises InputError under reject."""
+def undeclared_fields(reader: EdiReader, data: Buffer, name: str) -> tuple[Column, ...]:
+    """Columns that hold something in the file and are not in the schema: named ones, then elements. Raises InputError under reject."""
+    plan = reader.plan
     if plan.on_unmapped == "drop":
         return ()
-    seen: set[str] = set()
-    for body in bodies:
-        if not body.fields.keys() <= seen:
-            seen.update(body.fields)
-    extra = [field for field in (*named, *_NAMES[:most]) if field in seen and field not in plan.names]
+    seen = Seen()
+    for _ in reader.bodies(data, name, seen):
+        pass
+    extra = [field for field in (*reader.named, *_NAMES[: reader.options.max_elements]) if field in seen.names and field not in plan.names]
     if extra and plan.on_unmapped == "reject":
         raise InputError(name, f"undeclared field '{extra[0]}': the schema does not name it and on_unmapped is reject")
     return tuple(Column(field) for field in extra)

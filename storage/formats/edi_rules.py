@@ -13,7 +13,7 @@ from storage.formats.contract import Buffer, Column, OptionError, Options, Range
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from storage.formats.edi import Body
+    from storage.formats.edi import Body, Seen
 
 
 class EdiReadOptions(Options):
@@ -60,8 +60,8 @@ class EdiReader(Reader):
                 told = f'{self.form} source takes segment: "{self.header_tag}", not {section.kind}: {section.where!r}'
                 raise OptionError(f"envelope section '{section.name}': {told}", path)
 
-    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
-        """The records of an interchange. Raises InputError."""
+    def bodies(self, data: Buffer, name: str, seen: Seen | None = None) -> Iterator[Body]:
+        """The records of an interchange; none with `seen`, which is told of their fields. Raises InputError."""
         raise NotImplementedError
 
     def header(self, data: Buffer, name: str) -> Sequence[str]:
@@ -72,7 +72,7 @@ class EdiReader(Reader):
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.edi import undeclared_fields
 
-        return undeclared_fields(self.plan, self.bodies(data, name), self.named, self.options.max_elements, name)
+        return undeclared_fields(self, data, name)
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:

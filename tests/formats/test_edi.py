@@ -1,6 +1,7 @@
 """EDIFACT and X12: segments, delimiters, envelopes, counts; what is written passes its own checks and reads back."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, OutputError, ReadPlan, Section
+from storage.formats.edifact.read import Service
 from tests.formats.reading import records_of
 from tests.formats.writing import written
 
@@ -215,3 +217,24 @@ def test_options_of_writers(form, options, message):
 def test_an_echoed_interchange():
     text = written("edifact", [("seg_id",)], [], {"interchange_from_doc": "ic"}, interchange=("UNOA:1", "S", "R", "D", "", "X"))
     assert text == "UNB+UNOA:1+S+R+D++X'\nUNZ+0+X'\n"
+
+
+@given(text=st.text(alphabet="a?+'\n", max_size=12), at=st.sampled_from("+'"))
+def test_text_is_split_where_no_release_character_stands(text, at):
+    service, expected, released = Service(), [""], False
+    for character in text:
+        if character == at and not released:
+            expected.append("")
+            continue
+        expected[-1] += character
+        released = character == "?" and not released
+    service = Service()
+    found = service.segments(text) if at == "'" else service.elements(text)
+    assert found == (expected if at == "'" else [re.sub(r"\?(.)", r"\1", part, flags=re.DOTALL) for part in expected])
+
+
+def test_the_reference_of_a_message_is_noticed_in_any_of_them():
+    first = "UNB+UNOC:3+S+R+240101:1200+1'UNH++T'BGM+1+2+3'UNT+3+'"
+    reader = formats.reader("edifact", {}, ReadPlan((Column("seg_id"),)))
+    names = [column.name for column in reader.undeclared((first + "UNH+7'BGM+1'UNT+3+7'UNZ+2+1'").encode(), "f.edi")]
+    assert names == ["msg_ref", "msg_type", "e01", "e02", "e03"]

@@ -17,7 +17,7 @@ from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
     from storage.formats.contract import Session
-    from storage.formats.edi import Body
+    from storage.formats.edi import Body, Seen
 
 
 class EdifactWriteOptions(EdiWriteOptions):
@@ -36,10 +36,10 @@ class EdifactReader(EdiReader):
     named: ClassVar[tuple[str, str, str]] = ("seg_id", "msg_ref", "msg_type")
 
     @override
-    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
+    def bodies(self, data: Buffer, name: str, seen: Seen | None = None) -> Iterator[Body]:
         from storage.formats.edifact.read import bodies_of
 
-        return bodies_of(data, name, self.options.max_elements)
+        return bodies_of(data, name, self.options.max_elements, seen)
 
     @override
     def header(self, data: Buffer, name: str) -> Sequence[str]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing_extensions import override
 
 from storage.formats.contract import Buffer, InputError
-from storage.formats.edi import Body, Reading, bodies_in, check_count, check_echo, element_at, positional, text_blocks
+from storage.formats.edi import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, text_blocks
 
 
 @dataclass(frozen=True)
@@ -38,21 +38,26 @@ class Service:
         """A segment's tag and data elements, release sequences decoded."""
         if self.release == " " or self.release not in segment:
             return segment.split(self.element)
-        return [self._released.sub(r"\1", part) for part in self._split(segment, self.element)]
+        return [self._decoded(part) if self.release in part else part for part in self._split(segment, self.element)]
+
+    def _decoded(self, part: str) -> str:
+        if self.release * 2 in part or part.endswith(self.release):
+            return self._released.sub(r"\1", part)
+        return part.replace(self.release, "")
 
     def _split(self, text: str, at: str) -> list[str]:
-        """Split at a character that no release character stands before: a part is open when an odd number of them ends it."""
-        parts = text.split(at)
+        """Split at a character that is not released."""
         if self.release == " " or self.release not in text:
-            return parts
-        whole: list[str] = []
-        pending: list[str] = []
-        for part in parts:
-            pending.append(part)
-            if (len(part) - len(part.rstrip(self.release))) % 2 == 0:
-                whole.append(at.join(pending))
-                pending = []
-        return [*whole, at.join(pending)] if pending else whole
+            return text.split(at)
+        parts = self._parts[at].findall(text)
+        ends_with_separator = len(text) - sum(map(len, parts)) == len(parts) - 1
+        return parts if ends_with_separator else parts[:-1]
+
+    @cached_property
+    def _parts(self) -> dict[str, re.Pattern[str]]:
+        """What stands between element separators, or terminators, that are not released, and at last the end of the text."""
+        release = re.escape(self.release)
+        return {at: re.compile(rf"((?:[^{release}{re.escape(at)}]++|{release}.?+)*+)(?:{re.escape(at)}|\Z)", re.DOTALL) for at in (self.element, self.terminator)}
 
     @cached_property
     def _released(self) -> re.Pattern[str]:
@@ -64,8 +69,8 @@ class InterchangeReading(Reading):
 
     header_tag, trailer = "UNB", "UNZ"
 
-    def __init__(self, name: str, most: int) -> None:
-        super().__init__(name, most)
+    def __init__(self, name: str, most: int, seen: Seen | None = None) -> None:
+        super().__init__(name, most, seen)
         self.header: list[str] | None = None
         self.reference: str | None = None
         self.message: dict[str, str] = {}
@@ -104,7 +109,7 @@ class InterchangeReading(Reading):
             check_echo("the UNT message reference", element_at(data, 1), self.reference, self.number, self.name)
             self.reference = None
             return None
-        return Body({"seg_id": tag, **self.message, **positional(data)})
+        return self.record(tag, self.message, data)
 
     def _open_message(self, data: list[str]) -> None:
         if self.reference is not None:
@@ -120,11 +125,11 @@ def control_reference(header: Sequence[str]) -> str:
     return next((element for element in header[4:] if element), "")
 
 
-def bodies_of(data: Buffer, name: str, most: int) -> Iterator[Body]:
-    """The records of an interchange. Raises InputError."""
+def bodies_of(data: Buffer, name: str, most: int, seen: Seen | None = None) -> Iterator[Body]:
+    """The records of an interchange; none with `seen`, which is told of their fields. Raises InputError."""
     blocks = text_blocks(data, name)
     service, text = Service.of(next(blocks, ""))
-    return bodies_in(InterchangeReading(name, most), chain([text], blocks), service.segments, service.elements)
+    return bodies_in(InterchangeReading(name, most, seen), chain([text], blocks), service.segments, service.elements)
 
 
 def header_of(data: Buffer, name: str) -> Sequence[str]:

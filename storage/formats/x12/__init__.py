@@ -19,7 +19,7 @@ from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
     from storage.formats.contract import Session
-    from storage.formats.edi import Body
+    from storage.formats.edi import Body, Seen
 
 
 class X12WriteOptions(EdiWriteOptions):
@@ -44,10 +44,10 @@ class X12Reader(EdiReader):
         return {"functional_group": elements, "transaction_set": elements}
 
     @override
-    def bodies(self, data: Buffer, name: str) -> Iterator[Body]:
+    def bodies(self, data: Buffer, name: str, seen: Seen | None = None) -> Iterator[Body]:
         from storage.formats.x12.read import bodies_of
 
-        return bodies_of(data, name, self.options.max_elements)
+        return bodies_of(data, name, self.options.max_elements, seen)
 
     @override
     def header(self, data: Buffer, name: str) -> Sequence[str]:

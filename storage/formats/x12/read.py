@@ -9,7 +9,7 @@ from operator import methodcaller
 from typing_extensions import override
 
 from storage.formats.contract import Buffer, InputError
-from storage.formats.edi import Body, Reading, bodies_in, check_count, check_echo, element_at, positional, text_blocks
+from storage.formats.edi import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, positional, text_blocks
 
 
 class InterchangeReading(Reading):
@@ -17,8 +17,8 @@ class InterchangeReading(Reading):
 
     header_tag, trailer = "ISA", "IEA"
 
-    def __init__(self, name: str, most: int, header: Sequence[str]) -> None:
-        super().__init__(name, most)
+    def __init__(self, name: str, most: int, header: Sequence[str], seen: Seen | None = None) -> None:
+        super().__init__(name, most, seen)
         self.header = header
         self.number = 1
         self.group: list[str] | None = None
@@ -75,7 +75,7 @@ class InterchangeReading(Reading):
         if tag == "SE":
             self._close_set(data)
             return None
-        return Body({"seg_id": tag, **self.fields, **positional(data)}, self.levels)
+        return self.record(tag, self.fields, data, self.levels)
 
     def _open_set(self, data: list[str]) -> None:
         if self.group is None or self.set is not None:
@@ -107,12 +107,12 @@ def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
     return [*parts[1:16], last], separator, terminator, parts[16][2:]
 
 
-def bodies_of(data: Buffer, name: str, most: int) -> Iterator[Body]:
-    """The records of an interchange. Raises InputError."""
+def bodies_of(data: Buffer, name: str, most: int, seen: Seen | None = None) -> Iterator[Body]:
+    """The records of an interchange; none with `seen`, which is told of their fields. Raises InputError."""
     blocks = text_blocks(data, name)
     header, separator, terminator, text = header_in(next(blocks, ""), name)
     split, elements = methodcaller("split", terminator), methodcaller("split", separator)
-    return bodies_in(InterchangeReading(name, most, header), chain([text], blocks), split, elements, blank=terminator in "\r\n")
+    return bodies_in(InterchangeReading(name, most, header, seen), chain([text], blocks), split, elements, blank=terminator in "\r\n")
 
 
 def header_of(data: Buffer, name: str) -> Sequence[str]:
