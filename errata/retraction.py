@@ -30,11 +30,18 @@ def relaxed_aggregates(plan: Plan) -> list[Node]:
     return [node for node in plan.of_kind("aggregate") if isinstance(node.operator, Aggregate) and node.operator.relaxed]
 
 
+def windows_behind(plan: Plan) -> Iterator[tuple[Node, set[str]]]:
+    """The windows whose rows come through relaxed aggregates, each with the correlation keys that these leave out."""
+    omitted = {node.name: set(node.operator.omitted) for node in relaxed_aggregates(plan) if isinstance(node.operator, Aggregate)}
+    for node in plan.of_kind("transform"):
+        found = [omitted[above.name] for above in plan.upstream(node.name) if above.name in omitted]
+        if node.spec.config.analytic_window is not None and found:
+            yield node, set().union(*found)
+
+
 def buffered_windows(plan: Plan) -> list[Node]:
-    """The windows whose rows come through a relaxed aggregate."""
-    relaxed = {node.name for node in relaxed_aggregates(plan)}
-    windows = (node for node in plan.of_kind("transform") if node.spec.config.analytic_window is not None)
-    return [node for node in windows if any(above.name in relaxed for above in plan.upstream(node.name))]
+    """The windows that are partitioned by a correlation key which an aggregate above them leaves out (user guide, "Retraction interaction")."""
+    return [node for node, omitted in windows_behind(plan) if omitted & set(node.spec.config.analytic_window.fields)]
 
 
 def retraction_block(plan: Plan) -> Iterator[str]:
@@ -90,7 +97,7 @@ def retract_counters(plan: Plan, flow: Flow, settled: Settled) -> dict[str, int]
     behind = [node.name for node in plan if any(above.name in names for above in plan.upstream(node.name))]
     found = (
         sum(_taken_back(flow, name) for name in names) + settled.lookups,
-        sum(_partitions(flow, node.name) for node in buffered_windows(plan)),
+        sum(_partitions(flow, node.name) for node, _ in windows_behind(plan)),
         sum(flow.done[name].ops.get(op, 0) for name in behind for op in ("+A", "+C")),
         sum(_taken_back(flow, node.name) for node in plan.of_kind("output")),
         0, len(relaxed), settled.lookups, settled.expanded,

@@ -61,7 +61,12 @@ class Aggregate(Keyed):
     @property
     def relaxed(self) -> bool:
         """Whether the groups leave out a correlation key that is visible upstream, so that one of its groups may span several rows here."""
-        return any(name not in self.groups for name in correlation_fields(self.inputs[0]))
+        return bool(self.omitted)
+
+    @property
+    def omitted(self) -> list[str]:
+        """The correlation keys visible upstream that the groups leave out."""
+        return [name for name in correlation_fields(self.inputs[0]) if name not in self.groups]
 
     @property
     def synthetic(self) -> str:

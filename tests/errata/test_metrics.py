@@ -135,6 +135,21 @@ def test_retraction_counters(tmp_path):
     assert (first["partitions_recomputed"], first["degrade_fallback_count"], first["synthetic_ck_columns_emitted_total"]) == (0, 0, 1)
 
 
+WINDOWED = "  - {type: transform, name: w, input: totals, config: {cxl: emit t = $window.sum(total), analytic_window: {group_by: [BY]}}}\n"
+
+
+@pytest.mark.parametrize(("by", "windows"), [("dept", 0), ("sale", 1)])
+def test_windows_over_what_a_relaxed_aggregate_leaves_out_are_in_buffer_mode(by, windows, tmp_path):
+    """"A relaxed-CK aggregate whose dropped correlation-key fields overlap the window's group_by" (user guide, "Retraction interaction")."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", RETRACTED.replace("emit total", "emit sale = max(sale)\\nemit total") + WINDOWED.replace("BY", by))
+    with standing_in(tmp_path):
+        code, told, _ = command("explain", "pipeline.yaml")
+    assert code == 0
+    assert f"retraction enabled — 1 relaxed aggregates, {windows} buffer-mode windows, fanout policy: any." in told
+    assert ("\nwindow w\n" in told) == bool(windows)
+
+
 # Prometheus and OpenLineage ---------------------------------------------------------------------------------------------
 TOLD = "metrics: {prometheus: told/errata.prom, openlineage: {path: told/lineage.jsonl, namespace: shop}}"
 JOINED = """
