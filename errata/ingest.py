@@ -212,22 +212,26 @@ def ingest(
     stood = None if before is None else _stood(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
-    lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known)
+    lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
     intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name))
     made = _replacing(flow, _read(intake), stood) if anew and stood is not None else _read(intake)
     delta = _kept(flow, source.node, made)
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
-    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, lists)
+    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, {label: one for label, one in lists.items() if label not in _read_labels(changes)})
+
+
+def _read_labels(changes: FileChanges) -> set[Label]:
+    """The files of which something is read, by label."""
+    return {record.label for record in (*changes.added, *changes.changed, *(part.record for part in changes.grown))}
 
 
 def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ingested, before: Mapping[Label, Listed]) -> tuple[FileRecord, ...]:
-    """The files' records with whether their stretches are listed, once the lists are kept."""
+    """The files' records with whether their stretches are listed, once the lists are kept; `before`: those of files that were not read."""
     fresh = {record.label: Listed(record.hash, made.lists[record.label]) for record in records if record.label in made.lists}
-    kept = {record.label: before[record.label] for record in records if record.label in before and before[record.label].content == record.hash}
-    lists = {**kept, **fresh}
-    if fresh or len(lists) < len(before):
+    lists = {**{record.label: before[record.label] for record in records if record.label in before}, **fresh}
+    if fresh:
         write_lists(flow.tables.state(node.name), lists, flow.epoch)
     return tuple(replace(record, listed=record.label in lists) for record in records)
 

@@ -27,24 +27,24 @@ class Listed:
     stretches: StretchList
 
 
-def read_lists(table: ChangelogTable, known: Sequence[FileRecord]) -> dict[Label, Listed]:
-    """The lists of those of the files that the last epoch left whose records stand as they are listed, by label."""
+def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, Listed]:
+    """The lists of those of the files that the last epoch left whose records stand as they are listed, by label; `changelog`: where they stand."""
     if not any(record.listed for record in known) or not table.exists():
         return {}
     rows = table.read_arrow().sort_by("_key")
-    found = {}
+    base, found = changelog.first_epoch(), {}
     for label, start, stop in _files(rows):
         record = next((one for one in known if one.label == label and one.listed), None)
         content = rows.column(FILE)[start].as_py()
         if record is not None and record.hash == content:
-            found[label] = Listed(content, _list(rows.slice(start, stop - start)))
+            found[label] = Listed(content, _list(rows.slice(start, stop - start), base))
     return found
 
 
-def _list(rows: pa.Table) -> StretchList:
+def _list(rows: pa.Table, base: int) -> StretchList:
     from operators.ingest.stretches import SCHEMA, StretchList
 
-    return StretchList(rows.select(SCHEMA.names).cast(SCHEMA))
+    return StretchList(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:

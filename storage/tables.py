@@ -101,6 +101,10 @@ class ChangelogTable:
         table = self._open()
         return 0 if table is None else _row_count(table)
 
+    def first_epoch(self) -> int:
+        """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
+        return min((first for _, first, *_ in self._files()), default=0)
+
     def counts(self, epoch: int) -> dict[Op, int]:
         """How many rows of each operation an epoch brought. Reads `_op` only of the files whose statistics do not tell."""
         totals = dict.fromkeys(Op, 0)

@@ -77,6 +77,15 @@ class StretchList:
         return cls.by_labels(stretches, own_labels(stretches.rows[:-1]), own_labels(stretches.rows[1:] - 1))
 
 
+    def folded(self, base: int) -> StretchList:
+        """The list where all earlier epochs are folded into `base`."""
+        texts = self.table.column("spans").to_pylist()
+        if texts[0] is None or bool((np.frombuffer(b"".join(texts), "<i8")[::3] >= base).all()):
+            return self
+        spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
+        told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
+        return StretchList(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
+
     def label_behind(self, number: int) -> Label | None:
         """The label of the last record ahead of a stretch, None ahead of the first."""
         return parse_label(self.table.column("last")[number - 1].as_py())[0] if number else None

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errata.options import EngineOptions
 from operators.ingest import reading
 from operators.ingest import stretches as listed
 from operators.ingest.files import Part
@@ -144,14 +145,16 @@ few = settings(max_examples=max(4, settings.default.max_examples // 25))
 
 
 @few
-@given(histories())
-def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]]) -> None:
+@given(histories(), st.sampled_from([None, 1, 2]))
+def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None) -> None:
+    """`folded`: the epoch behind which the epochs up to it are folded into one."""
     with tempfile.TemporaryDirectory() as place, short_stretches():
         folder = Folder(Path(place))
         folder.write("pipeline.yaml", pipeline())
         for step in history:
             lay_out(folder, step)
-            folder.run()
+            if folder.run().epoch == folded:
+                list(folder.load().compact(folded + 1, EngineOptions("sail")))
         assert shown(folder) == from_nothing(history[-1])
         assert folder.violations() == []
         before = folder.state_files()
