@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from storage import formats
-from storage.formats import ArrayPath, Column, ReadPlan
+from storage.formats import ArrayPath, Column, InputError, ReadPlan
+from storage.formats.xml.runs import Runs
 from tests.formats.columnar import arrow_file, parquet_file
-from tests.formats.reading import records_or_error
+from tests.formats.reading import records_of, records_or_error
 from tests.formats.test_edi import EDI, X12
 
 COLUMNS = tuple(Column(*column) for column in [("a", "int"), ("b", "date"), ("c", "string"), ("e01", "float"), ("seg_id", "any")])
@@ -91,6 +92,37 @@ def survives(form, seed):
 def test_damaged_files(form):
     for seed in range(400):
         survives(form, seed)
+
+
+ALIKE = b"<?xml version='1.0'?>\n<x>" + b"".join(b'<r k="%d"><a>%d</a>\n<c> t %d </c><d><e>%d</e></d></r>' % (row, row, row, row) for row in range(12)) + b"</x>"
+
+
+def read_with_and_without_runs(seed):
+    rnd = random.Random(seed)
+    data = mutated(ALIKE, rnd)
+    reader = formats.reader("xml", {"record_path": "//r"}, ReadPlan(COLUMNS))
+    for target in (None, 100):
+        yield outcome(reader, data, target)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runs, "at", lambda *_: None)
+        yield outcome(reader, data, None)
+
+
+def outcome(reader, data, target):
+    """The records of a file and its undeclared fields, or where it is broken (the message alone does not count: a range knows no lines)."""
+    try:
+        fields = [column.name for column in reader.undeclared(data, "f.xml")]
+        return [fields, *records_of(reader.with_undeclared([Column(name) for name in fields]), data, target, "f.xml")]
+    except InputError as wrong:
+        return str(wrong)
+
+
+@pytest.mark.parametrize("seeds", [range(300), pytest.param(range(10_000, 15_000), marks=pytest.mark.slow)])
+def test_a_damaged_document_is_the_same_with_runs_and_without(seeds):
+    for seed in seeds:
+        whole, parts, plain = read_with_and_without_runs(seed)
+        assert whole == plain, seed
+        assert parts == plain, seed
 
 
 @pytest.mark.slow
