@@ -10,6 +10,7 @@ from storage.engines.java import find_java
 from storage.engines.sail import Sail
 from storage.engines.spark import Spark
 from storage.engines.spark_elsewhere import RemoteSpark, SharedSpark, has_session
+from storage.engines.spilling import own_folder, remove_folders
 
 __all__ = ["engine", "resolved", "stop_engines"]
 
@@ -43,10 +44,11 @@ def engine(choice: EngineChoice) -> Engine:
 
 
 def _made(choice: EngineChoice) -> Engine:
-    if choice.kind == "sail":
-        return Sail(choice)
     if choice.remote:
         return RemoteSpark(choice.remote)
+    choice = replace(choice, spill=own_folder(choice.spill)) if choice.spill else choice
+    if choice.kind == "sail":
+        return Sail(choice)
     return SharedSpark() if has_session() else Spark(choice)
 
 
@@ -58,3 +60,4 @@ def stop_engines() -> None:
         _engines.clear()
     for one in ending:
         one.stop()
+    remove_folders()
