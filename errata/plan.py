@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cxl.types import type_name
+from cxl.types import Kind, type_name
 from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
 from errata.workspace import Workspace
@@ -53,6 +53,7 @@ class Node:
         content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
         content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
         content += ["declared columns only"] if any(row.key.sources() and not row.widened for row in operator.inputs) else []
+        content += ["numbers by value"] if any(type_.kind is Kind.NUMERIC for row in operator.inputs for type_ in row.data.values()) else []
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

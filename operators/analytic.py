@@ -18,7 +18,7 @@ from operators.distinct import first_of_each
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.origins import by_key, of_lookup
 from operators.row_logic import RowLogic, as_new, as_output
-from operators.rows import RowType, key_type
+from operators.rows import RowType, key_parts
 from operators.settings import NodeSpec
 from operators.transform_config import AnalyticWindow, TransformConfig
 from operators.window_columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
@@ -67,11 +67,11 @@ class AnalyticTransform(Keyed):
 
     def _part(self, index: int) -> Column:
         """Bytes of the partition fields; ints are floats where the other side has floats."""
-        columns = []
+        columns: list[tuple[Column, str]] = []
         for here, *others in zip(*(self._typed(at) for at in self._sides(index)), strict=True):
             name, type_ = here
             mixed = type_.kind is Kind.INT and any(other.kind is Kind.FLOAT for _, other in others)
-            columns.append((column(name).cast("double"), "float") if mixed else (column(name), key_type(type_)))
+            columns += [(column(name).cast("double"), "float")] if mixed else key_parts(column(name), type_)
         return key_column(columns)
 
     def _sides(self, index: int) -> list[int]:

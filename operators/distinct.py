@@ -18,7 +18,7 @@ from operators.binding import Binding
 from operators.evaluation import RunValues, prepare
 from operators.origins import of_lookup
 from operators.row_logic import RowLogic, as_new
-from operators.rows import RowType, key_type
+from operators.rows import RowType, key_parts
 from operators.settings import NodeSpec
 
 if TYPE_CHECKING:
@@ -104,4 +104,5 @@ def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
 
 
 def _key_bytes(key: DistinctKey, statement: Distinct) -> Column:
-    return key_column([(F.col(name), key_type(value.type)) for name, (_, value) in zip(key.columns, statement.keys, strict=True)])
+    pairs = zip(key.columns, statement.keys, strict=True)
+    return key_column([part for name, (_, value) in pairs for part in key_parts(F.col(name), value.type)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, diff
@@ -13,14 +14,14 @@ from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.ops import weight
 from changelog.schema import column
-from cxl.types import STRING, Schema
+from cxl.types import STRING, Kind, Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, compared
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
-from operators.rows import CK, KeyShape, RowType, key_type
+from operators.rows import CK, KeyShape, RowType, by_value, key_parts, key_types
 from operators.settings import NodeSpec
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Aggregate(Keyed):
         groups = {name: row.data[name] for name in config.group_by}
         data = Schema({**groups, **dict(program.output.items())}.items())
         fingerprint = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
-        shape = KeyShape("group", spec.name, tuple(map(key_type, groups.values())))
+        shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
         super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
         self.program = program
         self.groups = groups
@@ -121,7 +122,7 @@ class Aggregate(Keyed):
         return self._key()
 
     def _key(self) -> Column:
-        return key_column([(column(name), key_type(type_)) for name, type_ in self.groups.items()])
+        return key_column([part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)])
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The records of the groups, without those that the program filters or that fail."""
@@ -169,7 +170,8 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        done = evaluate(frame, self.program.before, self.inputs[0], self.name, values)
+        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind is Kind.NUMERIC}
+        done = evaluate(frame.withColumns(numbers) if numbers else frame, self.program.before, self.inputs[0], self.name, values)
         wrong = not_numbers(self.program.calls)
         if wrong is None:
             return done

@@ -18,7 +18,7 @@ from operators.evaluation import RunValues
 from operators.output_config import OutputConfig
 from operators.paths import check_path
 from operators.registry import node_type
-from operators.rows import CK, META, RowType, key_type, physical_type
+from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
 from operators.settings import NodeSpec
 from operators.source_config import SortKey
 
@@ -160,7 +160,7 @@ def group_column(config: OutputConfig, row: RowType, projection: Projection) -> 
 
 def _sort_bytes(key: SortKey, type_: Type) -> Column:
     """Bytes that compare as the sort key says; a null is before or behind all values whatever the direction."""
-    value = key_column([(column(key.field), key_type(type_))])
+    value = key_column(key_parts(column(key.field), type_))
     if key.order == "desc":
         inverted = F.translate(F.hex(value), "0123456789ABCDEF", "FEDCBA9876543210")
         value = F.unhex(inverted)

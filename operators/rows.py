@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from changelog.frames import typed
+from changelog.lazy import F
 from changelog.schema import TYPES, column
 from cxl.types import ANY, Kind, Schema, Type, unify
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 SYSTEM = ("_op", "_key", "_cause")
 """Columns of every op row that operators see; `_epoch` joins them in the table."""
@@ -66,6 +67,27 @@ def key_type(type_: Type) -> str:
     """The name under which keys encode a CXL type; dynamic values by their JSON text."""
     names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
     return names.get(type_.kind, "string")
+
+
+def key_types(type_: Type) -> tuple[str, ...]:
+    """The names under which `key_parts` encodes a value: a number that may be int or float by its value, then by its text."""
+    return ("float", "string") if type_.kind is Kind.NUMERIC else (key_type(type_),)
+
+
+def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
+    """A value as the parts of a key that compares as the value does: 9 before 10, and 10 is 10.0."""
+    if type_.kind is not Kind.NUMERIC:
+        return [(value, key_type(type_))]
+    text = by_value(value, type_)
+    return list(zip((text.cast("double"), text), key_types(type_), strict=True))
+
+
+def by_value(value: Column, type_: Type) -> Column:
+    """A value in one spelling: a number that may be int or float without `.0` where it is whole."""
+    if type_.kind is not Kind.NUMERIC:
+        return value
+    whole = F.regexp_replace(value, r"\.0$", "")
+    return F.when(whole == "-0", "0").otherwise(whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from operators.event_time import WATERMARK, Clock, Turn
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
-from operators.rows import RowType, key_type
+from operators.rows import RowType, key_parts
 from operators.settings import NodeSpec
 from operators.time_window_config import FOREVER, TimeWindow
 from operators.window_bounds import END, LAST, START, in_sessions, in_windows
@@ -71,7 +71,7 @@ class WindowedAggregate(Aggregate):
 
     # Keys ---------------------------------------------------------------------------------------------------------------
     def _key(self) -> Column:
-        groups = [(column(name), key_type(type_)) for name, type_ in self.groups.items()]
+        groups = [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
         return key_column([(F.col(START), "date_time"), *groups, (F.col(END), "date_time")])
 
     def _lookup_key(self) -> Column:

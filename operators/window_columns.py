@@ -47,8 +47,8 @@ class Ordering:
 
     def column(self) -> Column:
         """The column to order by; -0.0 is 0.0."""
-        value = column(self.field)
-        value = value + F.lit(0.0) if self.type.kind is Kind.FLOAT else value
+        value = column(self.field).cast("double") if self.type.kind is Kind.NUMERIC else column(self.field)
+        value = value + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value
         if self.descending:
             return value.desc_nulls_first() if self.nulls_first else value.desc_nulls_last()
         return value.asc_nulls_first() if self.nulls_first else value.asc_nulls_last()
