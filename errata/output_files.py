@@ -22,6 +22,7 @@ from errata.tables import SMALL_ROWS
 from operators.lineage import file_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.plan import Node
@@ -200,20 +201,54 @@ def _csv(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]]) -> Iterato
         yield line([row.get(name) for name in names])
 
 
-def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> Any:
+def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> pa.Table:
     """Events with ODF's own columns first: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data.
 
     `made`: the epoch of the rows and when it was made, which is the event time too: an output's rows have none of their own.
     """
+    return _numbered(flow.engine.to_arrow(_events(node, rows, form)), form, _before(flow, node, made[0]), made[1])
+
+
+def odf_batches(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """`odf_table` in batches, of which one at a time is on the driver: their schema and themselves."""
     import pyarrow as pa
 
-    from changelog.forms import SYSTEM, changelog_stream, flat
+    events = _events(node, rows, form)
+    empty, start = flow.engine.to_arrow(events, 0), _before(flow, node, made[0])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        offset = start
+        for text in flow.engine.in_order(events, _as_bytes):
+            table = pa.ipc.open_stream(text).read_all()
+            yield from _numbered(table.cast(empty.schema), form, offset, made[1]).to_batches()
+            offset += table.num_rows
+
+    return _numbered(empty, form, start, made[1]).schema, batches()
+
+
+def _events(node: Node, rows: DataFrame, form: str) -> DataFrame:
+    from changelog.forms import changelog_stream, flat
+
+    return flat(changelog_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns]))
+
+
+def _as_bytes(batch: pa.RecordBatch) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return cast("bytes", sink.getvalue().to_pybytes())
+
+
+def _numbered(events: pa.Table, form: str, start: int, moment: datetime) -> pa.Table:
+    """Events in order with their offsets from `start` on."""
+    import pyarrow as pa
+
+    from changelog.forms import SYSTEM
     from errata.streams import beside
 
-    epoch, moment = made
-    hidden = [name for name in node.operator.output.hidden_columns() if name in rows.columns]
-    events = flow.engine.to_arrow(flat(changelog_stream(rows, form, hidden=hidden)))
-    count, start = events.num_rows, _before(flow, node, epoch)
+    count = events.num_rows
     stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), count)
     offsets = pa.array(range(start, start + count), pa.int64())
     code = events.column(SYSTEM.index("op" if form in ("debezium", "flink") else "op_code"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.schema import column
 from errata.export import BATCH_ROWS, output_columns
 from errata.failures import StorageFailed
+from errata.tables import DRIVER_ROWS
 from storage.failure import StorageError
 from storage.ledger import Ledger
 from storage.published import PublishedTable
@@ -262,14 +263,11 @@ class Writing:
         """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
         first = since is None
         for epoch, execution, moment in self._epochs(since or 0):
-            rows = self._op_rows(epoch, moment)
-            if not rows.num_rows and not first and epoch != self.mark.epoch:
+            schema, batches, count = self._op_rows(epoch, moment)
+            if not count and not first and epoch != self.mark.epoch:
                 continue
             mark = self._mark(epoch, execution).text
-            if first:
-                yield partial(table.replace, iter(rows.to_batches()), rows.schema, mark)
-            else:
-                yield partial(table.append, rows, mark)
+            yield partial(table.replace if first else table.append, batches, schema, mark)
             first = False
 
     def _epochs(self, since: int) -> Iterator[tuple[int, str, datetime]]:
@@ -279,12 +277,17 @@ class Writing:
         known[self.mark.epoch] = self.written
         return (known[epoch] for epoch in sorted(known) if epoch > since)
 
-    def _op_rows(self, epoch: int, moment: datetime) -> pa.Table:
-        from errata.output_files import odf_table
+    def _op_rows(self, epoch: int, moment: datetime) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
+        """The op rows of an epoch: their schema, themselves, and how many they are; where these are many, a batch at a time is on the driver."""
+        from errata.output_files import odf_batches, odf_table
 
-        flow = self.flow
+        flow, form = self.flow, self.options.form or "two"
         rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(epoch, epoch))
-        return odf_table(flow, self.node, rows, self.options.form or "two", (epoch, moment))
+        count = sum(flow.tables.changelog(self.node).counts(epoch).values()) if flow.tables.plan.persisted(self.node) else 0
+        if count > DRIVER_ROWS:
+            return *odf_batches(flow, self.node, rows, form, (epoch, moment)), count
+        table = odf_table(flow, self.node, rows, form, (epoch, moment))
+        return table.schema, iter(table.to_batches()), table.num_rows
 
 
 COUNT = "__count"

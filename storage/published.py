@@ -68,10 +68,12 @@ class PublishedTable:
         )  # fmt: skip
         self._commit("replace", write)
 
-    def append(self, rows: pa.Table, mark: str) -> None:
+    def append(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, mark: str) -> None:
         """Add rows. One durable step."""
+        import pyarrow as pa
         from deltalake import write_deltalake
 
+        rows = pa.RecordBatchReader.from_batches(schema, batches)
         self._commit("append", partial(write_deltalake, self._table or self.place, rows, mode="append", commit_properties=_marked(mark)))
 
     def merge(self, gone: pa.Table, came: pa.Table, mark: str) -> None:
@@ -79,7 +81,7 @@ class PublishedTable:
         import pyarrow as pa
 
         if not gone.num_rows:
-            self.append(came, mark)
+            self.append(iter(came.to_batches()), came.schema, mark)
             return
         assert self._table is not None  # nothing goes out of what is not there
         names = gone.column_names

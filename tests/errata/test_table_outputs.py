@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errata import table_outputs
 from storage import durable
 from tests.invariants.test_crashes import Died, dies_at, steps_of
 from tests.pipelines import Folder, command, standing_in
@@ -201,3 +202,14 @@ def test_a_preview_of_what_is_no_text_is_json_lines(tmp_path: Path) -> None:
         code, shown, _ = command("run", "pipeline.yaml", "--dry-run", "-n", "1")
     assert (code, shown) == (0, '{"grp":"a","odd name":1.5,"day":"2024-01-05"}\n')
     assert not (tmp_path / "out").exists()
+
+
+def test_the_op_rows_of_an_epoch_may_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_outputs, "DRIVER_ROWS", 0)
+    folder = project(tmp_path)
+    for records in ([("a", "1.5", ""), ("b", "nan", "2024-01-05"), ("b", "nan", "2024-01-05")], [("b", "nan", "2024-01-05"), ("c", "0", "")], []):
+        lay_out(folder, records)
+        folder.run()
+        check(folder, records)
+    offsets = [int(row[0]) for row in content(folder, "told")]
+    assert sorted(offsets) == list(range(len(offsets)))
