@@ -141,8 +141,9 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
         for region, old, new in zip(regions, groups(before.rows, [one.old for one in regions]), groups(stretches.rows, [one.new for one in regions]), strict=True)
     ]  # fmt: skip
     count = places[-1].old.stop if places else 0
-    stood = before.standing(of_file(intake.stood, intake.files, record), [one.old for one in regions], intake.files.prefix(record), intake.engine)
-    stood, old = _settled(intake, stood) if count <= SETTLED_ROWS else (stood, old_hashes(intake, stood))
+    stood = of_file(intake.stood, intake.files, record)
+    near = before.standing(stood, [one.old for one in regions], intake.files.prefix(record), intake.engine)
+    stood, old = _settled(intake, near) if count <= SETTLED_ROWS else (stood, old_hashes(intake, near))
     new = new_hashes(intake, intake.files.frame(intake.engine, [part]))
     if old.num_rows != count:
         return None
