@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
+from operators.paths import leads_out
 from storage.locations import is_local
 
 if TYPE_CHECKING:
@@ -179,7 +180,11 @@ def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
     from storage.path_tokens import PathTemplate
 
     config = cast("Output", node.operator).config
-    path = plan.settings.folder / PathTemplate.parse(config.path).render(values)
+    text = PathTemplate.parse(config.path).render(values)
+    relative = is_local(config.path) and not Path(config.path).is_absolute()
+    if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
+        raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
+    path = plan.settings.folder / text
     return _free(path, config.unique_suffix_width) if config.if_exists == "unique_suffix" else path
 
 

@@ -153,3 +153,13 @@ def test_a_link_may_not_lead_out_of_the_project(old, outside, folder, tmp_path_f
     assert code == (1 if outside else 0)
     assert ("error[E232]: 'linked/" in told) is outside
     assert not (outside and {path.name for path in elsewhere.iterdir()} - {"in.csv"})
+
+
+def test_a_batch_id_may_not_lead_out_of_the_project(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", "path: 'a/{batch_id}.csv'"))
+    code, told = ran(folder, "--batch-id", "../../out")
+    assert code == 4
+    assert "output 'out': 'a/../../out.csv' leads out of the pipeline's folder" in told
+    assert not (folder.path.parent / "out.csv").exists()
+    assert ran(folder, "--batch-id", "b/out")[0] == 0
+    assert (folder.path / "a/b/out.csv").exists()
