@@ -18,7 +18,7 @@ from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import FEW_KEYS, image_hash, joined
 from operators.ingest.intake import Ingested, InputChanged, Intake
 from operators.ingest.spans import Spans, standing
-from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, matched
+from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, is_little, matched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,7 @@ def _file(intake: Intake, part: Part) -> _File:
 
 
 def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: StretchList) -> _File:
-    """A changed file, of which only those stretches are read that are not as they were."""
+    """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
     import numpy as np
 
     left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
@@ -108,6 +108,8 @@ def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: 
     stays = ~changed[left]
     left, right = left[stays], right[stays]
     chosen = np.setdiff1d(np.arange(len(stretches.digests)), right, assume_unique=True)
+    if not is_little(stretches, chosen):
+        return _File(replace(part, ranges=stretches.ranges()), stretches)
     return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
 
 

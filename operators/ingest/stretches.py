@@ -32,6 +32,8 @@ SETTLED_ROWS: Final = 20_000
 """So many rows that stand are brought to the driver at once, where more than one question is asked of them."""
 REGION_BYTES: Final = 4 << 20
 """About so many bytes of changed stretches are read by one task."""
+MOST_CHANGED: Final = 1 / 3
+"""A file of which a larger part is in changed stretches is compared as a whole, which takes less time then."""
 FEW_RANGES: Final = 8
 """So many ranges of keys are conditions of a query; more are joined."""
 BIN_BYTES: Final = 5
@@ -144,6 +146,11 @@ def matched(old: StretchList, new: Stretches, *, same_rows: bool = False) -> tup
         return left, right
     alike = old.rows[left] == new.rows[right]
     return left[alike], right[alike]
+
+
+def is_little(now: Stretches, chosen: Positions) -> bool:
+    """Whether some stretches have so few of the file's records that it saves time to look at them alone."""
+    return int((now.rows[chosen + 1] - now.rows[chosen]).sum()) <= now.records * MOST_CHANGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
 from operators.ingest.shape import row_keys
-from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, groups, matched, numbers_in, regions_between
+from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, groups, is_little, matched, numbers_in, regions_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,11 +130,13 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
 
 
 def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches, before: StretchList) -> _Change | None:
-    """The delta of a file that is compared with the stretches that it had; None where other records stand than they say."""
+    """The delta of a file that is compared with the stretches that it had; None where too many changed, or other records stand than they say."""
     assert intake.stood is not None  # else nothing is known
     stayed = matched(before, stretches, same_rows="source.row" in intake.source.wanted)
     regions = regions_between(stayed, before.table.num_rows, len(stretches.digests))
     chosen = numbers_in([region.new for region in regions])
+    if not is_little(stretches, chosen):
+        return None
     part = Part(record, ranges=stretches.ranges(chosen, REGION_BYTES))
     places = [
         _Place(old, new, before.label_behind(region.old[0]), before.label_at(region.old[1]))

@@ -60,6 +60,7 @@ def short_stretches() -> Iterator[None]:
         patch.setattr(stretches, "RECORDS", 3)
         patch.setattr(stretches, "LEAST", 1)
         patch.setattr(listed, "FEW_RANGES", 1)
+        patch.setattr(listed, "MOST_CHANGED", 1)
         yield
 
 
