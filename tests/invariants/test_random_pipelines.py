@@ -19,7 +19,7 @@ from tests.pipelines import Folder
 
 IN_SUITE = 4
 asked = settings.default.max_examples
-deep = asked > 100
+deep = settings.get_current_profile_name() == "deep"
 
 
 @pytest.fixture(autouse=True, scope="module")
