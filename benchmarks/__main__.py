@@ -11,11 +11,13 @@ import polars as pl
 
 from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import ProgramFailedError, measure
+from benchmarks.programs import growth
 from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
 HERE = Path(__file__).parent
 SIZES = (1_000_000, 5_000_000)
+GROWING = (1_000_000, 10_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
 LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed")
@@ -33,6 +35,13 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
         yield "errata-rollback", engine, GROUPED
     if "sail" in (options.engine or ("sail",)):
         yield "small-runs", "sail", SMALL
+    yield from growing(options)
+
+
+def growing(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """The stateful nodes, each in all sizes; on Spark, which is slow with the large one, where it is asked for."""
+    for engine in options.engine or ("sail",):
+        yield from ((program, engine, rows) for program in growth.PROGRAMS for rows in options.rows or GROWING)
 
 
 def measured(options: argparse.Namespace) -> Iterator[Result]:
@@ -40,7 +49,7 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
     for program, engine, rows in planned(options):
         if (options.program and program not in options.program) or (engine == "spark" and find_java() is None):
             continue
-        data = write_sales(SCRATCH / f"sales-{rows}.csv", rows)
+        data = growth.write_rows(SCRATCH / f"rows-{rows}.csv", rows) if program in growth.PROGRAMS else write_sales(SCRATCH / f"sales-{rows}.csv", rows)
         print(f"{program} on {engine}, {rows:,} rows", flush=True)
         try:
             result = Result(program, engine, rows, measure(program, engine, data, SCRATCH))
@@ -67,7 +76,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    parser.add_argument("--program", action="append", help="only this program: pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, small-runs")
+    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, small-runs, growth-extremes and the like"
+    parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)
     results = Results(measured(options))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
+from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, REPLACED
 from benchmarks.programs.small_runs import CHANGES, WATCHED
 
 PARTS_OF_ERRATA = {
@@ -58,7 +59,7 @@ class Results(tuple[Result, ...]):
 
 def page(results: Results) -> str:
     """The whole page as Markdown."""
-    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results)]) + "\n"
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *growths(results)]) + "\n"
 
 
 INTRODUCTION = (
@@ -147,6 +148,23 @@ def rollbacks(results: Results) -> Iterator[str]:
             more = None if back is None or plain is None else back - plain
             rows.append((f"{one.rows:,}", one.engine, seconds(plain), seconds(back), share(more, plain), seconds(repair), share(repair, plain)))
     yield from table(("rows", "engine", "plain", "1 % rolled back", "more", "ten groups repaired", "of the plain run"), rows)
+
+
+def growths(results: Results) -> Iterator[str]:
+    """What a change costs a stateful node where ten times as many rows stand."""
+    yield "## Growth"
+    yield ""
+    yield "A source, one stateful node over 20 rows a key, no output: a first run, then three runs each in which 1,000 rows come, in which these are replaced,"
+    yield "and in which 1,000 more come. Promised is that a change costs at most 1.3 times as much where ten times as many rows stand."
+    yield ""
+    sizes = sorted({one.rows for one in results if one.program in NODES})
+    rows = []
+    for program, engine in dict.fromkeys((one.program, one.engine) for one in results if one.program in NODES):
+        for part in (WARM, ADDED, REPLACED, ADDED_LATER):
+            found = [one.seconds(part) if (one := results.of(program, engine, size)) else None for size in sizes]
+            grown = ratio(found[-1], found[0]) if len(sizes) > 1 else ""
+            rows.append((engine, program.removeprefix("growth-"), part, *map(seconds, found), grown))
+    yield from table(("engine", "node", "change", *(f"{size:,} rows" for size in sizes), "ratio"), rows)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

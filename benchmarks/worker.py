@@ -19,10 +19,10 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-six-nodes": with_errata.six_nodes,
     "errata-rollback": rollback.all_runs,
     "bare": by_hand.bare_script,
-    "growth": growth.later_runs,
     "ranges-by-hand": ranges.by_hand,
     "ranges-errata": ranges.with_errata,
     "small-runs": small_runs.later_runs,
+    **growth.PROGRAMS,
 }
 
 

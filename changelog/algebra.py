@@ -14,21 +14,22 @@ from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, image_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
 _OLD, _NEW = "_old", "_new"
 
 
-def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
+def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = True, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> DataFrame:
     """The fold: the rows that stand after epoch `at` (default: after the last).
 
     In: stored op rows (`_epoch`, `_op`, `_key`, `_cause`, image). Out: `_epoch`, `_key`, image of the live rows. A positive row
-    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back.
+    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back. `narrow` chooses
+    rows by what they hold, and may shape them: what it leaves out is not folded.
     """
     rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
-    standing = chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)])
+    standing = narrow(chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)]))
     if not has_negatives:
         return standing
     dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))

@@ -83,19 +83,11 @@ class Compaction(Run):
 
     def _entry(self, head: Entry, versions: Mapping[str, int]) -> Entry:
         base = {"base": self.before - 1} if self.before is not None and self._base("") is not None else {}
-        nodes = {name: self._unsigned(counts) for name, counts in head.nodes.items()} if self._all_folded(head) else head.nodes
         return replace(
-            head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions), nodes=nodes,
+            head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions),
             counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base", "gone")}, **base, "kind": "compact"},
             files={}, previous="", hash="",
         )  # fmt: skip
-
-    def _all_folded(self, head: Entry) -> bool:
-        return self.before == head.epoch + 1
-
-    def _unsigned(self, counts: Mapping[str, Any]) -> dict[str, Any]:
-        """Nothing that is left was ever taken back."""
-        return {**counts, **({"signed": False} if "signed" in counts else {})}
 
     def _tidy(self, committed: Entry) -> None:
         """What no reader needs any more, in tables and ledger."""

@@ -115,7 +115,7 @@ class Rounds:
 
     def _live(self, node: Node) -> DataFrame:
         flow = self.flow
-        return flow.tables.live(flow.engine, node, flow.values, has_negatives=flow.negatives.get(node.name, True))
+        return flow.tables.live(flow.engine, node, flow.values)
 
     def _of_kind(self, *kinds: str) -> Iterator[Stage]:
         return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
@@ -212,16 +212,14 @@ class _Base:
 
     live_rows: dict[str, int]
     rejects: dict[str, int]
-    negatives: dict[str, bool]
     handed: Any
 
     @classmethod
     def of(cls, flow: Flow) -> _Base:
-        return cls(dict(flow.live_rows), dict(flow.rejects), dict(flow.negatives), deepcopy(flow.handed))
+        return cls(dict(flow.live_rows), dict(flow.rejects), deepcopy(flow.handed))
 
     def reset(self, flow: Flow, name: str) -> None:
         """Bring the counters of a node back."""
         flow.live_rows[name] = self.live_rows.get(name, 0)
         flow.rejects[name] = self.rejects.get(name, 0)
-        flow.negatives[name] = self.negatives.get(name, False)
 

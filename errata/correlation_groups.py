@@ -54,7 +54,7 @@ class Groups:
     def _truth(self, source: str) -> DataFrame:
         """`_key` and `_error` of all records of a source and the columns of its correlation key."""
         flow, node = self.flow, self.plan[source]
-        live = flow.tables.live(flow.engine, node, flow.values, has_negatives=flow.negatives.get(source, True))
+        live = flow.tables.live(flow.engine, node, flow.values)
         return live.select("_key", "_error", *(column(name) for name in node.operator.output.riders if name.startswith(CK)))
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:

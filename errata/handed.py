@@ -49,7 +49,7 @@ class Handed:
 
         names = {f"pipeline.{name}": rider("pipeline", name) for name in node.spec.config.variables}
         values = flow.values_of(node)
-        live = flow.tables.live(flow.engine, node, values, has_negatives=flow.negatives.get(node.name, True))
+        live = flow.tables.live(flow.engine, node, values)
         good = live.where(F.col("_error").isNull()) if "_error" in live.columns else live
         last = good.orderBy(F.col("_key").desc()).select(*(column(name) for name in names.values()))
         rows = flow.engine.to_arrow(last, 1).to_pylist()

@@ -240,8 +240,7 @@ def _stood(flow: Flow, node: Node, suppressed: int) -> DataFrame:
     """The rows of a source that stood after the last epoch, with those that are rolled back as if they took part."""
     from errata.correlation_rows import truth
 
-    has_negatives = flow.negatives.get(node.name, True)
-    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1, has_negatives=has_negatives)
+    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1)
     told = live if cast("Source", node.operator).keyed and node.operator.keeps_state else live.drop("_epoch")
     return truth(told) if suppressed else told
 

@@ -74,8 +74,7 @@ def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False)
 
     order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    has_negatives = flow.negatives.get(node.name, True)
-    frame = flow.tables.live(flow.engine, node, flow.values, has_negatives=has_negatives)
+    frame = flow.tables.live(flow.engine, node, flow.values)
     if marked:
         frame, path = file_of(frame, output.output, flow.values.labels)
         frame = frame.withColumn(ORIGIN, path)

@@ -16,6 +16,7 @@ from changelog.schema import column
 from errata.handed import Handed
 from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows
 from operators.base import Delta, Outcome
+from operators.evaluation import Narrow, as_it_is
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +62,6 @@ class Flow:
     epoch: int
     values: RunValues
     done: dict[str, NodeDelta] = field(default_factory=dict)
-    negatives: dict[str, bool] = field(default_factory=dict)
     live_rows: dict[str, int] = field(default_factory=dict)
     rejects: dict[str, int] = field(default_factory=dict)
     handed: Handed = field(default_factory=Handed)
@@ -86,11 +86,11 @@ class Flow:
         return sum(self.rejects.values())
 
     def summary(self, node: Node) -> dict[str, Any]:
-        """What the ledger keeps of a node: op counts, rows that stand, rejects, whether anything was ever taken back."""
+        """What the ledger keeps of a node: op counts, rows that stand, rejects."""
         delta = self.done[node.name]
         rejects = self.rejected_live(node.name)
         kept = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
-        return {**delta.ops, **kept, **self.handed.kept(node.name), "signed": self.negatives.get(node.name, False), "wide_sums": getattr(node.operator, "wide_sums", False)}
+        return {**delta.ops, **kept, **self.handed.kept(node.name), "wide_sums": getattr(node.operator, "wide_sums", False)}
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
         """Run a node that is no source, keep what it did and what it hands on."""
@@ -149,7 +149,8 @@ class Flow:
 
     def versions_of(self, node: Node) -> dict[str, int | None]:
         """The versions of a node's tables by path."""
-        return {path: self.tables.by_path(path).version() for path in (f"changelog/{node.name}", f"state/{node.name}")}
+        paths = [f"changelog/{node.name}", *([f"state/{node.name}"] if node.operator.keeps_state else [])]
+        return {path: self.tables.by_path(path).version() for path in paths}
 
     def _needs_wide_sums(self, node: Node, delta: NodeDelta) -> bool:
         """Whether sums met values that their limbs do not hold: nothing may be silently inexact."""
@@ -223,13 +224,13 @@ class Flow:
         """The op rows that this run kept of a node."""
         return without(stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)), "_epoch")
 
-    def live_input(self, node: Node, index: int) -> DataFrame:
-        """The live rows of an input of a node, this run's counted in."""
+    def live_input(self, node: Node, index: int, narrow: Narrow = as_it_is) -> DataFrame:
+        """The live rows of an input of a node, this run's counted in; those that `narrow` chooses."""
         name, port = node.inputs[index]
         above = self.tables.plan[name]
         self.engine.also_reads(self.live_bound(name))
-        rows = self.tables.live(self.engine, above, self.values, has_negatives=self.negatives.get(name, True))
-        return without(entered(stands(rows, above, port), node, index), "_epoch")
+        rows = self.tables.narrowed(self.engine, above, self.values, lambda rows: narrow(entered(stands(rows, above, port), node, index)))
+        return without(rows, "_epoch")
 
     def keep_nothing(self, node: Node) -> NodeDelta:
         """Note that a node has nothing new; its table exists from now on."""
@@ -298,7 +299,6 @@ class Flow:
         self.done[delta.node] = delta
         self.rejects[delta.node] = self.rejects.get(delta.node, 0) + delta.rejected - delta.repaired
         self.live_rows[delta.node] = self.live_rows.get(delta.node, 0) + delta.net + delta.rejected - delta.repaired
-        self.negatives[delta.node] = self.negatives.get(delta.node, False) or delta.signed
         return delta
 
 
@@ -350,21 +350,21 @@ class NodeSurroundings:
             return None
         return Delta(entered(stands(done.frame, self.flow.tables.plan[name], port), self.node, index), done.signed)
 
-    def live_input(self, index: int) -> DataFrame:
+    def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input port, this run's counted in."""
-        return self.flow.live_input(self.node, index)
+        return self.flow.live_input(self.node, index, narrow)
 
-    def live_own(self) -> DataFrame:
+    def live_own(self, narrow: Narrow = as_it_is) -> DataFrame:
         """The node's live rows before this run; of one that keeps no others, its rejects."""
         flow = self.flow
         if not flow.tables.plan.persisted(self.node):
             flow.tables.changelog(self.node).create()
-            return without(flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1), "_epoch")
-        return without(flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1, has_negatives=flow.negatives.get(self.node.name, True)), "_epoch")
+            return without(narrow(flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1)), "_epoch")
+        return without(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1), "_epoch")
 
-    def own_state(self) -> DataFrame | None:
+    def own_state(self, narrow: Narrow = as_it_is) -> DataFrame | None:
         """The node's accumulators before this run."""
-        return self.flow.tables.latest_state(self.flow.engine, self.node.name, self.flow.epoch - 1)
+        return self.flow.tables.latest_state(self.flow.engine, self.node.name, self.flow.epoch - 1, narrow)
 
     @property
     def _small(self) -> bool:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
 from changelog.labels import parse_label, row_label
-from operators.ingest.files import FileRecord
+from operators.ingest.files import FileRecord, Label
 from operators.rows import KeyShape
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Places:
     at: int | None = None
     _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
     _offsets: dict[str, dict[str, int]] = field(default_factory=dict)
+    _labelled: dict[str, dict[Label, FileRecord]] = field(default_factory=dict)
 
     def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int | None]] | None = None) -> dict[bytes, Place]:
         """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
@@ -154,7 +155,9 @@ class Places:
 
     def _unkeyed_place(self, source: str, key: bytes) -> Place | None:
         label, behind = parse_label(key, 1)
-        record = next((one for one in self.sources[source].files if one.label == label), None)
+        if source not in self._labelled:
+            self._labelled[source] = {one.label: one for one in self.sources[source].files}
+        record = self._labelled[source].get(label)
         if record is None:
             return None
         row = parse_label(key, behind)[0][0] if record.dense else bisect_right(self._keys_of(source, record), key + b"!")

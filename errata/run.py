@@ -191,7 +191,6 @@ class Run:
         flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, self.head.nodes if self.head else {}))
         for name, counts in (self.head.nodes if self.head else {}).items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
-            flow.negatives[name] = bool(counts.get("signed"))
             flow.rejects[name] = counts.get("rejected_live", 0)
             if counts.get("wide_sums") and name in self.plan.nodes:
                 self.plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger

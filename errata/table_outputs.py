@@ -233,7 +233,7 @@ class Writing:
         from operators.ingest.hashes import image_hash
 
         flow = self.flow
-        live = flow.tables.live(flow.engine, self.node, flow.values, has_negatives=flow.negatives.get(self.node.name, True)).select(*map(column, gone.columns))
+        live = flow.tables.live(flow.engine, self.node, flow.values).select(*map(column, gone.columns))
         hashes = gone.select(image_hash(gone, gone.columns).alias("__hash")).distinct()
         found = live.withColumn("__hash", image_hash(live, gone.columns)).join(hashes, "__hash", "left_semi").drop("__hash")
         table = flow.engine.to_arrow(found, MOST_ROWS + 1)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, consolidate, live
+from changelog.algebra import consolidate, live
 from changelog.frames import among, chosen, known, told
+from changelog.ops import Op
 from changelog.schema import column
 from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
+from operators.evaluation import Narrow, as_it_is
 from operators.lineage import key_slice
 from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
@@ -79,12 +81,26 @@ class Tables:
         inputs = self._inputs(node, lambda above: self.rows(engine, above, values, epochs, at))
         return consolidate_epochs(_through(node, inputs, values))
 
-    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, *, has_negatives: bool = True) -> DataFrame:
+    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
         if self.plan.persisted(node):
-            return live(stored_rows(engine, self.changelog(node), at=at), has_negatives=has_negatives)
-        inputs = self._inputs(node, lambda above: self.live(engine, above, values, at))
-        return _through(node, (as_appends(rows, "recompute") for rows in inputs), values).drop("_op", "_cause")
+            return self.narrowed(engine, node, values, as_it_is, at)
+        return _through(node, map(_as_appends, self._inputs(node, lambda above: self.live(engine, above, values, at))), values).drop("_op", "_cause")
+
+    def narrowed(self, engine: Engine, node: Node, values: RunValues, narrow: Narrow, at: int | None = None) -> DataFrame:
+        """The live rows of a node that `narrow` chooses; it passes over the rejects of a node without a table. The others are not folded."""
+        if self.plan.persisted(node):
+            table = self.changelog(node)
+            return live(stored_rows(engine, table, at=at), has_negatives=table.takes_back(), narrow=narrow)
+        if len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
+            return narrow(self.live(engine, node, values, at))
+        [(name, port)] = node.inputs
+        above = self.plan[name]
+
+        def mapped(rows: DataFrame) -> DataFrame:
+            return narrow(_through(node, [_as_appends(entered(stands(rows, above, port), node, 0))], values).drop("_op", "_cause"))
+
+        return self.narrowed(engine, above, values, mapped, at)
 
     def _inputs(self, node: Node, read: Callable[[Node], DataFrame]) -> Iterator[DataFrame]:
         """What comes in at each input of a node of the rows that `read` gives of the nodes above."""
@@ -98,8 +114,8 @@ class Tables:
 
         return live(stored_rows(engine, self.changelog(node), at=at).where(F.col("_error").isNotNull()))
 
-    def latest_state(self, engine: Engine, name: str, at: int) -> DataFrame | None:
-        """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table."""
+    def latest_state(self, engine: Engine, name: str, at: int, narrow: Narrow = as_it_is) -> DataFrame | None:
+        """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table. `narrow` chooses keys."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
@@ -107,7 +123,7 @@ class Tables:
         if not table.exists():
             return None
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        rows = stored_rows(engine, table, at=at)
+        rows = narrow(stored_rows(engine, table, at=at))
         names = [name for name in rows.columns if name != "_epoch"]
         newest = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
         return more_than_keys(told(newest.select(*map(column, names)), among(known(rows), names)))
@@ -137,6 +153,13 @@ def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] |
     if table.rows() <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
+
+
+def _as_appends(rows: DataFrame) -> DataFrame:
+    """Live rows as op rows, each of its epoch."""
+    from pyspark.sql import functions as F
+
+    return rows.withColumns({"_op": F.lit(int(Op.APPEND)).cast("tinyint"), "_cause": F.lit("recompute")})
 
 
 def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> DataFrame:

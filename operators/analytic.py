@@ -12,7 +12,7 @@ from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind, Type
-from operators.base import Keyed
+from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.distinct import first_of_each
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
@@ -65,6 +65,12 @@ class AnalyticTransform(Keyed):
         """The partition of each row; with `distinct` behind the window, which looks at all of them, one for all rows."""
         return frame.withColumn("_lookup", F.lit(b"") if self.logic.program.distinct else self._part(index))
 
+    def shared(self, index: int) -> Column | None:
+        """The partition's fields; those that are inexact on either side left out."""
+        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in INEXACT}
+        whole = bool(self.logic.program.distinct)  # one key for all rows
+        return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
+
     def _part(self, index: int) -> Column:
         """Bytes of the partition fields; ints are floats where the other side has floats."""
         columns: list[tuple[Column, str]] = []
@@ -98,6 +104,7 @@ class AnalyticTransform(Keyed):
         """The program on each record, with the values of its window."""
         placed = [self.lookup(as_new(frame), at, values).withColumn(PART, self._part(at)) for at, frame in enumerate(frames)]
         ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
+        ready = values.settle(ready)  # which two branches read
         failed = ready.where(column(WRONG).isNotNull())
         bad = [*bad, rejects(failed, "aggregate_finalize", column(WRONG), self.name)]
         rows = self.logic.images(ready.where(column(WRONG).isNull()), self.inputs[0], self.output, values)

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from changelog.algebra import as_appends, consolidate, diff
 from changelog.frames import of_keys
 from changelog.lazy import F
-from operators.evaluation import RunValues
+from cxl.types import Kind, Type
+from operators.evaluation import Narrow, RunValues, as_it_is
 from operators.origins import by_key
 from operators.rows import OWN_HIDDEN, KeyShape, RowType
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+
+INEXACT = frozenset({Kind.FLOAT, Kind.NUMERIC})
+"""Kinds of which equal values may differ in their bits or in their text."""
+SHARED = "__shared"
+"""A column with what `Keyed.shared` gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +57,14 @@ class Surroundings(Protocol):
     def delta(self, index: int) -> Delta | None:
         """The delta of input number `index`, None where nothing changed."""
 
-    def live_input(self, index: int) -> DataFrame:
-        """The live rows of an input, this run's delta counted in."""
+    def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
+        """The live rows of an input, this run's delta counted in; those that `narrow` chooses: the others are not folded."""
 
-    def live_own(self) -> DataFrame:
-        """The operator's own live rows before this run, rejects among them (`_error`)."""
+    def live_own(self, narrow: Narrow = as_it_is) -> DataFrame:
+        """The operator's own live rows before this run, rejects among them (`_error`); those that `narrow` chooses."""
 
-    def own_state(self) -> DataFrame | None:
-        """The latest accumulators of each key before this run, None where there are none."""
+    def own_state(self, narrow: Narrow = as_it_is) -> DataFrame | None:
+        """The latest accumulators of each key before this run, of those that `narrow` chooses; None where there are none."""
 
     def keep_state(self, state: DataFrame, *, anew: bool = False, bounds: bool = False) -> DataFrame:
         """Write this run's accumulators and give them back as rows that were computed already.
@@ -212,26 +219,68 @@ class Keyed(Operator):
             frames = [_frame_or_live(around, index) for index in range(len(self.inputs))]
             return Outcome(as_appends(self._whole_rows(self.compute(frames, around.values)), "recompute"), signed=False)
         touched = around.settled(self.touched(around))
-        placed = [self.lookup(around.live_input(i), i, around.values) for i in range(len(self.inputs))]
-        frames = [around.settled(frame.join(touched, "_lookup", "left_semi").drop("_lookup")) for frame in placed]
-        stood = around.settled(of_keys(around.live_own(), touched, "_lookup"))
+        of_touched = among(touched.select("_lookup").distinct(), "_lookup")
+        frames = [self.of_touched(around, index, touched).drop("_lookup") for index in range(len(self.inputs))]
+        stood = around.settled(around.live_own(of_touched))
         rows = self.compute(frames, around.values)
         if self.always_has_rows:  # also where a delta turned out to bring nothing
-            rows = rows.join(touched, "_lookup", "left_semi")
+            rows = of_touched(rows)
         return Outcome(diff(stood, self._whole_rows(rows), "recompute"), signed=True)
 
     def _whole_rows(self, rows: DataFrame) -> DataFrame:
         return self.output.shaped(rows, ["_key", *self.output.columns()])
 
     def touched(self, around: Surroundings) -> DataFrame:
-        """The lookup keys that occur in the deltas: one column `_lookup`, distinct."""
+        """The lookup keys that occur in the deltas with the numbers that their rows share: `_lookup` and `SHARED`, distinct."""
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
-        return _union([self.lookup(delta.frame, i, around.values).select("_lookup") for i, delta in deltas]).distinct()
+        return _union([self.lookup(self.hashed(delta.frame, i), i, around.values).select("_lookup", SHARED) for i, delta in deltas]).distinct()
+
+    def shared(self, index: int) -> Column | None:
+        """A number that all rows of one lookup key have in common and few others have, much quicker to compute than the key; None where there is none."""
+        return None
+
+    def needed(self, frame: DataFrame, index: int) -> DataFrame:
+        """Live rows of an input with the columns that `lookup` and `compute` read: others are not read of the table."""
+        return frame
+
+    def hashed(self, frame: DataFrame, index: int) -> DataFrame:
+        """Rows of an input with `SHARED`, null where nothing is shared."""
+        number = self.shared(index)
+        return frame.withColumn(SHARED, F.lit(None).cast("bigint") if number is None else number)
+
+    def of_touched(self, around: Surroundings, index: int, touched: DataFrame) -> DataFrame:
+        """The live rows of an input that have one of these keys, as `lookup` gives them: by the shared number first, by the key then."""
+        of_touched = among(touched.select("_lookup").distinct(), "_lookup")
+
+        def exact(rows: DataFrame) -> DataFrame:
+            return of_touched(self.lookup(rows, index, around.values))
+
+        if self.shared(index) is None:
+            return around.settled(around.live_input(index, lambda rows: exact(self.needed(rows, index))))
+        numbers = among(touched.select(SHARED).distinct(), SHARED)
+
+        def shared(rows: DataFrame) -> DataFrame:
+            return numbers(self.hashed(self.needed(rows, index), index)).drop(SHARED)
+
+        return exact(around.settled(around.live_input(index, shared)))
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         frames = [around.live_input(index) for index in range(len(self.inputs))]
         return compared(around, self._whole_rows(self.compute(frames, around.values)), cause)
+
+
+def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
+    """A hash of columns, without those of `INEXACT` kinds. None where no column is left."""
+    exact = [value for value, type_ in columns if type_.kind not in INEXACT]
+    return F.xxhash64(*exact) if exact else None
+
+
+def among(keys: DataFrame, *names: str) -> Narrow:
+    """Chooses the rows whose columns `names` are those of one of a few keys."""
+    if len(names) == 1:
+        return lambda rows: of_keys(rows, keys, names[0])
+    return lambda rows: rows.join(keys, list(names), "left_semi")
 
 
 def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:

@@ -7,12 +7,15 @@ driver. A step without either leads to all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.lazy import F
+from changelog.ops import is_positive
 from changelog.schema import column
 from cxl import spark, typed
+from operators.base import among
 from operators.combine_match import RIGHT, Predicate, Side, join_keys, key_names
 from operators.combine_ranges import in_buckets
 
@@ -25,36 +28,72 @@ if TYPE_CHECKING:
 Touched = list[tuple["Step", "DataFrame"]]
 
 
-def affected(around: Surroundings, predicate: Predicate, context: spark.Context) -> DataFrame | None:
-    """The `_lookup` values, distinct, of the rows that this run's deltas can change; None: all."""
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What this run's deltas can change of a combine.
+
+    `drivers`: the live rows of the driver that they touch: `_key`, what rides along, the fields by qualifier. `lookups`: the `_lookup` values,
+    distinct, of these rows and of those that went. `stood`: those of them under which something may have stood, None where there are none.
+    """
+
+    drivers: DataFrame
+    lookups: DataFrame
+    stood: DataFrame | None
+
+
+def affected(around: Surroundings, predicate: Predicate, context: spark.Context, riding: Sequence[str]) -> Affected | None:
+    """What is to be computed anew; None: everything. `riding`: the columns that ride along with the driver."""
     leads: dict[str, Touched] = {}
     for step in reversed(predicate.chain.steps):
         side = predicate.sides[step.build]
-        rows = _touched_rows(around, side, leads.get(step.build, []), context)
+        rows = [*_changed(around, side), *_led(around, side, leads.get(step.build, []), context)]
         if not rows:
             continue
         if step.parent is None:
             return None
-        leads.setdefault(step.parent, []).append((step, _leading(rows, step, side, context)))
+        leads.setdefault(step.parent, []).append((step, around.settled(_leading(rows, step, side, context))))
     driver = predicate.sides[predicate.chain.driver]
-    found = [frame.select(driver.lookup().alias("_lookup")) for frame in _touched_rows(around, driver, leads.get(driver.qualifier, []), context)]
-    builds = [side for name, side in predicate.sides.items() if name != driver.qualifier]
-    found += [delta.frame.select(side.lookup().alias("_lookup")) for side in builds if (delta := around.delta(side.number)) is not None]
-    return _union(found).distinct()
+    led = _led(around, driver, leads.get(driver.qualifier, []), context, riding)
+    others = [change.select(side.lookup().alias("_lookup")) for side in predicate.sides.values() if side is not driver for change in _changed(around, side)]
+    return _of_drivers(around, driver, [around.settled(_union(led))] if led else [], others, riding)
 
 
-def _touched_rows(around: Surroundings, side: Side, leads: Touched, context: spark.Context) -> list[DataFrame]:
-    """Rows of an input that changed, and live ones that a touched row of a later step matches by its keys."""
+def _of_drivers(around: Surroundings, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:
+    """What is affected by the driver's own delta, by rows of builds that lead to drivers, and by rows of builds that fail (`others`: `_lookup`)."""
+    lookup = driver.lookup().alias("_lookup")
+    known = [*(rows.select(lookup) for rows in led), *others]
+    delta = around.delta(driver.number)
+    if delta is None:
+        lookups = around.settled(_union(known).distinct())
+        return Affected(_union(led).dropDuplicates(["_key"]), lookups, lookups)
+    came = _columns(delta.frame.where(is_positive(F.col("_op"))), driver, riding)
+    rows = [came, *(frame.join(delta.frame.select("_key"), "_key", "left_anti").dropDuplicates(["_key"]) for frame in led)]
+    own = delta.frame.select(lookup)
+    before = [own, *known] if delta.signed else known  # under the key of a record that is new nothing stood
+    stood = around.settled(_union(before).distinct()) if before else None
+    return Affected(_union(rows), around.settled(_union([own, *known]).distinct()), stood)
+
+
+def _columns(rows: DataFrame, side: Side, riding: Sequence[str] = (), *more: str) -> DataFrame:
+    return rows.select(*more, "_key", *map(column, riding), *side.qualified())
+
+
+def _changed(around: Surroundings, side: Side) -> list[DataFrame]:
+    """The rows of an input that changed, as they were and as they are."""
     delta = around.delta(side.number)
-    rows = [] if delta is None else [delta.frame.select("_key", *side.qualified())]
-    for step, keys in leads:
-        live = around.live_input(side.number).select("_key", *side.qualified())
+    return [] if delta is None else [_columns(delta.frame, side)]
+
+
+def _led(around: Surroundings, side: Side, leads: Touched, context: spark.Context, riding: Sequence[str] = ()) -> list[DataFrame]:
+    """The live rows of an input that touched rows of later steps match."""
+    def matching(step: Step, touched: DataFrame) -> DataFrame:
         if step.band is not None:
-            rows.append(_meeting(live, keys, step.band, context))
-            continue
-        keyed = live.select("*", *_keys([left for left, _ in step.parent_keys()], context))
-        rows.append(keyed.join(keys, keys.columns, "left_semi").drop(*keys.columns))
-    return rows
+            return _meeting(_columns(around.live_input(side.number), side, riding), touched, step.band, context)
+        keys = _keys([left for left, _ in step.parent_keys()], context)
+        names = key_names(len(keys), RIGHT)
+        return around.live_input(side.number, lambda rows: among(touched, *names)(_columns(rows, side, riding, "_epoch").select("*", *keys)).drop(*names))
+
+    return [matching(step, touched) for step, touched in leads]
 
 
 def _leading(rows: Sequence[DataFrame], step: Step, side: Side, context: spark.Context) -> DataFrame:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark, typed
 from cxl.types import Kind, Type
+from operators.base import among
 from operators.combine_chain import Chain, Part, Step
 from operators.combine_ranges import in_buckets
-from operators.evaluation import as_it_is, error_text
+from operators.evaluation import Narrow, as_it_is, error_text
 from operators.failing import WRONG, explained, first_case
 from operators.json_text import maps_text
 
@@ -35,6 +36,13 @@ MISS = b"\xff"
 MISSING = "combine_missing_match"
 FAILED = "combine_output_row"
 COLLECT_LIMIT = 10_000
+
+
+class Live(Protocol):
+    """Gives the live rows of an input by its number, those that `narrow` chooses (`operators.base.Surroundings.live_input`)."""
+
+    def __call__(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
+        """The live rows of an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +67,9 @@ class Side:
         """The columns under their names in a frame of matches."""
         return [column(name).alias(self.named(name)) for name in (*self.fields, *self.extras)]
 
-    def lookup(self, key: str = "_key") -> Column:
+    def lookup(self) -> Column:
         """The bytes under which rows that come of this input's record are looked up."""
-        return F.concat(F.lit(bytes([self.number])), F.col(key))
+        return F.concat(F.lit(bytes([self.number])), F.col("_key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,30 +103,30 @@ class Matching:
     failed: dict[int, DataFrame] = field(default_factory=dict)
     """Where keys are kept: those of the build rows (`FROM`) with which a condition failed, by number."""
 
-    def run(self, rows: DataFrame, builds: Mapping[str, DataFrame]) -> DataFrame:
+    def run(self, rows: DataFrame, builds: Live) -> DataFrame:
         """Join every build to the driver's rows, which have `_key`, hidden columns and the driver's fields by qualifier.
 
         Rows that are rejected without being evaluated say why in `ERROR`.
         """
         rows = rows.withColumns({ID: F.col("_key"), ERROR: F.lit(None).cast("string")})
         for step in self.predicate.chain.steps:
-            rows = self._step(rows, builds[step.build], step)
+            rows = self._step(rows, builds, step)
         return rows
 
     @property
     def _driver(self) -> Side:
         return self.predicate.sides[self.predicate.chain.driver]
 
-    def _step(self, rows: DataFrame, build: DataFrame, step: Step) -> DataFrame:
+    def _step(self, rows: DataFrame, builds: Live, step: Step) -> DataFrame:
         side = self.predicate.sides[step.build]
         left = self._keyed(rows, step.left, LEFT, self._driver)
-        right = self._keyed(build.select(F.col("_key").alias(FROM), *side.qualified()), step.right, RIGHT, side, FROM)
-        right = right.where(F.col(f"{RIGHT}0").isNotNull())
         names = key_names(step.keys, RIGHT)
+        chosen: Narrow = as_it_is
         if self.narrow and step.keys:
             left = self.settle(left)
             wanted = left.select(*(F.col(one).alias(name) for one, name in zip(key_names(step.keys, LEFT), names, strict=True))).distinct()
-            right = right.join(wanted, names, "left_semi")
+            chosen = among(wanted, *names)
+        right = self._right(builds, step, side, chosen)
         if self.predicate.partitioned and step.keys and not step.pairs:
             right = right.hint("shuffle_hash")
         tests = [spark.column(expr, self.context) for expr in step.pairs]
@@ -130,14 +138,26 @@ class Matching:
             joined = joined.withColumn(from_column(side.number), F.col(FROM))
         return self._missed(joined, step).drop(*key_names(step.keys, LEFT), *names, FROM)
 
-    def _keyed(self, frame: DataFrame, parts: Sequence[Part], name: str, side: Side, key: str = "_key") -> DataFrame:
+    def _right(self, builds: Live, step: Step, side: Side, chosen: Narrow) -> DataFrame:
+        """The rows of a build that can match and that are chosen by their join keys: `FROM`, its fields by qualifier, the keys."""
+
+        def keyed(rows: DataFrame) -> DataFrame:
+            return self._keyed(rows, step.right, RIGHT, side).where(F.col(f"{RIGHT}0").isNotNull())
+
+        if any(spark.column(part.expr, self.context)[1] is not None for part in step.right):  # the live rows alone may be rejected
+            found = chosen(keyed(builds(side.number).select("_key", *side.qualified())))
+        else:
+            found = builds(side.number, lambda rows: chosen(keyed(rows.select("_epoch", "_key", *side.qualified()))))
+        return found.select(F.col("_key").alias(FROM), *map(column, side.names), *key_names(step.keys, RIGHT))
+
+    def _keyed(self, frame: DataFrame, parts: Sequence[Part], name: str, side: Side) -> DataFrame:
         """The frame with its join keys; rows on which a part fails are rejected."""
         tests = [spark.column(part.expr, self.context) for part in parts]
         guards = [F.coalesce(value, F.lit(False)) for part, (value, _) in zip(parts, tests, strict=True) if not part.is_key]
         keys = [(value, part.expr.type) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
         if any(failed is not None for _, failed in tests):
             marked = frame.withColumn(WRONG, _first_failure(parts, tests))
-            self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side.lookup(key))
+            self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side.lookup())
             frame = marked.where(F.col(WRONG).isNull()).drop(WRONG)
         return frame.withColumns(dict(zip(key_names(len(keys), name), join_keys(keys, guards), strict=True)))
 

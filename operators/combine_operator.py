@@ -16,13 +16,13 @@ from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
 from cxl.types import Schema
-from operators.base import Keyed, Outcome, Surroundings
+from operators.base import Keyed, Outcome, Surroundings, among
 from operators.combine_chain import Chain, Step
 from operators.combine_config import CombineConfig, NamedKeys
 from operators.combine_delta import affected
-from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Matching, Predicate, Side, from_column
+from operators.combine_match import ERROR, FAILED, FROM, ID, MISSING, Live, Matching, Predicate, Side, from_column
 from operators.combine_ranges import FEW_PAIRS
-from operators.evaluation import RunValues, as_it_is, evaluate, prepare
+from operators.evaluation import Narrow, RunValues, as_it_is, evaluate, prepare
 from operators.lineage import key_slice
 from operators.origins import without_index
 from operators.rows import CK, META, OWN_HIDDEN, KeyShape, RowType
@@ -159,29 +159,36 @@ class Combine(Keyed):
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The rows of all drivers given."""
-        return self._compute(frames, values)
+        return self._compute(self._driving(frames[self.driver]), _given(frames), values)
 
     def answer(self, around: Surroundings) -> Outcome:
         """Compute the drivers anew whose matches a delta can change, and compare with what stood."""
         if around.first:
             frames = [delta.frame if (delta := around.delta(at)) is not None else around.live_input(at) for at in range(len(self.inputs))]
             return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
-        touched = affected(around, self._predicate(), self._static(around.values))
-        frames = [around.live_input(at) for at in range(len(self.inputs))]
-        stood = around.live_own()
-        if touched is not None:
-            touched = around.settled(touched)
-            driver = self.lookup(frames[self.driver], self.driver, around.values)
-            frames[self.driver] = driver.join(touched, "_lookup", "left_semi").drop("_lookup")
-            stood = stood.join(touched, "_lookup", "left_semi")
-        settle = as_it_is if touched is None else around.settled
-        return Outcome(diff(stood, self._compute(frames, around.values, touched, settle), "recompute"), signed=True)
+        touched = affected(around, self._predicate(), self._static(around.values), self._riding)
+        if touched is None:
+            every = self._compute(self._driving(around.live_input(self.driver)), around.live_input, around.values)
+            return Outcome(diff(around.live_own(), every, "recompute"), signed=True)
+        rows = self._compute(touched.drivers, around.live_input, around.values, touched.lookups, around.settled)
+        if touched.stood is None:
+            return Outcome(as_appends(rows, "recompute"), signed=False)
+        return Outcome(diff(around.live_own(among(touched.stood, "_lookup")), rows, "recompute"), signed=True)
+
+    @property
+    def _riding(self) -> list[str]:
+        """The columns that ride along with the driver."""
+        return [name for name in self.inputs[self.driver].hidden_columns() if name not in OWN_HIDDEN]
+
+    def _driving(self, rows: DataFrame) -> DataFrame:
+        """Rows of the driver as they are joined: `_key`, what rides along, the fields by qualifier."""
+        return rows.select("_key", *map(column, self._riding), *self.sides()[self.chain.driver].qualified())
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The driver's record of each row, and the build records that it was joined with."""
         keys = rows.select(key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
-        given = [frame.join(keys, "_key", "left_semi") if at == self.driver else frame for at, frame in enumerate(inputs)]
-        matching, joined = self._matched(given, values, narrow=True, traced=True)
+        drivers = self._driving(inputs[self.driver].join(keys, "_key", "left_semi"))
+        matching, joined = self._matched(drivers, _given(inputs), values, narrow=True, traced=True)
         asked = rows.select((without_index(F.col("_key")) if self.output.key.kind == "index" else F.col("_key")).alias(ID)).distinct()
         kept = joined.join(asked, ID, "left_semi")
         found = []
@@ -194,8 +201,8 @@ class Combine(Keyed):
     def builds_of(self, lookups: DataFrame, inputs: Sequence[DataFrame], values: RunValues) -> dict[int, DataFrame]:
         """The build rows with which drivers that were rejected met, by number of the input: `_key`. `lookups` has the drivers' `_lookup`."""
         keys = lookups.select(key_slice(F.col("_lookup"), 2).alias("_key")).distinct()
-        given = [frame.join(keys, "_key", "left_semi") if at == self.driver else frame for at, frame in enumerate(inputs)]
-        matching, joined = self._matched(given, values, narrow=True, traced=True)
+        drivers = self._driving(inputs[self.driver].join(keys, "_key", "left_semi"))
+        matching, joined = self._matched(drivers, _given(inputs), values, narrow=True, traced=True)
         found = {}
         for at in (at for at in range(len(inputs)) if at != self.driver):
             met = matching.pairs[at].select(F.col(FROM).alias("_key")) if at in matching.pairs else joined.select(F.col(from_column(at)).alias("_key"))
@@ -206,9 +213,9 @@ class Combine(Keyed):
     def _static(self, values: RunValues) -> spark.Context:
         return spark.Context({name: value for name, value in values.values.items() if name in self.where.reads_system})
 
-    def _compute(self, frames: Sequence[DataFrame], values: RunValues, touched: DataFrame | None = None, settle: Settle = as_it_is) -> DataFrame:
+    def _compute(self, drivers: DataFrame, builds: Live, values: RunValues, touched: DataFrame | None = None, settle: Settle = as_it_is) -> DataFrame:
         """The rows and rejects of the drivers given; `touched`: of the rejects only those."""
-        matching, rows = self._matched(frames, values, narrow=touched is not None, settle=settle)
+        matching, rows = self._matched(drivers, builds, values, narrow=touched is not None, settle=settle)
         rows = settle(rows)
         driver = matching.predicate.sides[self.chain.driver]
         done = rows.withColumn("_lookup", driver.lookup()).withColumn("_key", F.col(ID))
@@ -216,16 +223,12 @@ class Combine(Keyed):
         return self._with_rejects(good, rejected if touched is None else [bad.join(touched, "_lookup", "left_semi") for bad in rejected])
 
     def _matched(
-        self, frames: Sequence[DataFrame], values: RunValues, *, narrow: bool, settle: Settle = as_it_is, traced: bool = False
+        self, drivers: DataFrame, builds: Live, values: RunValues, *, narrow: bool, settle: Settle = as_it_is, traced: bool = False
     ) -> tuple[Matching, DataFrame]:
         """The matches of the drivers given, and what was noted on the way."""
-        predicate = self._predicate()
-        row = self.inputs[self.driver]
-        riding = [column(name) for name in row.hidden_columns() if name not in OWN_HIDDEN]
-        given = frames[self.driver].select("_key", *riding, *predicate.sides[self.chain.driver].qualified())
-        ready, context = prepare(given, self.where.reads_system, row, values)
-        matching = Matching(predicate, context, narrow=narrow, settle=settle, traced=traced)
-        rows = matching.run(ready, {name: frames[side.number] for name, side in predicate.sides.items()})
+        ready, context = prepare(drivers, self.where.reads_system, self.inputs[self.driver], values)
+        matching = Matching(self._predicate(), context, narrow=narrow, settle=settle, traced=traced)
+        rows = matching.run(ready, builds)
         return matching, rows.drop("__prefix", "__path")
 
     def _collected(self, rows: DataFrame) -> DataFrame:
@@ -275,6 +278,15 @@ class Combine(Keyed):
             empty = [F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in ("_lookup", "_error")]
             good = good.unionByName(bad.select(key, "_lookup", "_error", *empty))
         return good
+
+
+def _given(frames: Sequence[DataFrame]) -> Live:
+    """These rows as those that are live."""
+
+    def live(index: int, narrow: Narrow = as_it_is) -> DataFrame:
+        return narrow(frames[index].withColumn("_epoch", F.lit(0).cast("bigint")))
+
+    return live
 
 
 def _of_pairs(pairs: DataFrame, asked: DataFrame) -> DataFrame:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from changelog.keys import key_column
 from changelog.lazy import F, Window
 from changelog.schema import column
-from cxl import spark
-from operators.base import Keyed
+from cxl import spark, typed
+from operators.base import Keyed, shared_number
 from operators.binding import Binding
 from operators.evaluation import RunValues, prepare
 from operators.origins import of_lookup
@@ -60,6 +60,12 @@ class DistinctTransform(Keyed):
         ready, context = prepare(frame, program.reads_system, self.inputs[0], values)
         applied = spark.apply(ready, program, context)
         return applied.frame.select(*map(column, frame.columns), self._place(applied).alias("_lookup"))
+
+    def shared(self, index: int) -> Column | None:
+        """The fields that the last statement compares, where they come from the input as they are."""
+        keys = [key for _, key in self.logic.program.distinct[-1].keys]
+        fields = [key for key in keys if isinstance(key, typed.Field)]
+        return shared_number([(column(field.name), field.type) for field in fields]) if len(fields) == len(keys) else None
 
     def _place(self, applied: Applied) -> Column:
         return place(applied.distinct[-1], self.logic.program.distinct[-1])

@@ -14,7 +14,7 @@ from changelog.algebra import diff, undone
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
-from operators.base import Outcome, Surroundings
+from operators.base import Outcome, Surroundings, among
 from operators.distinct import DistinctTransform, place
 from operators.evaluation import RunValues, prepare
 from operators.origins import by_key
@@ -50,7 +50,7 @@ class DistinctChain(DistinctTransform):
         now = _Standing(self._places(live, around.values), around.settled)
         touched = self._touched_last(around, live, now)
         records = around.settled(now.reaching(self.last, touched).select("_key"))
-        stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
+        stood = around.settled(around.live_own(among(touched, "_lookup")))
         rows = self.compute([around.settled(live.join(records, "_key", "left_semi"))], around.values)
         return Outcome(diff(stood, rows, "recompute"), signed=True)
 

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from cxl.spark import Applied
 
 Settle = Callable[["Applied"], "Applied"]
+Narrow = Callable[["DataFrame"], "DataFrame"]
+"""Chooses rows by what they hold, and may shape them; `_key` and `_epoch` stay."""
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 
 def as_it_is(frame: DataFrame) -> DataFrame:
-    """A frame that is not settled."""
+    """A frame that is not settled, or not narrowed."""
     return frame
 
 

@@ -21,11 +21,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from operators.base import Surroundings
+    from operators.evaluation import Narrow
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""
 
+LATEST = "__latest"
+"""The watermark behind the last record of a record's stretch."""
+
 _STRETCH = "__stretch"
+_LONGEST = 64
+"""More bytes 0xff than any key has behind its stretch."""
 _LABELLED, _VALUED = 12, 8
 """Key bytes of a stretch: source, file and the upper four of a row label's six bytes, or the first bytes of a primary key."""
 
@@ -62,9 +68,16 @@ class Clock:
     def _stretched(self, frame: DataFrame) -> DataFrame:
         return frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * self._bytes))
 
-    def within(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
-        """The rows of some stretches."""
-        return self._stretched(frame).join(stretches, _STRETCH, "left_semi").drop(_STRETCH)
+    def within(self, stretches: DataFrame) -> Narrow:
+        """Chooses the rows of some stretches, which are few: by the range of keys that they lie in first, so that other files are passed over."""
+        [ends] = stretches.agg(F.min(_STRETCH).alias("first"), F.max(_STRETCH).alias("last")).collect()
+        beyond = bytes.fromhex(ends["last"] or "") + b"\xff" * _LONGEST
+        inside = F.col("_key").between(F.lit(bytes.fromhex(ends["first"] or "")), F.lit(beyond))
+        return lambda rows: self._stretched(rows.where(inside)).join(stretches, _STRETCH, "left_semi").drop(_STRETCH)
+
+    def outside(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
+        """The rows of all other stretches."""
+        return self._stretched(frame).join(stretches, _STRETCH, "left_anti").drop(_STRETCH)
 
     def stretches(self, frame: DataFrame) -> DataFrame:
         """The stretches that rows lie in, distinct."""
@@ -86,25 +99,35 @@ class Clock:
         pairs = [(column(name), column(before)) for name, before in zip(times, self._peaks, strict=True)]
         return known.withColumn(WATERMARK, _least(pairs)).drop(_STRETCH, *times, *self._peaks)
 
+    def bounded(self, frame: DataFrame, peaks: DataFrame) -> DataFrame:
+        """Rows with the watermark before their stretch as `WATERMARK`, and with `LATEST`: their own lies between these. `peaks`: of all stretches."""
+        own = {name: f"__{name}" for name in self._peaks}
+        inside = peaks.select(F.hex("_key").alias(_STRETCH), *(column(name).alias(mine) for name, mine in own.items()))
+        known = self._stretched(frame).join(F.broadcast(self._before(peaks).join(inside, _STRETCH)), _STRETCH)
+        none = F.lit(None).cast("bigint")
+        marks = {WATERMARK: _least([(none, column(name)) for name in own]), LATEST: _least([(column(mine), column(name)) for name, mine in own.items()])}
+        return known.withColumns(marks).drop(_STRETCH, *own.values(), *own)
+
     def _before(self, peaks: DataFrame) -> DataFrame:
         """The highest times of all stretches before each, under the names of peaks."""
         before = Window.partitionBy("__all").orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
         keyed = peaks.withColumns({_STRETCH: F.hex("_key"), "__all": F.lit(1)})
         return keyed.select(_STRETCH, *(F.max(column(name)).over(before).alias(name) for name in self._peaks))
 
-    def follow(self, around: Surroundings, rows: DataFrame) -> Turn:
-        """Bring the kept peaks up to a delta that is counted in already in `rows`, the live input."""
+    def follow(self, around: Surroundings) -> Turn:
+        """Bring the kept peaks up to a delta that is counted in already in the live input."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta
         touched = around.settled(self.stretches(delta.frame))
         known = around.own_state()
         if known is None or self._rows not in known.columns:
+            rows = around.live_input(0)
             before = around.settled(self.peaks(undone(rows, delta.frame)))
             now = around.keep_state(self.peaks(rows), anew=True)
         else:
             before = around.settled(self._kept(known))
             keys = touched.select(F.unhex(_STRETCH).alias("_key"))
-            fresh = around.keep_state(keys.join(self.peaks(self.within(rows, touched)), "_key", "left"))
+            fresh = around.keep_state(keys.join(self.peaks(around.live_input(0, self.within(touched))), "_key", "left"))
             now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh))
         return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct()))
 

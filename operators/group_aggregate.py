@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, diff
-from changelog.frames import of_keys
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.ops import weight
@@ -17,11 +16,11 @@ from changelog.schema import column
 from cxl.types import STRING, Kind, Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.aggregate_config import AggregateConfig
-from operators.base import Keyed, Outcome, Surroundings, compared
+from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
 from operators.evaluation import Evaluated, RunValues, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
-from operators.rows import CK, KeyShape, RowType, by_value, key_parts, key_types
+from operators.rows import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.settings import NodeSpec
 
 if TYPE_CHECKING:
@@ -114,6 +113,17 @@ class Aggregate(Keyed):
         """With accumulators each changed row touches one group, which is taken back and comes anew; the group of all rows may do so by itself."""
         return super().bound(changes, live) if self.accumulators is None else 2 * changes + 2
 
+    def needed(self, frame: DataFrame, index: int) -> DataFrame:
+        """The fields of groups and calls, and what rides along."""
+        row = self.inputs[0]
+        hidden = [name for name in row.hidden_columns() if name not in OWN_HIDDEN]
+        fields = [name for name in row.data if name in self.groups or name in self.program.reads]
+        return frame.select("_epoch", "_key", *map(column, (*hidden, *fields)))
+
+    def shared(self, index: int) -> Column | None:
+        """The group's fields."""
+        return shared_number([(column(name), type_) for name, type_ in self.groups.items()])
+
     def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The group's key, from its fields."""
         return frame.withColumn("_lookup", self._lookup_key())
@@ -152,7 +162,7 @@ class Aggregate(Keyed):
             rows = self._with_rejects(self._accumulated(around.keep_state(change, bounds=True), accumulators, around.values), before.bad)
             return Outcome(as_appends(rows, "recompute"), signed=False)
         state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
-        stood = of_keys(around.live_own(), state.select("_key"), "_key")
+        stood = around.live_own(among(state.select("_key"), "_key"))
         rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
         if before.bad is not None:
             bad = self.lookup(before.bad, 0, around.values)
@@ -194,11 +204,10 @@ class Aggregate(Keyed):
 
     def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
-        before = around.own_state()
+        before = around.own_state(among(change.select("_key"), "_key"))
         if before is None:
             return change
-        kept = before.join(change.select("_key"), "_key", "left_semi").select(*map(column, change.columns))
-        return self._sums(kept.unionByName(change), accumulators)
+        return self._sums(before.select(*map(column, change.columns)).unionByName(change), accumulators)
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""

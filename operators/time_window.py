@@ -15,11 +15,12 @@ from changelog.algebra import as_appends, diff, undone
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
-from operators.base import Outcome, Surroundings, compared
+from cxl.types import INT
+from operators.base import SHARED, Outcome, Surroundings, among, compared, shared_number
 from operators.binding import Binding
 from operators.durations import microseconds
 from operators.evaluation import RunValues, rejects
-from operators.event_time import WATERMARK, Clock, Turn
+from operators.event_time import LATEST, WATERMARK, Clock, Turn
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
@@ -82,6 +83,14 @@ class WindowedAggregate(Aggregate):
         rows = frame.withColumn(LAST, F.lit(True)) if self.by_session else in_windows(frame, self.window)
         return rows.withColumn("_lookup", self._lookup_key())
 
+    def shared(self, index: int) -> Column | None:
+        """The fields of the group, and the window where a record is in one."""
+        fields = [(column(name), type_) for name, type_ in self.groups.items()]
+        if self.by_session:
+            return shared_number(fields)
+        time = F.unix_micros("_event_time")
+        return shared_number([(time - F.pmod(time, F.lit(self.window.slide)), INT), *fields]) if self.window.tumbling else None
+
     def _placed(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
         """Records as `lookup` gives them, with the watermark before each. `peaks`: where the frame is not the whole input."""
         rows = as_appends(frame, "recompute")
@@ -109,11 +118,10 @@ class WindowedAggregate(Aggregate):
             delta = around.delta(0)
             rows = delta.frame if delta is not None else around.live_input(0)
             return Outcome(as_appends(self._whole(around, rows), "recompute"), signed=False)
-        rows = around.live_input(0)
-        turn = None if self.lateness is None else self.clock.follow(around, rows)
-        touched = around.settled(self._touched(around, rows, turn))
-        taken = around.settled(self._in_windows(around, rows, touched, turn))
-        stood = around.settled(around.live_own().join(touched, "_lookup", "left_semi"))
+        turn = None if self.lateness is None else self.clock.follow(around)
+        touched = around.settled(self._touched(around, turn))
+        taken = around.settled(self._in_windows(around, touched, turn))
+        stood = around.settled(around.live_own(among(touched.select("_lookup").distinct(), "_lookup")))
         return Outcome(diff(stood, self._computed(taken, around.values), "recompute"), signed=True)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
@@ -125,34 +133,42 @@ class WindowedAggregate(Aggregate):
         peaks = around.keep_state(self.clock.peaks(rows), anew=True) if self.keeps_state else None
         return self._computed(self._placed(rows, peaks), around.values)
 
-    def _in_windows(self, around: Surroundings, rows: DataFrame, touched: DataFrame, turn: Turn | None) -> DataFrame:
-        """The records of the touched windows, placed."""
-        found = self.lookup(as_appends(rows, "recompute"), 0, around.values).join(touched, "_lookup", "left_semi")
+    def _in_windows(self, around: Surroundings, touched: DataFrame, turn: Turn | None) -> DataFrame:
+        """The records of the touched windows, placed; their watermarks are followed record by record only where stretches do not decide."""
+        found = self.of_touched(around, 0, touched)
         if turn is None:
-            return found.withColumn(WATERMARK, F.lit(None).cast("bigint"))
-        stretches = around.settled(self.clock.stretches(found))
-        return self._placed(self.clock.within(rows, stretches), turn.now).join(touched, "_lookup", "left_semi")
+            return as_appends(found, "recompute").withColumn(WATERMARK, F.lit(None).cast("bigint"))
+        bounded = around.settled(self.clock.bounded(found, turn.now))
+        before, at_last = (self._is_closed(F.unix_micros(END), mark) for mark in (WATERMARK, LATEST))
+        stretches = around.settled(self.clock.stretches(bounded if self.by_session else bounded.where(before != at_last)))
+        decided = as_appends(self.clock.outside(bounded, stretches).drop(LATEST), "recompute")
+        if stretches.isEmpty():
+            return decided
+        of_touched = among(touched.select("_lookup").distinct(), "_lookup")
+        followed = of_touched(self._placed(around.live_input(0, self.clock.within(stretches)), turn.now))
+        return followed if self.by_session else decided.unionByName(followed)
 
-    def _touched(self, around: Surroundings, rows: DataFrame, turn: Turn | None) -> DataFrame:
+    def _touched(self, around: Surroundings, turn: Turn | None) -> DataFrame:
         """The windows of the delta's records, and those of records that became late or no longer are."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta
-        direct = self.lookup(delta.frame, 0, around.values).select("_lookup")
+        direct = self.lookup(self.hashed(delta.frame, 0), 0, around.values).select("_lookup", SHARED)
         if turn is None:
             return direct.distinct()
+        rows = around.settled(around.live_input(0, self.clock.within(turn.moved)))
         sides = ((rows, turn.now), (undone(rows, delta.frame), turn.before))
-        now, before = (self._closed(self._placed(self.clock.within(side, turn.moved), peaks)) for side, peaks in sides)
-        changed = now.unionByName(before).groupBy("_lookup", "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
-        return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup")).distinct()
+        now, before = (self._closed(self._placed(side, peaks)) for side, peaks in sides)
+        changed = now.unionByName(before).groupBy("_lookup", SHARED, "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))
+        return direct.unionByName(changed.where(F.col("__sides") == 1).select("_lookup", SHARED)).distinct()
 
     def _closed(self, placed: DataFrame) -> DataFrame:
         """Records that meet a closed window; a session may have grown beyond that, so it is judged by the watermark."""
         end = F.unix_micros("_event_time") + F.lit(self.window.size) if self.by_session else F.unix_micros(END)
         mark = F.col(WATERMARK) if self.by_session else F.lit(0).cast("bigint").alias(WATERMARK)
-        return placed.where(self._is_closed(end)).select("_lookup", "_key", mark)
+        return self.hashed(placed.where(self._is_closed(end)), 0).select("_lookup", SHARED, "_key", mark)
 
-    def _is_closed(self, end: Column) -> Column:
-        return F.coalesce(F.col(WATERMARK) >= end + F.lit(self.lateness or 0), F.lit(False))
+    def _is_closed(self, end: Column, mark: str = WATERMARK) -> Column:
+        return F.coalesce(F.col(mark) >= end + F.lit(self.lateness or 0), F.lit(False))
 
     # Rows ---------------------------------------------------------------------------------------------------------------
     def _computed(self, placed: DataFrame, values: RunValues) -> DataFrame:

@@ -8,14 +8,16 @@ from storage.ledger import Ledger
 from storage.tables import ChangelogTable
 
 MANY_FILES = 20
-"""A table with more files is put together."""
+"""A table with more small files is put together."""
+SMALL_FILE = 4 << 20
+"""Bytes up to which a file is a small one: to write it anew costs less than to open it run by run."""
 
 
 def put_together(tables: Iterable[ChangelogTable]) -> None:
-    """Put the files of those tables together that have too many, in new versions of the tables."""
+    """Put the small files of those tables together that have too many, in new versions of the tables; large files stay as they are."""
     for table in tables:
-        if table.files() > MANY_FILES:
-            table.optimize()
+        if table.files(below=SMALL_FILE) > MANY_FILES:
+            table.optimize(SMALL_FILE)
 
 
 def put_entries_together(ledger: Ledger) -> None:

@@ -105,6 +105,10 @@ class ChangelogTable:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
         return min((first for _, first, *_ in self._files()), default=0)
 
+    def takes_back(self) -> bool:
+        """Whether it may hold retractions: the statistics of its files do not rule them out."""
+        return any(highest > Op.APPEND for *_, highest in self._files())
+
     def counts(self, epoch: int) -> dict[Op, int]:
         """How many rows of each operation an epoch brought. Reads `_op` only of the files whose statistics do not tell."""
         totals = dict.fromkeys(Op, 0)
@@ -239,17 +243,17 @@ class ChangelogTable:
 
     # -- maintenance
 
-    def files(self) -> int:
-        """How many data files the table has."""
+    def files(self, below: int | None = None) -> int:
+        """How many data files the table has, of those with fewer bytes than `below`."""
         table = self._open()
-        return 0 if table is None else len(add_actions(table, "num_records"))
+        return 0 if table is None else sum(below is None or size < below for (size,) in add_actions(table, "size_bytes"))
 
-    def optimize(self) -> None:
-        """Put small files together in a new version; no row changes. One durable step."""
+    def optimize(self, whole: int = WHOLE_FILE) -> None:
+        """Put files of fewer bytes than `whole` together in a new version; no row changes. One durable step."""
         table = self._open()
         if table is not None:
             with storing(self.uri):
-                durable.step(f"optimize:{self.label}", lambda: table.optimize.compact(target_size=WHOLE_FILE))
+                durable.step(f"optimize:{self.label}", lambda: table.optimize.compact(target_size=whole))
                 table.update_incremental()
 
     def replace_before(self, rows: DataFrame | pa.Table, epoch: int) -> None:

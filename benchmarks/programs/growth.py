@@ -1,17 +1,28 @@
-"""Stateful nodes: what 1,000 new rows cost each of them, to be compared between numbers of rows that stand (DESIGN section 4, Arrangements)."""
+"""Stateful nodes: what 1,000 changes cost each of them, to be compared between numbers of rows that stand (DESIGN section 4, Arrangements).
+
+Each node has a pipeline of its own, without an output, whose file would be written anew as a whole.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from benchmarks.job import Job
 
 ROWS_A_KEY = 20
 CHANGED = 1_000
 TURNS = 3
-PIPELINE = """\
+ADDED, REPLACED, ADDED_LATER = "1,000 added", "1,000 replaced", "1,000 added after that"
+"""What happens between two runs, in this order and each as often: a file comes, one of those has other values, another file comes."""
+SOURCES = """\
 pipeline: { name: growth }
 nodes:
   - type: source
@@ -21,54 +32,129 @@ nodes:
       type: csv
       glob: rows/*.csv
       watermark: { column: day }
-      schema: [{ name: id, type: int }, { name: k, type: int }, { name: v, type: float }, { name: day, type: date }]
+      schema: [{ name: id, type: int }, { name: k, type: int }, { name: v, type: float }, { name: day, type: date }, { name: note, type: string }]
   - type: source
     name: items
-    config: { name: items, type: csv, path: items.csv, schema: [{ name: k, type: int }, { name: label, type: string }] }
-  - { type: aggregate, name: sums, input: rows, config: { group_by: [k], cxl: "emit total = sum(v)" } }
-  - { type: aggregate, name: extremes, input: rows, config: { group_by: [k], cxl: "emit low = min(v)" } }
-  - { type: transform, name: distinct, input: rows, config: { cxl: "distinct by k" } }
+    config: { name: items, type: csv, glob: items/*.csv, schema: [{ name: k, type: int }, { name: label, type: string }] }
+"""
+SUMS = """\
+  - { type: aggregate, name: node, input: rows, config: { group_by: [k], cxl: "emit total = sum(v)\\nemit mean = avg(v)" } }
+"""
+EXTREMES = """\
+  - { type: aggregate, name: node, input: rows, config: { group_by: [k], cxl: "emit low = min(v)\\nemit high = max(v)" } }
+"""
+DISTINCT = """\
+  - { type: transform, name: node, input: rows, config: { cxl: "distinct by k" } }
+"""
+ANALYTIC_WINDOW = """\
   - type: transform
-    name: analytic_window
+    name: node
     input: rows
     config: { analytic_window: { partition_by: [k], sort_by: [id] }, cxl: "emit so_far = $window.sum(v)" }
+"""
+TIME_WINDOW = """\
   - type: aggregate
-    name: time_window
+    name: node
     input: rows
-    config: { group_by: [k], time_window: { tumbling: { size: 1d } }, allowed_lateness: forever, cxl: "emit n = count(*)" }
+    config: { group_by: [k], time_window: { tumbling: { size: 1d } }, allowed_lateness: 31d, cxl: "emit n = count(*)" }
+"""
+COMBINE = """\
   - type: combine
-    name: combine
+    name: node
     input: { r: rows, i: items }
     config: { where: "r.k == i.k", match: first, propagate_ck: driver, cxl: "emit id = r.id\\nemit label = i.label" }
 """
 
 
-def later_runs(job: Job) -> None:
-    """A first run over as many rows as the data has, then runs that bring 1,000 rows each: the seconds of each node in these."""
-    rows = sum(1 for _ in job.data.open("rb")) - 1
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """A node that is measured: its YAML, and the source that changes."""
+
+    text: str
+    changes: str = "rows"
+
+
+NODES: Final = {
+    "growth-sums": Stateful(SUMS),
+    "growth-extremes": Stateful(EXTREMES),
+    "growth-distinct": Stateful(DISTINCT),
+    "growth-analytic-window": Stateful(ANALYTIC_WINDOW),
+    "growth-time-window": Stateful(TIME_WINDOW),
+    "growth-combine": Stateful(COMBINE),
+    "growth-combine-build": Stateful(COMBINE, changes="items"),
+}
+"""The programs by name."""
+
+
+def later_runs(node: Stateful, job: Job) -> None:
+    """A first run over the data, then runs over 1,000 changes each."""
     folder = job.folder()
-    (folder / "rows").mkdir()
-    (folder / "pipeline.yaml").write_text(PIPELINE, encoding="utf-8")
-    keys = max(rows // ROWS_A_KEY, 1)
-    (folder / "items.csv").write_text("k,label\n" + "".join(f"{key},label {key}\n" for key in range(keys)), encoding="utf-8")
-    write_rows(folder / "rows/0.csv", range(rows), keys)
+    for name in ("rows", "items"):
+        (folder / name).mkdir()
+    (folder / "pipeline.yaml").write_text(SOURCES + node.text, encoding="utf-8")
+    (folder / "rows/0.csv").hardlink_to(job.data)
+    rows = sum(1 for _ in job.data.open("rb")) - 1
+    spare = spare_keys(rows)
+    write_items(folder / "items/0.csv", sorted({*range(keys_of(rows))} - set(spare)), "label")
     run(job, folder, "first run")
-    for turn in range(1, TURNS + 1):
-        write_rows(folder / f"rows/{turn}.csv", range(rows + (turn - 1) * CHANGED, rows + turn * CHANGED), keys)
-        run(job, folder, "1,000 rows added")
+    for part, files in ((ADDED, range(1, TURNS + 1)), (REPLACED, range(1, TURNS + 1)), (ADDED_LATER, range(TURNS + 1, 2 * TURNS + 1))):
+        for number in files:
+            if node.changes == "rows":
+                write_changes(folder / f"rows/{number}.csv", rows, number, seed=number + (100 if part == REPLACED else 0))
+            else:
+                write_items(folder / f"items/{number}.csv", spare[(number - 1) * CHANGED : number * CHANGED], part)
+            run(job, folder, part)
 
 
-def write_rows(path: Path, ids: range, keys: int) -> None:
-    """Write a record for each of some numbers, of keys by chance, in the order of their days."""
+PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {name: partial(later_runs, node) for name, node in NODES.items()}
+
+
+def keys_of(rows: int) -> int:
+    """How many keys so many rows have."""
+    return max(rows // ROWS_A_KEY, 1)
+
+
+def spare_keys(rows: int) -> range:
+    """Keys of rows for which there are no items at first."""
+    keys = keys_of(rows)
+    return range(0, keys, max(keys // (2 * TURNS * CHANGED), 1))
+
+
+def write_items(path: Path, keys: Iterable[int], label: str) -> None:
+    """Write an item for each of some keys."""
+    path.write_text("k,label\n" + "".join(f"{key},{label} {key}\n" for key in keys), encoding="utf-8")
+
+
+def write_rows(path: Path, rows: int) -> Path:
+    """Write a record for each number up to `rows`, of keys by chance, in the order of their days; a file that is there already is kept."""
+    if not path.exists():
+        import numpy as np
+
+        partly = path.with_suffix(".partial")
+        write_records(partly, 0, np.random.default_rng(7).integers(0, keys_of(rows), rows), seed=7)
+        partly.rename(path)
+    return path
+
+
+def write_changes(path: Path, rows: int, number: int, *, seed: int) -> None:
+    """Write 1,000 more records, every other one of a key that is new with this file; `seed` decides their values."""
+    import numpy as np
+
+    keys = np.random.default_rng(number).integers(0, keys_of(rows), CHANGED)
+    keys[::2] = keys_of(rows) + number * CHANGED + np.arange(0, CHANGED, 2)
+    write_records(path, rows + number * CHANGED, keys, seed=seed)
+
+
+def write_records(path: Path, first: int, keys: NDArray[np.int64], *, seed: int) -> None:
+    """Write records of some keys, their `id` from `first` on, over four weeks."""
     import numpy as np
     import polars as pl
 
-    random = np.random.default_rng(ids.start)
-    numbers = np.arange(ids.start, ids.stop)
-    days = pl.Series("days", 28 * (numbers - ids.start) // len(ids)).cast(pl.Int64)
-    first = pl.lit("2026-03-01").str.to_date()
-    frame = pl.DataFrame({"id": numbers, "days": days, "k": random.integers(0, keys, len(ids)), "v": random.integers(0, 1000, len(ids)) / 8})
-    frame.select("id", "k", "v", (first + pl.duration(days="days")).alias("day")).write_csv(path)
+    count = len(keys)
+    numbers = np.arange(count)
+    frame = pl.DataFrame({"id": numbers + first, "k": keys, "v": np.random.default_rng(seed).integers(0, 1000, count) / 8, "days": 28 * numbers // count})
+    day = pl.lit("2026-03-01").str.to_date() + pl.duration(days="days")
+    frame.select("id", "k", "v", day.alias("day"), pl.format("note of record {}", "id").alias("note")).write_csv(path)
 
 
 def run(job: Job, folder: Path, name: str) -> None:

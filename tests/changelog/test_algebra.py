@@ -48,6 +48,14 @@ def test_fold_is_the_replay(engine, rows, at):
     assert collected_state(engine, algebra.live(frame(engine, rows), at)) == printed_state(model.fold(rows, at))
 
 
+def test_a_narrowed_fold_takes_back_by_key(engine):
+    """What is chosen by its image goes with its key, whatever image the retraction shows: columns may have changed their types since."""
+    forgotten = HISTORY.replace("-C | 2   | correction | Bob    | 80", "-C | 2   | correction |        |").replace("-R | 1   | correction | Alice  | 100", "-R | 1   | correction |        |")
+    for player, stands in (("Alice", ""), ("Bob", ""), ("Carol", "\n2 | 2 | Carol | 90"), ("Dan", "\n4 | 1 | Dan | 95")):
+        live = algebra.live(text_frame(engine, forgotten), narrow=lambda rows, player=player: rows.where(rows["player"] == player))
+        equals(engine, live, f"epoch | key | player | score:bigint{stands}")
+
+
 @on_engines
 @given(rows=batches)
 def test_fold_of_appends_needs_no_join(engine, rows):

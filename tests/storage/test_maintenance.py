@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from storage import maintenance
 from storage.ledger import Entry, Ledger
 from storage.locations import State
 from storage.maintenance import MANY_FILES, put_entries_together, put_together
 from storage.seals import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.tables import ChangelogTable
+
+if TYPE_CHECKING:
+    import pytest
 
 PATH = "changelog/words"
 RUNS = 45
@@ -47,6 +52,22 @@ def test_tables_stay_small_and_quick_to_open_and_sealed(tmp_path: Path) -> None:
         assert files <= MANY_FILES
         assert versions[-1] - checkpoint <= CHECKPOINT_EVERY
     assert [*check_ledger_files(state), *check_tables(state, entries)] == []
+
+
+def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a first run wrote is not written again because many small runs came after it."""
+    table = ChangelogTable(str(tmp_path / "t"), {"_op": "tinyint", "_key": "binary"})
+    rows = pa.table({"_op": pa.array([0] * 5_000, pa.int8()), "_key": [at.to_bytes(8, "big") * 4 for at in range(5_000)]})
+    table.append(rows, 1)
+    [first] = table._required().file_uris()
+    monkeypatch.setattr(maintenance, "SMALL_FILE", Path(first).stat().st_size)
+    for epoch in range(2, MANY_FILES + 3):
+        table.append(rows.slice(epoch, 1), epoch)
+    assert table.files() == MANY_FILES + 2
+    put_together([table])
+    assert table.files() == 2
+    assert first in table._required().file_uris()
+    assert table.rows() == 5_000 + MANY_FILES + 1
 
 
 def test_a_checkpoint_that_was_changed_is_told(tmp_path: Path) -> None:

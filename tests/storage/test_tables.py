@@ -118,6 +118,7 @@ def test_counts_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, 
     for epoch in (1, 2, 3):
         assert table.counts(epoch) == {op: ops.count((epoch, op)) for op in Op}
     assert table.rows() == len(ops)
+    assert table.takes_back() == any(op is not Op.APPEND for _, op in ops)
 
 
 def test_counts_of_what_an_engine_wrote(engine: Engine, tmp_path: Path) -> None:
