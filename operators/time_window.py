@@ -145,7 +145,8 @@ class WindowedAggregate(Aggregate):
         if stretches.isEmpty():
             return decided
         of_touched = among(touched.select("_lookup").distinct(), "_lookup")
-        followed = of_touched(self._placed(around.live_input(0, self.clock.within(stretches)), turn.now))
+        within = self.clock.within(stretches)
+        followed = of_touched(self._placed(around.live_input(0, lambda rows: within(self.needed(rows, 0))), turn.now))
         return followed if self.by_session else decided.unionByName(followed)
 
     def _touched(self, around: Surroundings, turn: Turn | None) -> DataFrame:
