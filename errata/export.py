@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.failures import StorageFailed
 from storage import durable
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,14 +89,10 @@ class Exports:
 
 def _filled(path: Path, parts: Iterator[bytes]) -> os.stat_result:
     """Write a file, of which nothing is left where that fails."""
-    try:
+    with undoing(lambda: path.unlink(missing_ok=True)):
         with path.open("wb") as handle:
-            for part in parts:
-                handle.write(part)
+            handle.writelines(parts)
         return path.stat()
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 def is_intact(entry: Mapping[str, Any], folder: Path) -> bool:

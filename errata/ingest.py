@@ -215,11 +215,24 @@ def ingest(
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
     intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name))
-    made = _replacing(flow, _read(intake), stood) if anew and stood is not None else _read(intake)
-    delta = _kept(flow, source.node, made)
+    made = _read(intake)
+    if anew and stood is not None:
+        made = _replacing(flow, made, stood)
+    delta = _accepted(_kept(flow, source.node, made), made)
+    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, _unread(lists, changes))
+
+
+def _accepted(delta: NodeDelta, made: Ingested) -> NodeDelta:
+    """The delta, unless what it holds must not be. Raises InputChanged."""
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
-    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, {label: one for label, one in lists.items() if label not in _read_labels(changes)})
+    return delta
+
+
+def _unread(lists: Mapping[Label, Listed], changes: FileChanges) -> dict[Label, Listed]:
+    """The lists of the files that were not read."""
+    read = _read_labels(changes)
+    return {label: one for label, one in lists.items() if label not in read}
 
 
 def _read_labels(changes: FileChanges) -> set[Label]:

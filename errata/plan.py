@@ -52,10 +52,16 @@ class Node:
         inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
         content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
         content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
-        content += ["declared columns only"] if any(row.key.sources() and not row.widened for row in operator.inputs) else []
-        content += ["numbers by value"] if any(type_.kind is Kind.NUMERIC for row in operator.inputs for type_ in row.data.values()) else []
-        text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps([*content, *self._rules()], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def _rules(self) -> Iterator[str]:
+        """What the program does otherwise than it once did, where it concerns the node."""
+        inputs = self.operator.inputs
+        if any(row.key.sources() and not row.widened for row in inputs):
+            yield "declared columns only"
+        if any(type_.kind is Kind.NUMERIC for row in inputs for type_ in row.data.values()):
+            yield "numbers by value"
 
 
 @dataclass(frozen=True)

@@ -189,13 +189,19 @@ def _keep_promises(expansion: Expansion, nodes: Mapping[str, Node], findings: Fi
             findings.diagnostics.extend(promise.problems(nodes[promise.ref.node].operator.port(promise.ref.port)))
 
 
-def _tell_shadowed(expansion: Expansion, nodes: Mapping[str, Node]) -> None:
-    """Warn of columns that flow through a composition, since its port does not name them, and that its body emits all the same."""
-    passing: dict[str, dict[str, Contract]] = {}
+def _passing(expansion: Expansion, nodes: Mapping[str, Node]) -> dict[str, dict[str, Contract]]:
+    """By composition the columns that flow through it, since its port does not name them, each with the port's contract."""
+    found: dict[str, dict[str, Contract]] = {}
     for name, contracts in expansion.contracts.items():
         for contract in contracts if name in nodes else ():
             columns = set(nodes[name].operator.inputs[contract.index].data) - {one.name for one in contract.fields}
-            passing.setdefault(contract.call, {}).update(dict.fromkeys(columns if contract.fields else (), contract))
+            found.setdefault(contract.call, {}).update(dict.fromkeys(columns if contract.fields else (), contract))
+    return found
+
+
+def _tell_shadowed(expansion: Expansion, nodes: Mapping[str, Node]) -> None:
+    """Warn of columns that flow through a composition, since its port does not name them, and that its body emits all the same."""
+    passing = _passing(expansion, nodes)
     for name, body in expansion.bodies.items():
         logic = getattr(nodes[name].operator, "logic", None) if name in nodes else None
         for column in logic.program.output if isinstance(logic, RowLogic) else ():

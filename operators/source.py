@@ -222,6 +222,13 @@ def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> 
     return found
 
 
+def _check_paths(config: SourceConfig, matcher: str, report: Any, binding: Binding) -> None:
+    value = getattr(config, matcher)
+    for index, path in enumerate(value if isinstance(value, list) else [value]):
+        place: tuple[str | int, ...] = ("config", matcher, index) if isinstance(value, list) else ("config", matcher)
+        check_path(path, place, report, binding.settings, pattern=matcher == "regex")
+
+
 def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None:
     given = config.matchers()
     if config.service is not None:
@@ -232,10 +239,7 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
     if len(given) > 1:
         report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]))
     for name in given:
-        value = getattr(config, name)
-        for index, path in enumerate(value if isinstance(value, list) else [value]):
-            place: tuple[str | int, ...] = ("config", name, index) if isinstance(value, list) else ("config", name)
-            check_path(path, place, report, binding.settings, pattern=name == "regex")
+        _check_paths(config, name, report, binding)
     if config.files.take_first is not None and config.files.take_last is not None:
         report("E212", "take_first and take_last exclude each other", ("config", "files"))
     for place, message in _misread(config):

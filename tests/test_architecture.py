@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("cxl", "changelog", "storage", "operators", "errata")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-HEAVY = {"pyspark", "pysail", "polars", "pyarrow", "deltalake", "pandas", "numpy", "rich", "httpx", "lxml"}
+HEAVY = {"pyspark", "pysail", "polars", "pyarrow", "deltalake", "pandas", "numpy", "rich", "httpx"}
 FUNCTION_LINES, MODULE_LINES = 80, 450
 
 FORBIDDEN = {

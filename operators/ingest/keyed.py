@@ -126,7 +126,7 @@ def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) 
 
 def ingest(intake: Intake) -> Ingested:
     """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
-    changes, shape = intake.changes, intake.files.shape
+    changes = intake.changes
     found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
     parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
@@ -135,19 +135,29 @@ def ingest(intake: Intake) -> Ingested:
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
-    refuse = _refusing(intake, found, fresh)
-    if intake.stood is None:
-        rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, shape.columns))
-        lists = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
-        return Ingested(None, rows, False, tuple(now.values()), uncounted, bound, refuse, _lists(found, lists))
-    difference = _difference(intake, intake.stood, found, fresh, bound)
+    made = Ingested(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
+    done = _of_nothing(intake, found, fresh, made) if intake.stood is None else _compared(intake, intake.stood, found, fresh, made)
+    return ingest(replace(intake, lists={})) if done is None else done
+
+
+def _of_nothing(intake: Intake, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested:
+    """The delta where nothing stood."""
+    rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, intake.files.shape.columns))
+    spans = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
+    return replace(made, frame=rows, lists=_lists(found, spans))
+
+
+def _compared(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested | None:
+    """The delta from what stood; None where other records stand than the files' lists say."""
+    assert made.bound is not None  # as it was given
+    difference = _difference(intake, stood, found, fresh, made.bound)
     if difference is None:
-        return ingest(replace(intake, lists={}))
+        return None
     changed, partly = _told(intake, difference)
     rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
-    records = tuple(record.partly() if record.label in partly else record for record in now.values())
-    lists = {label: spans for label, spans in difference.spans.items() if label not in partly}
-    return Ingested(None, rows, True, records, uncounted, difference.bound, refuse, _lists(found, lists))
+    records = tuple(record.partly() if record.label in partly else record for record in made.files)
+    spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
+    return replace(made, frame=rows, signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
 
 
 def _lists(found: Sequence[_File], spans: Mapping[Label, Spans]) -> dict[Label, StretchList]:
@@ -182,17 +192,22 @@ class _Difference:
 
 def _difference(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
     """What the records change of what stood; None where other records stand than the files' lists say."""
-    whole_files = [one.part.record for one in found if one.spans is None]
-    old = _of_files(stood, [*intake.changes.removed, *whole_files])
-    narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
+    whole_files = [*intake.changes.removed, *(one.part.record for one in found if one.spans is None)]
+    old = _before(intake, stood, found, whole_files)
     compare = list(dict.fromkeys([*intake.compared(), "_file"]))
-    if narrowed:
-        near = standing(stood, narrowed, intake.engine)
-        old = old.unionByName(near) if whole_files or intake.changes.removed else near
     if fresh.table is not None and all(one.stretches is None for one in found):
         return _Difference(old, fresh.frame, compare, bound)
-    few = not whole_files and not intake.changes.removed and fresh.table is not None and sum(one.records for one in found) <= SETTLED_ROWS
+    few = not whole_files and fresh.table is not None and sum(one.records for one in found) <= SETTLED_ROWS
     return _differing(intake, found, (old, fresh), compare, few=few)
+
+
+def _before(intake: Intake, stood: DataFrame, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
+    """The rows of whole files, and of the others those in the stretches that changed."""
+    narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
+    if not narrowed:
+        return _of_files(stood, whole_files)
+    near = standing(stood, narrowed, intake.engine)
+    return _of_files(stood, whole_files).unionByName(near) if whole_files else near
 
 
 def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:
@@ -230,8 +245,7 @@ def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, K
 
     (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), intake.engine
     new = fresh.frame
-    paths = [one.part.record.path for one in found if one.spans is not None]
-    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), (F.col("_file").isin(paths) if paths else F.lit(False)).alias("_near")]
+    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("_near")]
     columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
     hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("_h")), old.select(*columns[1], key, image_hash(old, compare).alias("_h"), *place))
     tables = engine.side_by_side(*hashes)
@@ -250,6 +264,12 @@ def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, K
         return _Difference(_with_hashes(old, gone, engine), new.limit(0), compare, gone.height, spans)
     again = _read_again(intake, found, came) if fresh.table is None else new
     return _Difference(_with_hashes(old, gone, engine), _with_hashes(again, came, engine), compare, came.height + gone.height, spans)
+
+
+def _is_near(found: Sequence[_File]) -> Column:
+    """Whether a row is one of those in the stretches that changed."""
+    paths = [one.part.record.path for one in found if one.spans is not None]
+    return F.col("_file").isin(paths) if paths else F.lit(False)
 
 
 def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:

@@ -17,7 +17,17 @@ from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
 from operators.ingest.shape import row_keys
-from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, groups, is_little, matched, numbers_in, regions_between
+from operators.ingest.stretches import (
+    REGION_BYTES,
+    SETTLED_ROWS,
+    Region,
+    StretchList,
+    groups,
+    is_little,
+    matched,
+    numbers_in,
+    regions_between,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +42,7 @@ def ingest(intake: Intake) -> Ingested:
     if intake.stood is None or not (changes.removed or changes.changed):
         return _first_read(intake, [*changes.added, *changes.changed])
     first = _first_read(intake, changes.added)
-    frames = [] if not changes.added else [first.frame if first.table is None else intake.engine.from_arrow(first.table)]
+    frames = _brought_in(intake, first) if changes.added else []
     frames += [as_retractions(of_file(intake.stood, intake.files, record), intake.cause) for record in changes.removed]
     now, lists = {record.label: record for record in first.files}, dict(first.lists)
     bound = sum(record.rows for record in changes.removed) + (first.bound or 0)
@@ -42,7 +52,13 @@ def ingest(intake: Intake) -> Ingested:
         now[record.label] = change.record
         lists |= {record.label: change.stretches} if change.stretches is not None else {}
         bound += change.bound
-    return Ingested(None, _all([frame for frame in frames if frame is not None]), True, tuple(now.values()), first.uncounted, bound, lists=lists)
+    return Ingested(None, _all(frames), True, tuple(now.values()), first.uncounted, bound, lists=lists)
+
+
+def _brought_in(intake: Intake, first: Ingested) -> list[DataFrame]:
+    if first.table is not None:
+        return [intake.engine.from_arrow(first.table)]
+    return [] if first.frame is None else [first.frame]
 
 
 def _first_read(intake: Intake, records: Sequence[FileRecord]) -> Ingested:
@@ -138,10 +154,7 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     if not is_little(stretches, chosen):
         return None
     part = Part(record, ranges=stretches.ranges(chosen, REGION_BYTES))
-    places = [
-        _Place(old, new, before.label_behind(region.old[0]), before.label_at(region.old[1]))
-        for region, old, new in zip(regions, groups(before.rows, [one.old for one in regions]), groups(stretches.rows, [one.new for one in regions]), strict=True)
-    ]  # fmt: skip
+    places = _places(before, stretches, regions)
     count = places[-1].old.stop if places else 0
     stood = of_file(intake.stood, intake.files, record)
     near = before.standing(stood, [one.old for one in regions], intake.files.prefix(record), intake.engine)
@@ -154,6 +167,13 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     ends = stretches.rows[chosen + 1] - stretches.rows[chosen]
     listed = before.changed(stretches, stayed, chosen, *both.ends(ends.cumsum() - ends, ends.cumsum() - 1))
     return both.change(part, stretches, listed)
+
+
+def _places(before: StretchList, now: Stretches, regions: Sequence[Region]) -> list[_Place]:
+    """Where the records of regions are among those that are looked at, and the labels around them."""
+    old, new = groups(before.rows, [one.old for one in regions]), groups(now.rows, [one.new for one in regions])
+    around = [(before.label_behind(one.old[0]), before.label_at(one.old[1])) for one in regions]
+    return [_Place(was, is_, low, high) for was, is_, (low, high) in zip(old, new, around, strict=True)]
 
 
 def _hashes(table: pa.Table) -> Any:

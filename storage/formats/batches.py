@@ -59,6 +59,11 @@ def typed_batches(
     yield from cut(batch)
 
 
+def _told_nulls(made: Coerced, told: Sequence[bool]) -> Coerced:
+    """A column of JSON texts with those nulls in it that its records have."""
+    return made._replace(values=pc.replace_with_mask(made.values, pa.array(told, pa.bool_()), pa.scalar("null")))
+
+
 def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject], first_row: int) -> Iterator[pa.RecordBatch]:
     """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`.
 
@@ -70,8 +75,8 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
     done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
     for name in (column.name for column in plan.undeclared):
-        told = pa.array([value is None and name in record for value, record in zip(values[name], fields, strict=True)], pa.bool_())
-        done[name] = done[name]._replace(values=pc.replace_with_mask(done[name].values, told, pa.scalar("null")))
+        told = [value is None and name in record for value, record in zip(values[name], fields, strict=True)]
+        done[name] = _told_nulls(done[name], told)
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))

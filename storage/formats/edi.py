@@ -151,12 +151,16 @@ def bodies_in(
                     yield body
         if len(rest) > MAX_SEGMENT:
             raise _too_long(reading)
-    if rest.strip() and not reading.number:
-        raise InputError(reading.name, f"segment 1: an interchange begins with {reading.header_tag}, not with '{rest.strip()[:10]}'")
-    if rest.strip():
-        shown = rest.strip()[:20]
-        raise InputError(reading.name, f"'{shown}' stands behind the last segment terminator: the interchange is cut off or something follows it")
+    _check_end(reading, rest.strip())
     reading.finish()
+
+
+def _check_end(reading: Reading, rest: str) -> None:
+    """Raise InputError where text is left behind the last terminator."""
+    if rest and not reading.number:
+        raise InputError(reading.name, f"segment 1: an interchange begins with {reading.header_tag}, not with '{rest[:10]}'")
+    if rest:
+        raise InputError(reading.name, f"'{rest[:20]}' stands behind the last segment terminator: the interchange is cut off or something follows it")
 
 
 def _too_long(reading: Reading) -> InputError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from storage.formats.contract import Column, WritePlan
 
 
+def _rows(members: Sequence[Sequence[bytes]], *, some_missing: bool) -> Iterable[tuple[bytes, ...]]:
+    """The members of each record, without those that it does not have."""
+    rows: Iterable[tuple[bytes, ...]] = zip(*members, strict=True)
+    return (tuple(filter(None, row)) for row in rows) if some_missing else rows
+
+
 def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[bytes]:
     """Each record as an object whose members are the columns in their order."""
     null = b"null" if plan.preserve_nulls else b'""'
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
     members = [_texts(batch.column(index), column, key, null) for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True))]
-    rows: Iterable[tuple[bytes, ...]] = zip(*members, strict=True)
-    if any(column.optional for column in plan.columns):
-        rows = (tuple(filter(None, row)) for row in rows)
+    rows = _rows(members, some_missing=any(column.optional for column in plan.columns))
     lines = [b"{" + b",".join(row) + b"}" for row in rows] if members else [b"{}"] * batch.num_rows
     return [orjson.dumps(orjson.loads(line), option=orjson.OPT_INDENT_2) for line in lines] if pretty else lines
 

@@ -102,9 +102,14 @@ def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Colum
     return tuple(Column(field) for field in found)
 
 
+def _counts_records(reader: XmlReader) -> bool:
+    """Whether each element of the record path is one record."""
+    return reader.options.record_path is not None and all(array.mode != "explode" for array in reader.plan.array_paths)
+
+
 def ranges_of(reader: XmlReader, data: Buffer, name: str, target: int) -> list[Range]:
     """Ranges of whole records; one range for a small document, where the root is the record, and where exploded arrays make records of unknown number."""
-    if len(data) <= target or reader.options.record_path is None or any(array.mode == "explode" for array in reader.plan.array_paths):
+    if len(data) <= target or not _counts_records(reader):
         return [Range(0, len(data))]
     document = document_text(sections_of(reader, data, name)) if reader.plan.document else ""
     scan = _scan(reader, data, name, names_only=True, longest=target)

@@ -256,16 +256,7 @@ class Scan:
 
     def __iter__(self) -> Iterator[list[Record] | Run]:
         try:
-            began = 0
-            while self.at < len(self.data):
-                start = self.at
-                self._next()
-                began = began if self.collector.node is not None and not self.collector.records else start
-                if self.at - began > MAX_RECORD_BYTES:
-                    raise InputError(self.name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
-                if self.collector.records:
-                    yield self.collector.taken()
-                yield from self._following()
+            yield from self._items()
             left_open = reversed(self.collector.tags) if self._is_part else ()
             self._parser.Parse("".join(f"</{tag}>" for tag in left_open).encode(), True)
         except expat.ExpatError as wrong:
@@ -274,6 +265,18 @@ class Scan:
             raise InputError(self.name, f"nested deeper than {MAX_DEPTH} levels", line=self._line()) from None
         except EntityError as wrong:
             raise InputError(self.name, f"the entity '{wrong}' is not expanded", line=self._line()) from None
+
+    def _items(self) -> Iterator[list[Record] | Run]:
+        began = 0
+        while self.at < len(self.data):
+            start = self.at
+            self._next()
+            began = began if self.collector.node is not None and not self.collector.records else start
+            if self.at - began > MAX_RECORD_BYTES:
+                raise InputError(self.name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
+            if self.collector.records:
+                yield self.collector.taken()
+            yield from self._following()
 
     def _next(self) -> None:
         """Hand the next piece to expat: up to the end of what may be a record, else a block."""
