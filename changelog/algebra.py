@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from changelog.frames import among, chosen, known, told, with_envelope, without
+from changelog.frames import among, chosen, known, told, united, with_envelope, without
 from changelog.images import alike, fingerprint, parts, whole
 from changelog.lazy import F
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
@@ -149,7 +149,7 @@ def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:
     """The live rows before a delta that is counted in already: `_key` and image. In: `_key` and image, the delta as `consolidate` gives it."""
     names = [KEY, *image_columns(live_rows)]
     gone, came = _halves(delta)
-    return live_rows.join(came.select(KEY), KEY, "left_anti").select(*map(column, names)).unionByName(gone.select(*map(column, names)))
+    return united(chosen(live_rows.join(came.select(KEY), KEY, "left_anti"), names), chosen(gone, names))
 
 
 def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -54,6 +54,19 @@ def of_keys(frame: DataFrame, keys: DataFrame, on: str) -> DataFrame:
     return met if schema is None else told(met.select(*map(column, schema.names)), schema)  # a join puts `on` first
 
 
+def united(one: DataFrame, *others: DataFrame) -> DataFrame:
+    """All rows of frames with the same columns, whatever their order; matched by exactly their names, while an engine may take `Id` for `id`."""
+    for other in others:
+        schema = known(one) or known(other) or one.schema
+        one = told(_picked(one, schema).union(_picked(other, schema)), schema)
+    return one
+
+
+def _picked(frame: DataFrame, schema: StructType) -> DataFrame:
+    own = known(frame)
+    return frame if own is not None and own.names == schema.names else frame.select(*map(column, schema.names))
+
+
 def with_envelope(image: Iterable[StructField] | None, *names: str) -> StructType | None:
     """Columns that a changelog names, and the fields of an image behind them; None where these are not known."""
     from pyspark.sql.types import StructType

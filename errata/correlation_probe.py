@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, cast
 
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.ops import is_positive
 from errata.correlation_leads import Failure, Leads
@@ -50,4 +50,4 @@ def _rows(flow: Flow, plan: Plan, node: Node, frames: Mapping[str, DataFrame | N
         if above is not None:
             rows = entered(stands(above, plan[name], port), node, index)
             parts.append(cast("Linear", node.operator).images(rows, index, flow.values_of(node)))
-    return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+    return united(*parts) if parts else None

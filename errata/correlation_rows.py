@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, as_retractions, consolidate
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column, image_columns
 from operators.base import reject_key
@@ -51,7 +52,7 @@ def truth(live: DataFrame) -> DataFrame:
     """All records that the files have: a source's live rows, the suppressed ones without their mark."""
     names = live.columns
     kept = live.where(~is_suppressed())
-    return kept.unionByName(unmarked(live.where(is_suppressed())).select(*map(column, names)))
+    return united(kept, unmarked(live.where(is_suppressed())).select(*map(column, names)))
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame:
@@ -77,8 +78,8 @@ def marked_appends(rows: DataFrame, marks: DataFrame) -> DataFrame:
 
 def readmitting(rows: DataFrame | None, held: DataFrame) -> DataFrame:
     """The op rows of a source's run with its suppressed records taking part again; `held` are their live rows."""
-    back = as_retractions(held, READMIT).unionByName(as_appends(unmarked(held), READMIT))
-    return back if rows is None else consolidate(rows.select(*map(column, back.columns)).unionByName(back))
+    back = united(as_retractions(held, READMIT), as_appends(unmarked(held), READMIT))
+    return back if rows is None else consolidate(united(back, rows.select(*map(column, back.columns))))
 
 
 def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -> DataFrame:
@@ -92,6 +93,6 @@ def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -
         *(F.col("_by").alias("_error") if name == "_error" else column(name) for name in names),
     )  # fmt: skip
     if rows is None:
-        return out.unionByName(held)
+        return united(out, held)
     told = rows.join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
-    return consolidate(told.select(*map(column, out.columns)).unionByName(out).unionByName(held))
+    return consolidate(united(out, told.select(*map(column, out.columns)), held))

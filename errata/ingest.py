@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.frames import chosen, united
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan
@@ -271,7 +272,7 @@ def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
 
     gone = as_retractions(stood, "logic")
     came = made.frame if made.table is None else flow.engine.from_arrow(made.table)
-    rows = gone if came is None else consolidate(came.select(*gone.columns).unionByName(gone))
+    rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import consolidate, live
-from changelog.frames import among, chosen, known, told
+from changelog.frames import among, chosen, known, told, united
 from changelog.ops import Op
 from changelog.schema import column
 from errata.correlation_triggers import COLUMNS, TRIGGERS
@@ -166,7 +165,7 @@ def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> Data
     """What a node without a table makes of the op rows of its inputs."""
     own = values.of(node.name)
     made: list[DataFrame] = [node.operator.images(rows, index, own) for index, rows in enumerate(inputs)]  # type: ignore[attr-defined]  # only linear nodes keep no table
-    return reduce(lambda one, other: one.unionByName(other), made)
+    return united(*made)
 
 
 def more_than_keys(state: DataFrame) -> DataFrame:

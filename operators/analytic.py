@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
@@ -109,7 +110,7 @@ class AnalyticTransform(Keyed):
         bad = [*bad, rejects(failed, "aggregate_finalize", column(WRONG), self.name)]
         rows = self.logic.images(ready.where(column(WRONG).isNull()), self.inputs[0], self.output, values)
         for rejected in bad:
-            rows = rows.unionByName(as_output(rejected, rows.columns, self.output))
+            rows = united(rows, as_output(rejected, rows.columns, self.output))
         return rows
 
     def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:

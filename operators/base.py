@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from changelog.algebra import as_appends, consolidate, diff
-from changelog.frames import of_keys
+from changelog.frames import of_keys, united
 from changelog.lazy import F
 from cxl.types import Kind, Type
 from operators.evaluation import Narrow, RunValues, as_it_is
 from operators.origins import by_key
-from operators.rows import OWN_HIDDEN, KeyShape, RowType
+from operators.rows import OWN_HIDDEN, SYSTEM, KeyShape, RowType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -186,14 +186,17 @@ class Linear(Operator):
     def answer(self, around: Surroundings) -> Outcome:
         """Map both images of each change; images that are equal vanish."""
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
-        rows = _union([self.images(delta.frame, index, around.values) for index, delta in deltas])
+        rows = united(*(self._mapped(delta.frame, index, around.values) for index, delta in deltas))
         signed = any(delta.signed for _, delta in deltas)
         return Outcome(consolidate(rows) if signed else rows, signed)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Map the live inputs and compare by key."""
-        images = [self.images(as_appends(around.live_input(index), cause), index, around.values) for index in range(len(self.inputs))]
-        return compared(around, _union(images), cause)
+        images = [self._mapped(as_appends(around.live_input(index), cause), index, around.values) for index in range(len(self.inputs))]
+        return compared(around, united(*images), cause)
+
+    def _mapped(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        return self.output.shaped(self.images(frame, index, values), [*SYSTEM, *self.output.columns()])
 
 
 class Keyed(Operator):
@@ -233,7 +236,7 @@ class Keyed(Operator):
     def touched(self, around: Surroundings) -> DataFrame:
         """The lookup keys that occur in the deltas with the numbers that their rows share: `_lookup` and `SHARED`, distinct."""
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
-        return _union([self.lookup(self.hashed(delta.frame, i), i, around.values).select("_lookup", SHARED) for i, delta in deltas]).distinct()
+        return united(*(self.lookup(self.hashed(delta.frame, i), i, around.values).select("_lookup", SHARED) for i, delta in deltas)).distinct()
 
     def shared(self, index: int) -> Column | None:
         """A number that all rows of one lookup key have in common and few others have, much quicker to compute than the key; None where there is none."""
@@ -293,13 +296,6 @@ def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
 def _frame_or_live(around: Surroundings, index: int) -> DataFrame:
     delta = around.delta(index)
     return delta.frame if delta is not None else around.live_input(index)
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    result = frames[0]
-    for frame in frames[1:]:
-        result = result.unionByName(frame)
-    return result
 
 
 def reject_key(key_column: str = "_key") -> Any:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.ops import is_positive
 from changelog.schema import column
@@ -119,4 +119,4 @@ def _keys(expressions: Sequence[typed.Expr], context: spark.Context) -> list[Col
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda left, right: left.unionByName(right), frames)
+    return united(*frames)

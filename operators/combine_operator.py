@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, diff
+from changelog.frames import united
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
@@ -276,7 +276,7 @@ class Combine(Keyed):
         for bad in rejected:
             key = F.concat("_lookup", F.lit(b"!")).alias("_key")
             empty = [F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in ("_lookup", "_error")]
-            good = good.unionByName(bad.select(key, "_lookup", "_error", *empty))
+            good = united(good, bad.select(key, "_lookup", "_error", *empty))
         return good
 
 
@@ -294,4 +294,4 @@ def _of_pairs(pairs: DataFrame, asked: DataFrame) -> DataFrame:
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(lambda left, right: left.unionByName(right), frames)
+    return united(*frames)

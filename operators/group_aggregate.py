@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, consolidate, diff
+from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.ops import weight
@@ -166,7 +167,7 @@ class Aggregate(Keyed):
         rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
         if before.bad is not None:
             bad = self.lookup(before.bad, 0, around.values)
-            rows = rows.unionByName(self._rejected(consolidate(bad) if signed else bad))
+            rows = united(rows, self._rejected(consolidate(bad) if signed else bad))
         return Outcome(rows, signed=True)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
@@ -187,7 +188,7 @@ class Aggregate(Keyed):
             return done
         bad = rejects(done.good.where(wrong), "aggregate_type_error", F.lit("type mismatch: expected a number"), self.name)
         bad = bad.select(*(column(name) for name in frame.columns if name != "_error"), "_error")
-        return Evaluated(done.good.where(~wrong), bad if done.bad is None else done.bad.unionByName(bad))
+        return Evaluated(done.good.where(~wrong), bad if done.bad is None else united(done.bad, bad))
 
     def _weighted(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         sign = weight(F.col("_op"))
@@ -225,12 +226,12 @@ class Aggregate(Keyed):
         assert self.program.after is not None  # programs of mode aggregate have it
         fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values, category="aggregate_finalize", names=names)
         shape = ["_key", "_lookup", "_error", *self.output.riders, *self.output.data]
-        good = fine.good.withColumn("_error", F.lit(None).cast("string")).select(*map(column, shape))
+        good = self.output.shaped(fine.good.withColumn("_error", F.lit(None).cast("string")), shape)
         bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
-        rows = good.unionByName(self._rejected(bad).select(*map(column, shape)))
+        rows = united(good, self._rejected(bad))
         if fine.bad is not None:
-            rows = rows.unionByName(self._rejected(fine.bad).select(*map(column, shape)))
-        return self.output.shaped(rows, shape)
+            rows = united(rows, self._rejected(fine.bad))
+        return rows
 
     def _riding(self) -> list[Column]:
         """The correlation keys of the output."""
@@ -247,7 +248,7 @@ class Aggregate(Keyed):
         if bad is None:
             return rows
         found = self._rejected(self.lookup(bad, 0, RunValues.none()))
-        return rows.unionByName(found.select(*map(column, rows.columns)))
+        return united(rows, found.select(*map(column, rows.columns)))
 
 
 def not_numbers(calls: Sequence[AggregateUse]) -> Column | None:

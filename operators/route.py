@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from changelog.frames import united
 from changelog.key_columns import with_index
 from changelog.lazy import F
 from changelog.schema import column
@@ -72,7 +73,7 @@ class Conditions:
             return self._placed(ready, tests, names)
         marked = ready.withColumn(WRONG, self._wrong(tests))
         good = self._placed(marked.where(F.col(WRONG).isNull()), tests, names)
-        return good.unionByName(self._rejected(marked.where(F.col(WRONG).isNotNull()), [number for number, _ in failing], context, names, output))
+        return united(good, self._rejected(marked.where(F.col(WRONG).isNotNull()), [number for number, _ in failing], context, names, output))
 
     def _wrong(self, tests: Sequence[tuple[Column, Column | None]]) -> Column:
         """The number of the first condition that is looked at and fails, null where none does."""

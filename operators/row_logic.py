@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
@@ -67,7 +68,7 @@ class RowLogic:
         rows = output.shaped(good.withColumn("_error", F.lit(None).cast("string")), names)
         for bad in (done.bad, refused):
             if bad is not None:
-                rows = rows.unionByName(output.shaped(as_output(bad, names, output), names))
+                rows = united(rows, output.shaped(as_output(bad, names, output), names))
         return rows
 
     def _checked(self, good: DataFrame, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:

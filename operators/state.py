@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark, typed
@@ -152,7 +153,7 @@ class PlainState(Linear):
         why = F.col(WHY)
         bad = rejects(failed, why.getField("category"), why.getField("message"), self.name)
         bare = bad.drop(*(name for name in written if name in bad.columns))
-        return rows.unionByName(as_output(bare, names, self.output))
+        return united(rows, as_output(bare, names, self.output))
 
 
 def _placed(name: str, written: Mapping[str, Column]) -> Column:

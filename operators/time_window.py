@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, diff, undone
+from changelog.frames import chosen, united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
@@ -147,7 +148,7 @@ class WindowedAggregate(Aggregate):
         of_touched = among(touched.select("_lookup").distinct(), "_lookup")
         within = self.clock.within(stretches)
         followed = of_touched(self._placed(around.live_input(0, lambda rows: within(self.needed(rows, 0))), turn.now))
-        return followed if self.by_session else decided.unionByName(followed)
+        return followed if self.by_session else united(decided, followed)
 
     def _touched(self, around: Surroundings, turn: Turn | None) -> DataFrame:
         """The windows of the delta's records, and those of records that became late or no longer are."""
@@ -180,7 +181,7 @@ class WindowedAggregate(Aggregate):
         rows = self._finished(grouped(open_, fields, self.program.calls, wide=self.wide_sums, settle=bounded.settle), fields, bounded)
         bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), closed.transform(self._late)]
         for rejected in [*bad, *([before.bad] if before.bad is not None else [])]:
-            rows = rows.unionByName(self._rejected(rejected.where(F.col(LAST))).select(*map(column, rows.columns)))
+            rows = united(rows, chosen(self._rejected(rejected.where(F.col(LAST))), rows.columns))
         return rows
 
     def _bounded(self, values: RunValues) -> RunValues:

@@ -9,6 +9,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, consolidate, diff
+from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import is_late, is_whole_history, whole
@@ -66,7 +67,7 @@ def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame
         return net_changes(events, stood, names, compared, first_wins=first_wins)
     stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
     rows = net_changes(events, stood.where(~stale), names, compared, first_wins=first_wins).withColumn("_cause", F.lit(""))
-    return consolidate(rows.unionByName(as_retractions(stood.where(stale), "")))
+    return consolidate(united(rows, as_retractions(stood.where(stale), "")))
 
 
 def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:

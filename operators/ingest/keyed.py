@@ -9,6 +9,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from changelog.algebra import as_retractions, diff
+from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
@@ -207,7 +208,7 @@ def _before(intake: Intake, stood: DataFrame, found: Sequence[_File], whole_file
     if not narrowed:
         return _of_files(stood, whole_files)
     near = standing(stood, narrowed, intake.engine)
-    return _of_files(stood, whole_files).unionByName(near) if whole_files else near
+    return united(_of_files(stood, whole_files), near) if whole_files else near
 
 
 def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:
@@ -233,7 +234,7 @@ def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[
     if not engine.to_arrow(passed.select("_key"), 1).num_rows:
         return changed, False
     beyond = corrections.join(kept, "_key", "left_anti").select(*map(column, changed.columns))
-    return changed.where(~F.col("_op").isin(2, 3)).unionByName(beyond), True
+    return united(changed.where(~F.col("_op").isin(2, 3)), beyond), True
 
 
 def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:

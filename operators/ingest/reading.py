@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from changelog.frames import united
 from changelog.labels import row_label
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
@@ -146,7 +146,7 @@ class FileReader:
         """
         alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
         frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
-        return reduce(lambda left, right: left.unionByName(right), frames)
+        return united(*frames)
 
     def _among(self, part: Part, places: Mapping[int, Rows] | None) -> list[Task]:
         if places is None:

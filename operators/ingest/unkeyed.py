@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from changelog.algebra import as_retractions
+from changelog.frames import chosen, united, without
 from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.lazy import F
 from changelog.schema import column
@@ -52,7 +53,7 @@ def ingest(intake: Intake) -> Ingested:
         now[record.label] = change.record
         lists |= {record.label: change.stretches} if change.stretches is not None else {}
         bound += change.bound
-    return Ingested(None, _all(frames), True, tuple(now.values()), first.uncounted, bound, lists=lists)
+    return Ingested(None, _all(intake, frames), True, tuple(now.values()), first.uncounted, bound, lists=lists)
 
 
 def _brought_in(intake: Intake, first: Ingested) -> list[DataFrame]:
@@ -91,7 +92,7 @@ def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
 
 def with_row(intake: Intake, rows: DataFrame) -> DataFrame:
     """Op rows that were read, with the row number only where it is kept."""
-    return rows if "_row" in intake.files.shape.hidden else rows.drop("_row")
+    return rows if "_row" in intake.files.shape.hidden else without(rows, "_row")
 
 
 def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
@@ -386,8 +387,6 @@ def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, sta
     return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
 
 
-def _all(frames: Sequence[DataFrame]) -> DataFrame | None:
-    result = frames[0] if frames else None
-    for frame in frames[1:]:
-        result = result.unionByName(frame, allowMissingColumns=True) if result is not None else frame
-    return result
+def _all(intake: Intake, frames: Sequence[DataFrame]) -> DataFrame | None:
+    names = ["_op", "_key", "_cause", *intake.files.shape.columns]
+    return united(*(chosen(frame, names) for frame in frames)) if frames else None
