@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure all programs on both engines and write README.md; with a selection, print the results only."""
+"""`python -m benchmarks`: measure all programs on both engines and write README.md as they end; with a selection, print the results only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
 HERE = Path(__file__).parent
-SIZES = (1_000_000, 5_000_000)
+SIZES = (5_000_000, 1_000_000)
 GROWING = (1_000_000, 10_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
@@ -25,17 +25,24 @@ SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
 
 def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
-    """Program, engine and number of rows of all that is to be measured, the programs of one size side by side."""
-    for rows in options.rows or SIZES:
-        yield "duckdb", "duckdb", rows
-        for engine in options.engine or ("sail", "spark"):
-            yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
+    """Program, engine and number of rows of all that is to be measured, the programs of one size side by side; what is promised comes first."""
+    sizes = options.rows or SIZES
+    yield from whole_runs(options, sizes[0])
     for engine in options.engine or ("sail", "spark"):
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
         yield "errata-rollback", engine, GROUPED
+    for rows in sizes[1:]:
+        yield from whole_runs(options, rows)
     if "sail" in (options.engine or ("sail",)):
         yield "small-runs", "sail", SMALL
     yield from growing(options)
+
+
+def whole_runs(options: argparse.Namespace, rows: int) -> Iterator[tuple[str, str, int]]:
+    """The programs over all rows, by hand and with Errata."""
+    yield "duckdb", "duckdb", rows
+    for engine in options.engine or ("sail", "spark"):
+        yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
 
 
 def growing(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
@@ -80,12 +87,14 @@ def main() -> None:
     parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)
-    results = Results(measured(options))
-    check_totals(results)
-    if options.rows or options.engine or options.program:
+    whole, results = not (options.rows or options.engine or options.program), Results()
+    for result in measured(options):
+        results = Results((*results, result))
+        check_totals(results)
+        if whole:  # each time: what was measured is worth telling, also where the rest is not waited for
+            (HERE / "README.md").write_text(page(results), encoding="utf-8")
+    if not whole:
         print(page(results))
-    else:
-        (HERE / "README.md").write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
