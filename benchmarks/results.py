@@ -168,8 +168,11 @@ def growths(results: Results) -> Iterator[str]:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """A Markdown table and the empty line after it."""
-    head = tuple(head)
+    """A Markdown table and the empty line after it; without rows the word that nothing was measured."""
+    head, rows = tuple(head), list(rows)
+    if not rows:
+        yield from ("Not measured here.", "")
+        return
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     for row in rows:
