@@ -379,7 +379,7 @@ class NodeSurroundings:
         appended = table.append(rows, flow.epoch)
         if bounds and appended.rows <= SMALL_ROWS:
             flow.condensed.add(self.node.name)
-        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else without(table.read(flow.engine, epochs=(flow.epoch, flow.epoch)), "_epoch")
+        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else without(stored_rows(flow.engine, table, (flow.epoch, flow.epoch)), "_epoch")
         if before is not None:
             gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
             few = flow.engine.to_arrow(gone, SMALL_ROWS + 1)
