@@ -13,7 +13,7 @@ from changelog.schema import TYPES, column, fields
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
 
 
@@ -36,10 +36,9 @@ def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     return told(frame, StructType(fields(columns)))
 
 
-def chosen(frame: DataFrame, names: Sequence[str], *more: Column) -> DataFrame:
-    """Columns of a frame, and others behind them."""
-    rows = frame.select(*map(column, names), *more)
-    return rows if more else told(rows, among(known(frame), names))
+def chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Columns of a frame."""
+    return told(frame.select(*map(column, names)), among(known(frame), names))
 
 
 def without(frame: DataFrame, *names: str) -> DataFrame:
@@ -48,9 +47,9 @@ def without(frame: DataFrame, *names: str) -> DataFrame:
     return frame.drop(*names) if schema is None else chosen(frame, [name for name in schema.names if name not in names])
 
 
-def of_keys(frame: DataFrame, keys: DataFrame, on: str) -> DataFrame:
-    """The rows of a frame whose `on` is one of the keys'."""
-    met, schema = frame.join(keys, on, "left_semi"), known(frame)
+def of_keys(frame: DataFrame, keys: DataFrame, *on: str) -> DataFrame:
+    """The rows of a frame whose columns `on` are those of one of the keys."""
+    met, schema = frame.join(keys, list(on), "left_semi"), known(frame)
     return met if schema is None else told(met.select(*map(column, schema.names)), schema)  # a join puts `on` first
 
 
@@ -64,7 +63,7 @@ def united(one: DataFrame, *others: DataFrame) -> DataFrame:
 
 def _picked(frame: DataFrame, schema: StructType) -> DataFrame:
     own = known(frame)
-    return frame if own is not None and own.names == schema.names else frame.select(*map(column, schema.names))
+    return frame if own is not None and own.names == schema.names else chosen(frame, schema.names)
 
 
 def with_envelope(image: Iterable[StructField] | None, *names: str) -> StructType | None:

@@ -281,9 +281,7 @@ def shared_number(columns: Sequence[tuple[Column, Type]]) -> Column | None:
 
 def among(keys: DataFrame, *names: str) -> Narrow:
     """Chooses the rows whose columns `names` are those of one of a few keys."""
-    if len(names) == 1:
-        return lambda rows: of_keys(rows, keys, names[0])
-    return lambda rows: rows.join(keys, list(names), "left_semi")
+    return lambda rows: of_keys(rows, keys, *names)
 
 
 def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:

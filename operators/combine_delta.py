@@ -55,7 +55,7 @@ def affected(around: Surroundings, predicate: Predicate, context: spark.Context,
     driver = predicate.sides[predicate.chain.driver]
     led = _led(around, driver, leads.get(driver.qualifier, []), context, riding)
     others = [change.select(side.lookup().alias("_lookup")) for side in predicate.sides.values() if side is not driver for change in _changed(around, side)]
-    return _of_drivers(around, driver, [around.settled(_union(led))] if led else [], others, riding)
+    return _of_drivers(around, driver, [around.settled(united(*led))] if led else [], others, riding)
 
 
 def _of_drivers(around: Surroundings, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:
@@ -64,14 +64,14 @@ def _of_drivers(around: Surroundings, driver: Side, led: Sequence[DataFrame], ot
     known = [*(rows.select(lookup) for rows in led), *others]
     delta = around.delta(driver.number)
     if delta is None:
-        lookups = around.settled(_union(known).distinct())
-        return Affected(_union(led).dropDuplicates(["_key"]), lookups, lookups)
+        lookups = around.settled(united(*known).distinct())
+        return Affected(united(*led).dropDuplicates(["_key"]), lookups, lookups)
     came = _columns(delta.frame.where(is_positive(F.col("_op"))), driver, riding)
     rows = [came, *(frame.join(delta.frame.select("_key"), "_key", "left_anti").dropDuplicates(["_key"]) for frame in led)]
     own = delta.frame.select(lookup)
     before = [own, *known] if delta.signed else known  # under the key of a record that is new nothing stood
-    stood = around.settled(_union(before).distinct()) if before else None
-    return Affected(_union(rows), around.settled(_union([own, *known]).distinct()), stood)
+    stood = around.settled(united(*before).distinct()) if before else None
+    return Affected(united(*rows), around.settled(united(own, *known).distinct()), stood)
 
 
 def _columns(rows: DataFrame, side: Side, riding: Sequence[str] = (), *more: str) -> DataFrame:
@@ -99,8 +99,8 @@ def _led(around: Surroundings, side: Side, leads: Touched, context: spark.Contex
 def _leading(rows: Sequence[DataFrame], step: Step, side: Side, context: spark.Context) -> DataFrame:
     """What leads from touched rows of a build to those that they can match: join keys, or the fields that intervals are made of."""
     if step.band is not None:
-        return _union([frame.select(*map(column, side.names)) for frame in rows])
-    keys = _union([frame.select(*_keys([right for _, right in step.parent_keys()], context)) for frame in rows])
+        return united(*(frame.select(*map(column, side.names)) for frame in rows))
+    keys = united(*(frame.select(*_keys([right for _, right in step.parent_keys()], context)) for frame in rows))
     return keys.where(F.col(f"{RIGHT}0").isNotNull()).distinct()
 
 
@@ -116,7 +116,3 @@ def _keys(expressions: Sequence[typed.Expr], context: spark.Context) -> list[Col
     """Join keys under the names of the build's side."""
     values = join_keys([(spark.column(expr, context)[0], expr.type) for expr in expressions])
     return [value.alias(name) for name, value in zip(key_names(len(values), RIGHT), values, strict=True)]
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return united(*frames)

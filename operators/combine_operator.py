@@ -255,7 +255,7 @@ class Combine(Keyed):
         good = done.good.select("_key", *self._hidden(F.lit(None).cast("string")), *map(column, self.output.data))
         if self.config.match == "all" and rejected:
             once = Window.partitionBy("_lookup").orderBy("_error")
-            bad = _union(rejected).withColumn("__rank", F.row_number().over(once)).where(F.col("__rank") == 1).drop("__rank")
+            bad = united(*rejected).withColumn("__rank", F.row_number().over(once)).where(F.col("__rank") == 1).drop("__rank")
             good = good.join(bad.select("_lookup"), "_lookup", "left_anti").select(*map(column, good.columns))
             rejected = [bad]
         return good, rejected
@@ -291,7 +291,3 @@ def _given(frames: Sequence[DataFrame]) -> Live:
 
 def _of_pairs(pairs: DataFrame, asked: DataFrame) -> DataFrame:
     return pairs.join(asked, ID, "left_semi").select(F.col(FROM).alias("_key"))
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return united(*frames)
