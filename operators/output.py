@@ -114,12 +114,11 @@ class Output(Linear):
         for key in self.config.sort_order:
             if key.null_order == "drop":
                 frame = frame.where(column(key.field).isNotNull())
-        envelope = [name for name in frame.columns if name in ENVELOPE]
+        envelope = [column(name) for name in frame.columns if name in ENVELOPE]
         hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
-        rows = frame.select(*map(column, envelope), *hidden, *order, *self._group(), *written)
-        return self.output.shaped(rows, [*envelope, *self.output.columns()])
+        return frame.select(*envelope, *hidden, *order, *self._group(), *written)
 
     def _group(self) -> list[Column]:
         if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:

@@ -129,19 +129,17 @@ class _Writing:
 
     def record(self, form: Form) -> str:
         """The whole record. Raises UnlikeError where two of its fields have one name."""
-        start = f"<{re.escape(form.tag)}{self._attributes(form, '')}{_SPACE}"
-        end = f"</{re.escape(form.tag)}>"
-        if not form.children:
-            return f"{start}(?:/>|>{_TEXT}{end})"
-        return f"{start}>{self._children(form, '')}{end}"
+        return self._whole(form, "", f"</{re.escape(form.tag)}>", lambda: _TEXT)
 
     def _element(self, form: Form, before: str) -> str:
         name = before + self.plain(form.tag)
-        start = f"<{re.escape(form.tag)}{self._attributes(form, name + '.')}{_SPACE}"
-        end = f"</{re.escape(form.tag)}{_SPACE}>"
+        return self._whole(form, f"{name}.", f"</{re.escape(form.tag)}{_SPACE}>", lambda: self._value(name, _TEXT))
+
+    def _whole(self, form: Form, before: str, end: str, text: Callable[[], str]) -> str:
+        start = f"<{re.escape(form.tag)}{self._attributes(form, before)}{_SPACE}"
         if not form.children:
-            return f"{start}(?:/>|>{self._value(name, _TEXT)}{end})"
-        return f"{start}>{self._children(form, name + '.')}{end}"
+            return f"{start}(?:/>|>{text()}{end})"
+        return f"{start}>{self._children(form, before)}{end}"
 
     def _children(self, form: Form, before: str) -> str:
         inner = "".join(f"(?:{self._element(child, before)}{_SPACE})?+" for child in form.children)
