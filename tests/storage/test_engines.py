@@ -144,13 +144,13 @@ def test_buckets_agree_between_python_and_columns(sail: Engine, keys: list[bytes
 
 def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> None:
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage")
-    before = [engine.session.conf.get(name, None) for name in names]
+    before = [engine.session.conf.get(name) for name in names]  # what is in force, set or not
     with engine.sized(10), engine.sized(10**9), engine.sized(None), engine.sized(10):
         engine.also_reads(10**9)
         assert engine.session.range(3).count() == 3
     with pytest.raises(ZeroDivisionError), engine.sized(10):
         raise ZeroDivisionError
-    assert [engine.session.conf.get(name, None) for name in names] == before
+    assert [engine.session.conf.get(name) for name in names] == before
 
 
 def test_what_sail_is_told() -> None:
