@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 LabelTuple: TypeAlias = tuple[int, ...]
@@ -42,16 +44,15 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
             return tuple(numbers), at
 
 
-def row_labels(prefix: bytes, first: int, count: int) -> pa.Array:
-    """The keys `prefix` ++ label `(first,)`, `(first + 1,)`, ... as a binary Arrow array of `count` values."""
+def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
+    """The keys `prefix` ++ label `(number,)` as a binary Arrow array."""
     import numpy as np
     import pyarrow as pa
 
-    width = len(prefix) + _WIDTH + 1
+    count, width = len(numbers), len(prefix) + _WIDTH + 1
     keys = np.zeros((count, width), dtype=np.uint8)
     keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
-    numbers = np.arange(first, first + count, dtype=">u8").view(np.uint8).reshape(count, 8)
-    keys[:, len(prefix) : -1] = numbers[:, 8 - _WIDTH :]
+    keys[:, len(prefix) : -1] = numbers.astype(">u8").view(np.uint8).reshape(count, 8)[:, 8 - _WIDTH :]
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(keys)])
 

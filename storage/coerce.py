@@ -67,9 +67,9 @@ def is_dynamic(declared: str) -> bool:
 
 
 def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:
-    """A text column (null: no such cell) as its declared type."""
+    """A text column (null: no such cell) as its declared type; one that is of that type already as it is."""
     name = base_type(declared)
-    if name == "string":
+    if name == "string" or not pa.types.is_string(text.type):
         return Coerced(text, None)
     if name in NESTED:
         return _nested(text, NESTED[name])

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from changelog.labels import row_labels
+
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
@@ -84,15 +86,9 @@ class RowShape:
 
 def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
     """Keys of unkeyed records: `prefix`, the 6-byte row number, the closing 00; a rejected record's has `!` behind it."""
-    import numpy as np
     import pyarrow as pa
 
-    numbers = rows.to_numpy(zero_copy_only=False).astype(">u8")
-    width = len(prefix) + 7
-    table = np.zeros((len(numbers), width), np.uint8)
-    table[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
-    table[:, len(prefix) : -1] = numbers.view(np.uint8).reshape(-1, 8)[:, 2:]
-    keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(numbers), [None, pa.py_buffer(table.tobytes())]).cast(pa.binary())
+    keys = row_labels(prefix, rows.to_numpy(zero_copy_only=False))
     if errors.null_count == len(errors):
         return keys
     return pa.array([key + b"!" if bad else key for key, bad in zip(keys.to_pylist(), errors.is_valid().to_pylist(), strict=True)], pa.binary())

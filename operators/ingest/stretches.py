@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from changelog.labels import parse_label
+from changelog.labels import parse_label, row_labels
 from changelog.lazy import F
 from operators.ingest.align import align
-from operators.ingest.shape import row_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -129,7 +128,7 @@ def _bin(label: bytes) -> int:
 
 def own_labels(rows: Positions) -> pa.Array:
     """The labels that the records of these numbers have in a file that is read for the first time."""
-    return row_keys(b"", pa.array(rows), pa.nulls(len(rows)))
+    return row_labels(b"", rows)
 
 
 def _table(stretches: Stretches, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:

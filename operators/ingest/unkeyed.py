@@ -17,7 +17,6 @@ from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
-from operators.ingest.shape import row_keys
 from operators.ingest.stretches import (
     REGION_BYTES,
     SETTLED_ROWS,
@@ -232,7 +231,7 @@ class _Versions:
 
         bounds = [np.searchsorted(self.came, (place.new.start, place.new.stop)) for place in self.places]
         made = [_new_keys(self.old.column("_key"), self.stayed, self.came[low:high], self.prefix, place) for place, (low, high) in zip(self.places, bounds, strict=True)]
-        return pa.concat_arrays([row_labels(self.prefix, 1, 0), *made])
+        return pa.concat_arrays([pa.array([], pa.binary()), *made])
 
     def ends(self, first: Any, last: Any) -> tuple[pa.Array, pa.Array]:
         """The labels of the records at some positions, and at others."""
@@ -278,7 +277,7 @@ class _Versions:
         import pyarrow as pa
 
         rows = self.new.column("_row").take(pa.array(self.came)).combine_chunks()
-        return not self.gone.num_rows and self.keys.equals(row_keys(self.prefix, rows, pa.nulls(len(rows))))
+        return not self.gone.num_rows and self.keys.equals(row_labels(self.prefix, rows.to_numpy()))
 
 
 def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
@@ -333,7 +332,7 @@ def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: 
     import numpy as np
     import pyarrow as pa
 
-    made: list[pa.Array] = [row_labels(prefix, 1, 0)]
+    made: list[pa.Array] = [pa.array([], pa.binary())]
     left, right = stayed
     places = np.searchsorted(right, came)
     start = 0
@@ -349,10 +348,11 @@ def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: 
 
 
 def _run(prefix: bytes, low: Label | None, high: Label | None, count: int) -> pa.Array:
+    import numpy as np
     import pyarrow as pa
 
     if high is None:
-        return row_labels(prefix, (low[0] if low else 0) + 1, count)
+        return row_labels(prefix, np.arange(count) + (low[0] if low else 0) + 1)
     return pa.array([prefix + row_label(label) for label in labels_between(low, high, count)], pa.binary())
 
 

@@ -46,7 +46,7 @@ def typed_batches(
     formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
     document: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of at most BATCH_ROWS from text columns; a column that `text` lacks is null.
+    """Batches of at most BATCH_ROWS from columns of text or of their types already; a column that `text` lacks is null.
 
     `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`;
     `document` is each record's `_doc`.

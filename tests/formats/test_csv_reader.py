@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import random
+import re
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -224,3 +226,51 @@ def test_a_column_without_a_name_is_called_by_its_place():
     data = b"a,,b,\n1,x,y,z\n"
     reader = reader.with_undeclared(reader.undeclared(data, "f.csv"))
     assert [row.data for row in records_of(reader, data)] == [{"a": 1, "col_1": "x", "b": "y", "col_3": "z"}]
+
+
+def value_of(kind, text):
+    """What a cell without separators holds (SPEC-DECISIONS, "Sources" 1 to 3). Raises ValueError where it holds none."""
+    if not text:
+        return None
+    if kind == "date":
+        year, month, day = map(int, re.fullmatch("([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", text).groups()) if "-" in text else (0, 0, 0)
+        return date(year, month, day)
+    number = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf" if kind == "float" else "[+-]?[0-9]+"
+    if not re.fullmatch(number, text):
+        raise ValueError(text)
+    value = float(text) if kind == "float" else int(text)
+    if kind == "int" and not -(2**63) <= value < 2**63:
+        raise ValueError(text)
+    return value
+
+
+def records_by_hand(kinds, rows):
+    """The values of each record, or the names of the columns that do not convert."""
+    for row in rows:
+        values, wrong = {}, []
+        for name, (kind, text) in enumerate(zip(kinds, row, strict=True)):
+            try:
+                values[f"c{name}"] = value_of(kind, text)
+            except (ValueError, AttributeError):
+                wrong.append(f"c{name}")
+        yield wrong or values
+
+
+ODD = st.text(alphabet="01 9\t+-.xXeE", max_size=5) | st.sampled_from(["0x1F", "9223372036854775807", "9223372036854775808", "007", "-0", "inf", "1e400", "4.9e-324"])
+PLAIN = {"int": st.integers(-(2**63), 2**63 - 1).map(str), "float": st.floats(allow_nan=False).map(repr), "date": st.dates().map(str)}
+ODD_DATES = st.sampled_from(["2025-1-1", "2025-02-30", " 2025-01-01", "2025-01-01 ", "0000-01-01", "20250101"])
+TYPED = st.lists(st.sampled_from(sorted(PLAIN)), min_size=1, max_size=3)
+
+
+@given(data=st.data(), kinds=TYPED, quoted=st.booleans(), odd=st.booleans())
+def test_numbers_and_dates_are_read_as_they_are_spelled(data, kinds, quoted, odd):
+    cells = [st.one_of(PLAIN[kind], st.just(""), ODD_DATES if kind == "date" else ODD) if odd else PLAIN[kind] for kind in kinds]
+    rows = [row for row in data.draw(st.lists(st.tuples(*cells), min_size=1, max_size=6)) if len(kinds) > 1 or row[0] or quoted]
+    names = [f"c{index}" for index in range(len(kinds))]
+    lines = [",".join(f'"{cell}"' if quoted else cell for cell in row) for row in [names, *rows]]
+    read = records_of(csv_reader(list(zip(names, kinds, strict=True))), "\n".join(lines).encode())
+    expected = list(records_by_hand(kinds, rows))
+    errors = [json.loads(row.error) if row.error else None for row in read]
+    assert [[name for name in names if f"'{name}'" in error["detail"]] if error else row.data for row, error in zip(read, errors, strict=True)] == expected
+    for error, cells_of_row in zip(errors, rows, strict=True):
+        assert error is None or error["fields"] == dict(zip(names, cells_of_row, strict=True))

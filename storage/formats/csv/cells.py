@@ -1,19 +1,35 @@
-"""CSV text to columns of text, by Arrow's parser."""
+"""CSV text to columns, by Arrow's parser."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import date
+from types import MappingProxyType
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from storage.formats.csv import CsvReadOptions
+from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 
+DIRECT: Final = MappingProxyType({"int": pa.int64(), "float": pa.float64(), "date": pa.date32()})
+"""Declared types whose cells Arrow's parser reads. What it accepts `storage.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
 _BLOCK = 1 << 20
+_FIRST_DATE = pa.scalar(date.min, pa.date32())
+_SOMETHING = re.compile(rb"[^\r\n]")
 
 
-def parse_cells(options: CsvReadOptions, body: bytes, width: int, wanted: Mapping[str, int]) -> pa.Table | None:
-    """The wanted cells as text, columns named by position; null when some record is not `width` cells wide or a quote stays open."""
+def parse_cells(
+    options: CsvReadOptions, body: bytes, width: int, wanted: Mapping[str, int], types: Mapping[int, pa.DataType] = MappingProxyType({})
+) -> pa.Table | None:
+    """The wanted cells as text, or by place in one of the `DIRECT` types; columns are named by position.
+
+    Null when some record is not `width` cells wide, a quote stays open, or Arrow cannot read a cell as its type.
+    """
     ragged = False
 
     def refuse(_row: pacsv.InvalidRow) -> str:
@@ -21,8 +37,8 @@ def parse_cells(options: CsvReadOptions, body: bytes, width: int, wanted: Mappin
         ragged = True
         return "skip"
 
-    if not body.strip(b"\r\n") or not width:
-        return pa.table({str(index): pa.array([], pa.string()) for index in wanted.values()})
+    if not width or _SOMETHING.search(body) is None:
+        return pa.table({str(index): pa.array([], types.get(index, pa.string())) for index in wanted.values()})
     quoted = options.quote_char.encode() in body
     places = [str(index) for index in range(width)]
     try:
@@ -35,10 +51,48 @@ def parse_cells(options: CsvReadOptions, body: bytes, width: int, wanted: Mappin
             convert_options=pacsv.ConvertOptions(
                 check_utf8=False,
                 include_columns=[str(index) for index in dict.fromkeys(wanted.values())] or places[:1],
-                column_types=dict.fromkeys(places, pa.string()),
+                column_types={place: types.get(index, pa.string()) for index, place in enumerate(places)},
                 strings_can_be_null=False,
+                null_values=[""],
             ),
         )
     except pa.ArrowInvalid:
         return None
     return None if ragged else table
+
+
+def is_plain(options: CsvReadOptions, body: bytes) -> bool:
+    """Whether no cell has blanks at its ends, which Arrow's parser skips, and none may be a hexadecimal number."""
+    return not (b"0x" in body or b"0X" in body) and not any(_at_an_end(options, body, blank) for blank in b" \t")
+
+
+def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
+    quote, delimiter = ord(options.quote_char), ord(options.delimiter)
+    if blank in (quote, delimiter):
+        return quote in body
+    if blank not in body:
+        return False
+    view = as_bytes(body)
+    places = np.flatnonzero(view == blank)
+    ends = np.zeros(256, np.bool_)
+    ends[[quote, delimiter, LF, CR]] = True
+    return _beside(view, places, ends)
+
+
+def _beside(view: Bytes, places: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether a byte of `ends`, or an end of the text, is next to one of some places."""
+    last = len(view) - 1
+    if places[0] == 0 or places[-1] == last:
+        return True
+    return bool(ends[view[places - 1]].any() or ends[view[places + 1]].any())
+
+
+def has_strange(table: pa.Table) -> bool:
+    """Whether a column holds a NaN, of which Arrow's parser has more spellings, or a date before the year 1, which is none here."""
+    return any(_is_strange(column) for column in table.columns)
+
+
+def _is_strange(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_nan(column)).as_py())
+    return pa.types.is_date(column.type) and pc.less(pc.min(column), _FIRST_DATE).as_py() is True

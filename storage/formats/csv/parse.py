@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from storage.coerce import base_type
 from storage.formats.batches import typed_batches
-from storage.formats.contract import InputError, Range, Reject
-from storage.formats.csv.cells import parse_cells
+from storage.formats.contract import ERROR, InputError, Range, Reject
+from storage.formats.csv.cells import DIRECT, has_strange, is_plain, parse_cells
 from storage.formats.csv.header import header_of, names_in, to_utf8
 from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
 
@@ -28,13 +29,41 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
     else:
         names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
     _check_closed(options, body, name)
+    batches = _without_errors(reader, body, names, first)
+    if batches is not None:
+        yield from batches
+        return
     wanted = _wanted(reader, names)
     table = parse_cells(options, body, len(names), wanted)
-    if table is None:
-        yield from _with_rejects(reader, body, names, name, first)
-        return
-    rows = pa.array(np.arange(first, first + table.num_rows))
-    yield from typed_batches(reader.plan.columns, _columns(table, wanted), rows, reader.plan.date_formats)
+    yield from _with_rejects(reader, body, names, name, first) if table is None else _typed(reader, table, wanted, first)
+
+
+def _without_errors(reader: CsvReader, body: bytes, names: Sequence[str], first: int) -> list[pa.RecordBatch] | None:
+    """The quicker way, numbers and dates read by Arrow; null where some record has an error or may be read in another way than its text."""
+    wanted = _wanted(reader, names)
+    types = {wanted[name]: type_ for name, type_ in _direct(reader).items() if name in wanted}
+    if not types or not is_plain(reader.options, body):
+        return None
+    table = parse_cells(reader.options, body, len(names), wanted, types)
+    if table is None or has_strange(table):
+        return None
+    batches = list(_typed(reader, table, wanted, first))
+    return None if any(batch.column(ERROR).null_count < batch.num_rows for batch in batches) else batches
+
+
+def _direct(reader: CsvReader) -> dict[str, pa.DataType]:
+    """The types in which Arrow's parser reads columns of the plan."""
+    names = {column.name: base_type(column.type) for column in reader.plan.columns}
+    return {name: DIRECT[kind] for name, kind in names.items() if kind in DIRECT and not (kind == "date" and reader.plan.date_formats)}
+
+
+def _typed(reader: CsvReader, table: pa.Table, wanted: dict[str, int], first: int) -> Iterator[pa.RecordBatch]:
+    """The records, numbered from `first`, of a table of all their cells."""
+    for batch in table.to_batches():
+        rows = pa.array(np.arange(first, first + batch.num_rows))
+        cells = {name: batch.column(str(index)) for name, index in wanted.items()}
+        yield from typed_batches(reader.plan.columns, cells, rows, reader.plan.date_formats)
+        first += batch.num_rows
 
 
 def _check_closed(options: CsvReadOptions, body: bytes, name: str) -> None:
