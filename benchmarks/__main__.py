@@ -11,7 +11,7 @@ import polars as pl
 
 from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import ProgramFailedError, measure
-from benchmarks.programs import growth
+from benchmarks.programs import growth, reading
 from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
@@ -20,6 +20,7 @@ SIZES = (5_000_000, 1_000_000)
 GROWING = (1_000_000, 10_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
+READ = 1_000_000
 LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed")
 SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
@@ -31,6 +32,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
     for engine in options.engine or ("sail", "spark"):
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
         yield "errata-rollback", engine, GROUPED
+        yield from ((program, engine, READ) for program in reading.PROGRAMS)
     for rows in sizes[1:]:
         yield from whole_runs(options, rows)
     if "sail" in (options.engine or ("sail",)):
@@ -83,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, small-runs, growth-extremes and the like"
+    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes and the like"
     parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
+from benchmarks.programs import reading
 from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, REPLACED
 from benchmarks.programs.small_runs import CHANGES, WATCHED
 
@@ -59,7 +60,7 @@ class Results(tuple[Result, ...]):
 
 def page(results: Results) -> str:
     """The whole page as Markdown."""
-    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *growths(results)]) + "\n"
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *growths(results)]) + "\n"
 
 
 INTRODUCTION = (
@@ -148,6 +149,22 @@ def rollbacks(results: Results) -> Iterator[str]:
             more = None if back is None or plain is None else back - plain
             rows.append((f"{one.rows:,}", one.engine, seconds(plain), seconds(back), share(more, plain), seconds(repair), share(repair, plain)))
     yield from table(("rows", "engine", "plain", "1 % rolled back", "more", "ten groups repaired", "of the plain run"), rows)
+
+
+def readings(results: Results) -> Iterator[str]:
+    """The readers of sources beside those of the engines; the promise is 1.3 of Spark's."""
+    yield "## Reading"
+    yield ""
+    yield "A file of sales is read, and its records are written to a Delta table, by the reader of a source and by the engine's own (`spark.read` with the same columns and"
+    yield "types): cutting the file, reading it and writing the table, nothing else of a run. Warm; promised is at most 1.3 times as much as Spark's reader takes."
+    yield ""
+    rows = []
+    for one in results:
+        if one.program in reading.PROGRAMS and not one.program.endswith("-by-hand"):
+            by_hand = results.of(f"{one.program}-by-hand", one.engine, one.rows)
+            own = None if by_hand is None else by_hand.seconds(WARM)
+            rows.append((f"{one.rows:,}", one.engine, one.program.removeprefix("reading-"), seconds(one.seconds(WARM)), seconds(own), ratio(one.seconds(WARM), own)))
+    yield from table(("rows", "engine", "format", "Errata's reader", "the engine's own", "ratio"), rows)
 
 
 def growths(results: Results) -> Iterator[str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from storage.formats.batches import document_text, record_batches
+from storage.formats.batches import cut, document_text, record_batches
 from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
+from storage.formats.json.flat import flat_batch, names_in
 from storage.formats.json.structure import Located, located
 from storage.formats.lines import line_ranges_of
 
@@ -25,20 +28,41 @@ Record: TypeAlias = dict[str, Any] | Reject
 BOM = b"\xef\xbb\xbf"
 BLOCK = 20_000
 PIECE = 4 << 20
-"""Bytes of lines or elements that are parsed at a time."""
+"""Bytes of elements that are parsed at a time."""
+LINES = 2 << 20
+"""Bytes of lines that are; they are parsed line by line where one of them is not like the others."""
 ELEMENTS = b"elements "
 """How the head of a range of elements begins; behind it stands the `_doc` of its records, where it is wanted."""
 
 
 def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
-    """The records of a whole file or of a range of lines."""
+    """The records of a whole file or of a range of lines or elements."""
     row = part.first_row if part else 1
+    if _of_lines(reader, data, part):
+        for text in _pieces(data, name):
+            flat = flat_batch(reader.plan, text, row)
+            batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(text, row, name)), row)
+            for batch in batches:
+                yield batch
+                row += batch.num_rows
+    else:
+        records = map(_element, _elements(data[:], part.start, name)) if part and part.head else _records(reader.options, data, name)
+        yield from _batches(reader, _with_arrays(reader, records), row)
+
+
+def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
+    """Parsed records as batches, numbered from `row` on."""
     pick = _picker(reader)
-    records = iter(_expanded(reader, data, name, part))
+    records = iter(found)
     while block := list(islice(records, BLOCK)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
         yield from record_batches(reader.plan, picked, row)
         row += len(block)
+
+
+def _of_lines(reader: JsonReader, data: Buffer, part: Range | None) -> bool:
+    """Whether what is to be read are lines, each one record."""
+    return not part.head.startswith(ELEMENTS) if part and part.head else has_plain_lines(reader, data)
 
 
 def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Column, ...]:
@@ -47,17 +71,32 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
     if plan.on_unmapped == "drop":
         return ()
     roots = plan.names | {column.name.partition(".")[0] for column in plan.declared}
-    found: dict[str, None] = {}
-    for number, record in enumerate(_expanded(reader, data, name), 1):
-        if isinstance(record, Reject) or record.keys() <= roots:
-            continue
-        extra = [key for key in record if key not in roots]
-        if plan.on_unmapped == "reject":
-            raise InputError(
-                name, f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
-            )
-        found.update(dict.fromkeys(extra))
+    names = _members(reader, data, name)
+    found = dict.fromkeys(key for some in names for key in some if key not in roots)
+    if found and plan.on_unmapped == "reject":
+        field = next(iter(found))
+        number = next(number for number, record in enumerate(_expanded(reader, data, name), 1) if not isinstance(record, Reject) and field in record)
+        raise InputError(name, f"undeclared field '{field}' in record {number}: the schema does not name it and on_unmapped is reject")
     return tuple(Column(key, "any") for key in found)
+
+
+def _members(reader: JsonReader, data: Buffer, name: str) -> Iterator[Iterable[str]]:
+    """The members that the records have, piece by piece where that can be told of lines without parsing each of them."""
+    if reader.plan.array_paths or not has_plain_lines(reader, data):
+        yield from (record.keys() for record in _expanded(reader, data, name) if isinstance(record, dict))
+        return
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            yield from pool.map(lambda bound: _members_of_lines(data[slice(*bound)], name), _bounds(data, name))
+        except InputError:  # told once more, with the number of the line
+            yield from (record.keys() for record in _expanded(reader, data, name) if isinstance(record, dict))
+
+
+def _members_of_lines(text: bytes, name: str) -> Iterable[str]:
+    found = names_in(text)
+    if found is not None:
+        return found
+    return dict.fromkeys(key for record in _line_records(text, 1, name) if isinstance(record, dict) for key in record)
 
 
 def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
@@ -147,25 +186,32 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _expanded(reader: JsonReader, data: Buffer, name: str, part: Range | None = None) -> Iterable[Record]:
-    records = _part_records(data, part, name) if part and part.head else _records(reader.options, data, name)
+def _expanded(reader: JsonReader, data: Buffer, name: str) -> Iterable[Record]:
+    """The records of a whole file."""
+    return _with_arrays(reader, _records(reader.options, data, name))
+
+
+def _with_arrays(reader: JsonReader, records: Iterable[Record]) -> Iterable[Record]:
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _part_records(data: Buffer, part: Range, name: str) -> Iterator[Record]:
-    if part.head.startswith(ELEMENTS):
-        return map(_element, _elements(data[:], part.start, name))
-    return _line_records(data, part.first_row, name)
+def _all_lines(data: Buffer, name: str) -> Iterator[Record]:
+    row = 1
+    for text in _pieces(data, name):
+        for record in _line_records(text, row, name):
+            yield record
+            row += 1
 
 
-def _line_records(data: Buffer, first_row: int, name: str) -> Iterator[Record]:
-    return (_line(line, number, name) for number, line in enumerate(_lines(data, name), first_row))
+def _line_records(text: bytes, first_row: int, name: str) -> Iterator[Record]:
+    lines = (line for line in text.split(b"\n") if line and not line.isspace())
+    return (_line(line, number, name) for number, line in enumerate(lines, first_row))
 
 
 def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Record]:
     form = form_of(options, data)
     if form == "ndjson":
-        yield from _line_records(data, 1, name)
+        yield from _all_lines(data, name)
         return
     array = _array(options, form, data, name, PIECE)
     if array is None:
@@ -227,13 +273,18 @@ def _element(value: Any) -> Record:
     return value if isinstance(value, dict) else _no_object(orjson.dumps(value).decode())
 
 
-def _lines(data: Buffer, name: str) -> Iterator[bytes]:
+def _pieces(data: Buffer, name: str) -> Iterator[bytes]:
+    """Whole lines, so many that they are worth a call. Raises InputError for a line beyond the cap."""
+    return (data[start:end] for start, end in _bounds(data, name))
+
+
+def _bounds(data: Buffer, name: str) -> Iterator[tuple[int, int]]:
     at = len(BOM) if data[: len(BOM)] == BOM else 0
     while at < len(data):
-        end = data.find(b"\n", at + PIECE) + 1 or len(data)
-        if end - at > PIECE + MAX_RECORD_BYTES:
+        end = data.find(b"\n", at + LINES) + 1 or len(data)
+        if end - at > LINES + MAX_RECORD_BYTES:
             raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB", offset=at)
-        yield from (line for line in data[at:end].split(b"\n") if line and not line.isspace())
+        yield at, end
         at = end
 
 
