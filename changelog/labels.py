@@ -52,9 +52,14 @@ def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
     count, width = len(numbers), len(prefix) + _WIDTH + 1
     keys = np.zeros((count, width), dtype=np.uint8)
     keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
-    keys[:, len(prefix) : -1] = numbers.astype(">u8").view(np.uint8).reshape(count, 8)[:, 8 - _WIDTH :]
+    for place in range(_used_bytes(int(numbers.max(initial=0)))):
+        keys[:, width - 2 - place] = (numbers >> (8 * place)).astype(np.uint8)
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(keys)])
+
+
+def _used_bytes(number: int) -> int:
+    return (number.bit_length() + 7) // 8
 
 
 def labels_between(low: LabelTuple | None, high: LabelTuple | None, count: int) -> list[LabelTuple]:

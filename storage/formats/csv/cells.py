@@ -63,7 +63,8 @@ def parse_cells(
 
 def is_plain(options: CsvReadOptions, body: bytes) -> bool:
     """Whether no cell has blanks at its ends, which Arrow's parser skips, and none may be a hexadecimal number."""
-    return not (b"0x" in body or b"0X" in body) and not any(_at_an_end(options, body, blank) for blank in b" \t")
+    hexadecimal = any(x in body and b"0" + x in body for x in (b"x", b"X"))
+    return not hexadecimal and not any(_at_an_end(options, body, blank) for blank in b" \t")
 
 
 def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
