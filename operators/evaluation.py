@@ -132,11 +132,11 @@ def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str
 
 
 def error_text(category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> Column:
-    """What `_error` holds of a reject, as a JSON object."""
+    """What `_error` holds of a reject, as a JSON object: never null, so that an engine leaves rejects out of the plan where only other rows are asked for."""
     members = [
         (F.lit(category) if isinstance(category, str) else category).alias("category"),
         detail.alias("detail"),
         F.lit(stage).alias("stage"),
         (F.lit("") if trigger is None else trigger).alias("trigger"),
     ]
-    return F.to_json(F.struct(*members))
+    return F.coalesce(F.to_json(F.struct(*members)), F.lit(""))
