@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
-from storage.formats.xml.scan import Collector
+from storage.formats.xml.scan import Collector, Scan
 from tests.formats.reading import records_of
 from tests.formats.writing import written
 
@@ -239,6 +239,32 @@ def test_encodings():
     for encoding in ("utf-8", "utf-16", "iso-8859-1"):
         data = f'<?xml version="1.0" encoding="{encoding}"?><x><r><n>é</n></r></x>'.encode(encoding)
         assert records_of(xml_reader([("n",)]), data)[0].data == {"n": "é"}
+
+
+PATHS = ("/x/h", "/x/h/i", "/x", "/x/r", "x/r/h/", "/y", "/x/h/h", "/")
+TREE = st.recursive(
+    st.text("ab ", max_size=2), lambda inner: st.lists(st.tuples(st.sampled_from("hirx"), inner), max_size=4).map(lambda made: "".join(f"<{t}>{v}</{t}>" for t, v in made))
+)
+
+
+@given(tree=TREE, paths=st.lists(st.sampled_from(PATHS), min_size=1, max_size=5, unique=True), block=st.integers(1, 40))
+@settings(max_examples=200, deadline=None)
+def test_sections_found_together_are_those_found_one_by_one(tree, paths, block):
+    sections = [Section(path, "xml_path", path, (Column("h"), Column("i"), Column("h.i"), Column("h.h"))) for path in paths]
+    data = f"<x>{tree}</x>".encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("storage.formats.xml.scan._BLOCK", block)
+        together = xml_reader([], sections=tuple(sections)).envelope(data, "f")
+        alone = [xml_reader([], sections=(section,)).envelope(data, "f") for section in sections]
+    assert together == {name: fields for found in alone for name, fields in found.items()}
+    assert list(together) == [path for path in paths if path in together]
+
+
+def test_sections_are_found_in_one_pass(monkeypatch):
+    made = []
+    monkeypatch.setattr(Scan, "__iter__", lambda scan: iter(made.append(scan) or ()))
+    xml_reader([], sections=tuple(Section(path, "xml_path", path, ()) for path in PATHS)).envelope(b"<x/>", "f")
+    assert len(made) == 1
 
 
 def test_envelope_sections():

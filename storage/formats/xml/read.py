@@ -15,6 +15,7 @@ from storage.formats.contract import ArrayPath, Buffer, Column, InputError, Rang
 from storage.formats.envelope import typed_section
 from storage.formats.xml.runs import Run
 from storage.formats.xml.scan import Collector, Fields, Record, Scan
+from storage.formats.xml.section_scan import SectionCollector
 
 if TYPE_CHECKING:
     from storage.formats.xml import XmlReader
@@ -146,14 +147,19 @@ def _plainly(item: list[Record] | Run, arrays: Sequence[ArrayPath]) -> Iterator[
 
 
 def sections_of(reader: XmlReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections that the document has; of several elements at a path the last counts."""
-    found = {}
-    for section in reader.plan.sections:
-        scan = Scan(data, name, _collector(reader, "/" + section.where.strip("/"), ()))
-        for item in scan:
-            for fields in _plainly(item, ()):
-                found[section.name] = typed_section(section, fields, name)
-    return found
+    """The declared sections that the document has, all found in one pass; of several elements at a path the last counts."""
+    if not reader.plan.sections:
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    paths = {section.name: _collector(reader, "/" + section.where.strip("/"), ()) for section in reader.plan.sections}
+    sections = {section.name: section for section in reader.plan.sections}
+
+    def take(section: str, fields: Fields) -> None:
+        found[section] = typed_section(sections[section], fields, name)
+
+    for _ in Scan(data, name, SectionCollector(paths, take)):
+        pass
+    return {section: found[section] for section in sections if section in found}
 
 
 def _expanded(fields: Fields, found: dict[str, list[Any]], arrays: Sequence[ArrayPath]) -> list[Fields]:
