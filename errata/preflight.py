@@ -27,6 +27,6 @@ def preflight(plan: Plan) -> Iterator[str]:
     if cap and estimated >= WARNED_SHARE * cap:
         yield (
             f"W331: this run is estimated to spill up to {estimated} bytes, which is {100 * estimated / cap:.0f}% of the configured spill cap "
-            f"storage.spill.disk_cap_bytes ({cap} bytes), which the engine does not enforce. This headroom is per invocation: invocations that share the "
+            f"storage.spill.disk_cap_bytes ({cap} bytes), to which Sail keeps (E320) and Spark does not. This headroom is per invocation: invocations that share the "
             "spill volume share the cap"
         )

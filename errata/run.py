@@ -18,6 +18,7 @@ from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened, without_files
 from errata.judging import guard, judge, stop_at_first
+from errata.limits import within_limits
 from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
@@ -209,6 +210,8 @@ class Run:
     def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
         self.options.listener(Event("begin"))
+        for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("Source", node.operator).notes()):
+            self.options.listener(Event("log", action=f"source '{name}': {note}"))
         if concerns(self.plan, self.head):
             self._settle(flow, sources, stages, files)
         else:
@@ -228,10 +231,11 @@ class Run:
         """Run one node; of a source the files go to `files`."""
         node = self.plan[stage.node]
         began = monotonic()
-        if node.kind == "source":
-            delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
-        else:
-            delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
+        with within_limits(node.name):
+            if node.kind == "source":
+                delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
+            else:
+                delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
         stop_at_first(self.plan, flow, node, delta, files.get(node.name, ()))
         return _event(node, stage, delta, flow, monotonic() - began)
 
@@ -309,7 +313,7 @@ class Run:
         from errata.output_files import write_output
 
         present = files or {name: one.changes.now for name, one in sources.items()}
-        with flow.engine.sized(flow.live_bound(node.name)):
+        with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
             return write_output(self, flow, node, targets, undeclared(self.plan, node, present))
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:

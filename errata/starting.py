@@ -19,4 +19,5 @@ def start_engine(options: RunOptions, plan: Plan) -> Engine:
     chosen = options.engine
     threads = chosen.threads or plan.model.pipeline.concurrency.threads
     memory = plan.model.pipeline.memory.for_engine(chosen.memory_limit)
-    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, memory, threads, spill=spill_folder(plan)))
+    cap = plan.workspace.settings.storage.spill.disk_cap_bytes if plan.workspace else None
+    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, memory, threads, spill_folder(plan), cap))

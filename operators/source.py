@@ -110,6 +110,10 @@ class Source(Operator):
         """What takes an answer of the source's service apart."""
         return self._reader
 
+    def notes(self) -> Sequence[str]:
+        """What the source asks for that its format does not have."""
+        return tuple(self._reader.notes())
+
     @property
     def kept(self) -> Path | None:
         """The file in which the records of a service are kept; None for files, and where nothing was told of a place."""

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["StorageError", "storing"]
+__all__ = ["StorageError", "engine_failures", "storing"]
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
 
@@ -27,14 +27,14 @@ def storing(place: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError) as problem:
         raise StorageError(place, _first_line(problem)) from problem
-    except _engine_failures() as problem:
+    except engine_failures() as problem:
         trouble = next((line for line in str(problem).splitlines() if any(word in line for word in DISK_TROUBLE)), None)
         if trouble is None:
             raise
         raise StorageError(place, trouble.strip()) from problem
 
 
-def _engine_failures() -> tuple[type[Exception], ...]:
+def engine_failures() -> tuple[type[Exception], ...]:
     """The engines' exceptions, where pyspark is loaded at all: loading it takes longer than reading a small table."""
     errors = sys.modules.get("pyspark.errors")
     return () if errors is None else (errors.PySparkException,)

@@ -13,7 +13,7 @@ class EngineChoice:
 
     `auto` is Spark where Java 17 or later is found, else Sail. `master` is a Spark master URL (`local[*]` when absent),
     `remote` a Spark Connect URL (`sc://host:port`); either means Spark. `memory` is in bytes and `threads` counts cores:
-    both are hints. `spill` is the folder for temporary data.
+    both are hints. `spill` is the folder for temporary data, `spill_cap` the bytes that it may have, where the engine can keep to that.
     """
 
     kind: Literal["auto", "spark", "sail"] = "auto"
@@ -22,3 +22,4 @@ class EngineChoice:
     memory: int | None = None
     threads: int | None = None
     spill: Path | None = None
+    spill_cap: int | None = None

@@ -85,6 +85,8 @@ def server_settings(choice: EngineChoice) -> dict[str, str]:
         settings |= {"SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair", "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(choice.memory)}
     if choice.spill:
         settings["SAIL_RUNTIME__TEMPORARY_FILES__PATHS"] = f'["{choice.spill}"]'
+    if choice.spill_cap is not None:
+        settings["SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE"] = str(choice.spill_cap)
     return settings
 
 

@@ -88,15 +88,24 @@ def writer_type(name: str) -> type[Writer]:
 
 
 def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
-    """A reader with checked options; OptionError for those that the format does not know."""
+    """A reader with checked options; OptionError for those that the format does not know, and for what it has no use for."""
     cls = reader_type(name)
+    _refuse(name, "array_paths", given=bool(plan.array_paths) and not cls.nested, why="its records have no nested arrays, as those of json and xml have")
+    _refuse(name, "format_schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
     return cls(_checked(cls.Options, options), plan)
 
 
 def writer(name: str, options: Mapping[str, Any], plan: WritePlan) -> Writer:
-    """A writer with checked options; OptionError for those that the format does not know."""
+    """A writer with checked options; OptionError for those that the format does not know, and for what it has no use for."""
     cls = writer_type(name)
+    _refuse(name, "schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
     return cls(_checked(cls.Options, options), plan)
+
+
+def _refuse(name: str, key: str, *, given: bool, why: str) -> None:
+    """OptionError for a key that says something of what the format has not."""
+    if given:
+        raise OptionError(f"{key}: type '{name}' takes none, {why}; leave it out", (key,), unknown=True)
 
 
 def _checked(model: type[Options], options: Mapping[str, Any]) -> Options:

@@ -213,6 +213,11 @@ class ReadPlan:
         return frozenset(column.name for column in self.declared)
 
 
+def without_sections(plan: ReadPlan, form: str) -> Sequence[str]:
+    """What there is to say of sections of a format that has none."""
+    return (f"envelope: {form} file has no sections, so that $doc is null",) if plan.sections else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section of a document's envelope: where it is found (`xml_path`, `json_pointer` or `segment`) and its typed fields."""
@@ -236,9 +241,17 @@ class Reader:
     """Whether an answer of a service can be of this format."""
     versioned: ClassVar[bool] = False
     """Whether it reads tables with versions instead of files."""
+    nested: ClassVar[bool] = False
+    """Whether its records have arrays, which `array_paths` makes records or text of."""
+    laid_out: ClassVar[bool] = False
+    """Whether a format schema says where the fields are."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
+
+    def notes(self) -> Sequence[str]:
+        """What the source asks for that its format does not have, and that changes nothing."""
+        return ()
 
     def levels(self) -> Mapping[str, Sequence[str]]:
         """Sections that the format supplies besides the declared ones, with their fields; they may differ between the records of a file."""
@@ -358,6 +371,8 @@ class Writer(Session):
     """Whether it is a table with versions, which is written by what changed and not as a file."""
     legible: ClassVar[bool] = True
     """Whether what it writes is text."""
+    laid_out: ClassVar[bool] = False
+    """Whether a layout says where the fields are."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from typing_extensions import override
@@ -21,10 +21,8 @@ class TypedReader(Reader):
     """What messages call the input."""
 
     def __post_init__(self) -> None:
-        given: Mapping[str, object] = {"envelope": self.plan.sections, "array_paths": self.plan.array_paths}
-        wrong = next((name for name, value in given.items() if value), None)
-        if wrong is not None:
-            raise OptionError(f"{wrong}: a {self.form} source has none", (wrong,))
+        if self.plan.sections:
+            raise OptionError(f"envelope: a {self.form} source has none", ("envelope",))
 
     def undeclared_of(self, schema: pa.Schema, name: str) -> tuple[Column, ...]:
         """The columns of the input that the schema does not name. Raises InputError under reject."""

@@ -135,9 +135,9 @@ def test_every_code_of_a_plan_has_an_example() -> None:
 
 
 ELSEWHERE = {
-    "E310": "the documents name it; the engine's own words are told",
-    "E320": "the documents name it; the engine's own words are told",
-    "E321": "the documents name it; the engine's own words are told",
+    "E310": "a run's: tests/errata/test_limits.py",
+    "E320": "a run's: tests/errata/test_limits.py",
+    "E321": "a run's: tests/errata/test_limits.py",
     "E331": "needs a network share: tests/diagnostics/test_workspace.py",
     "E333": "a run's: tests/errata/test_staging.py",
     "E335": "a run's: tests/storage/test_staging.py",

@@ -412,3 +412,57 @@ nodes:
     folder = project(tmp_path, pipeline, {"s.csv": "k,n\na,1\na,5\nb,2\n"})
     folder.run()
     assert folder.text("out.csv") == "k,n,most,twice\na,6,5,12\nb,2,2,4\n"
+
+
+FOREIGN = [
+    ("source", "csv", {"array_paths": [{"path": "$.tags"}]}, "array_paths: type 'csv' takes none"),
+    ("source", "edifact", {"array_paths": [{"path": "$.tags"}]}, "array_paths: type 'edifact' takes none"),
+    ("source", "parquet", {"array_paths": [{"path": "$.tags"}]}, "array_paths: type 'parquet' takes none"),
+    ("source", "json", {"format_schema": {"fields": []}}, "format_schema: type 'json' takes none"),
+    ("output", "xml", {"schema": {"fields": []}}, "schema: type 'xml' takes none"),
+]
+
+
+@pytest.mark.parametrize(("kind", "form", "more", "message"), FOREIGN)
+def test_what_a_format_has_no_use_for_is_refused(kind, form, more, message, tmp_path):
+    folder = Folder(tmp_path)
+    own = {"source": {}, "output": {}, kind: {"type": form, **more}}
+    source = {"name": "s", "type": "csv", "path": "s.txt", "schema": [{"name": "a", "type": "string"}], **own["source"]}
+    output = {"name": "o", "type": "csv", "path": "o.txt", **own["output"]}
+    nodes = [{"type": "source", "name": "s", "config": source}, {"type": "output", "name": "o", "input": "s", "config": output}]
+    folder.write("pipeline.yaml", json.dumps({"pipeline": {"name": "foreign"}, "nodes": nodes}, indent=1))
+    with standing_in(tmp_path):
+        code, _, told = command("check", "pipeline.yaml")
+    assert code == 1
+    assert f"error[E218]: {message}" in told
+    assert "leave it out" in told
+
+
+INERT = """
+pipeline: {name: inert}
+nodes:
+  - {type: source, name: s, config: {name: s, type: fixed_width, path: s.dat, schema: [{name: a, type: string}], format_schema: {fields: [{name: a, width: 2}]}%s}}
+  - {type: transform, name: t, input: s, config: {cxl: "emit b = $doc.Head.id"}}
+  - {type: output, name: o, input: t, config: {name: o, type: csv, path: o.csv}}
+"""
+SECTION = ', envelope: {sections: {Head: {extract: {xml_path: "/x"}, fields: {id: string}}}}'
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "told_lines"),
+    [
+        (SECTION, (), ["info: source 's': on_unmapped: auto_widen finds nothing", "info: source 's': envelope: a fixed-width file has no sections"]),
+        (SECTION, ("--log-level", "warn"), []),
+        (SECTION + ", on_unmapped: drop", (), ["info: source 's': envelope: a fixed-width file has no sections"]),
+    ],
+)
+def test_what_changes_nothing_is_told(more, words, told_lines, tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", INERT % more)
+    folder.write("s.dat", "ab\ncd\n")
+    with standing_in(tmp_path):
+        code, _, told = command("run", "pipeline.yaml", *words)
+    assert code == 0
+    assert folder.text("o.csv") == "a,b\nab,\ncd,\n"
+    lines = [line for line in told.splitlines() if line.startswith("info: source")]
+    assert [line[: len(start)] for line, start in zip(lines, told_lines, strict=True)] == told_lines

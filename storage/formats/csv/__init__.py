@@ -8,7 +8,7 @@ encoding, or an empty header are input errors.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -28,6 +28,7 @@ from storage.formats.contract import (
     T,
     Writer,
     begins_a_line,
+    without_sections,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class CsvReader(Reader):
     Options: ClassVar[type[Options]] = CsvReadOptions
     splittable: ClassVar[bool] = True
     options: CsvReadOptions
+
+    @override
+    def notes(self) -> Sequence[str]:
+        return without_sections(self.plan, "a CSV")
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:

@@ -6,13 +6,13 @@ error. Fields of the layout that the schema does not name are not read, and ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line
+from storage.formats.contract import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, without_sections
 from storage.formats.fixed_width.layout import Layout
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class FixedWidthReader(Reader):
 
     Options: ClassVar[type[Options]] = FixedWidthOptions
     splittable: ClassVar[bool] = True
+    laid_out: ClassVar[bool] = True
     options: FixedWidthOptions
 
     def __post_init__(self) -> None:
@@ -44,6 +45,11 @@ class FixedWidthReader(Reader):
     def fields(self) -> Layout:
         """The layout, checked. Raises OptionError."""
         return Layout.of(self.plan.layout, "format_schema")
+
+    @override
+    def notes(self) -> Sequence[str]:
+        inert = "on_unmapped: auto_widen finds nothing, since bytes beyond the fields of the layout are not read; `on_unmapped: drop` says the same"
+        return (*((inert,) if self.plan.on_unmapped == "auto_widen" else ()), *without_sections(self.plan, "a fixed-width"))
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
@@ -75,6 +81,7 @@ class FixedWidthWriter(Writer):
     """Writes the layout's fields in their order, packed; other columns are not written."""
 
     Options: ClassVar[type[Options]] = FixedWidthOptions
+    laid_out: ClassVar[bool] = True
     options: FixedWidthOptions
 
     def __post_init__(self) -> None:

@@ -44,6 +44,7 @@ class JsonReader(Reader):
     Options: ClassVar[type[Options]] = JsonReadOptions
     splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
     options: JsonReadOptions
 
     def __post_init__(self) -> None:

@@ -55,6 +55,7 @@ class XmlReader(Reader):
     Options: ClassVar[type[Options]] = XmlReadOptions
     splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
     options: XmlReadOptions
 
     def __post_init__(self) -> None:
