@@ -11,7 +11,7 @@ import polars as pl
 
 from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import ProgramFailedError, measure
-from benchmarks.programs import growth, reading
+from benchmarks.programs import first_runs, growth, reading
 from benchmarks.results import Result, Results, page
 from storage.engines.java import find_java
 
@@ -37,7 +37,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
         yield from whole_runs(options, rows)
     if "sail" in (options.engine or ("sail",)):
         yield "small-runs", "sail", SMALL
-    yield from growing(options)
+    yield from stateful_nodes(options)
 
 
 def whole_runs(options: argparse.Namespace, rows: int) -> Iterator[tuple[str, str, int]]:
@@ -47,9 +47,10 @@ def whole_runs(options: argparse.Namespace, rows: int) -> Iterator[tuple[str, st
         yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
 
 
-def growing(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
-    """The stateful nodes, each in all sizes; on Spark, which is slow with the large one, where it is asked for."""
+def stateful_nodes(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """The stateful nodes: first runs beside programs by hand, then later runs in all sizes; on Spark, which is slow with the large one, where it is asked for."""
     for engine in options.engine or ("sail",):
+        yield from ((program, engine, rows) for rows in options.rows or SIZES[:1] for program in first_runs.PROGRAMS)
         yield from ((program, engine, rows) for program in growth.PROGRAMS for rows in options.rows or GROWING)
 
 
@@ -58,7 +59,7 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
     for program, engine, rows in planned(options):
         if (options.program and program not in options.program) or (engine == "spark" and find_java() is None):
             continue
-        data = growth.write_rows(SCRATCH / f"rows-{rows}.csv", rows) if program in growth.PROGRAMS else write_sales(SCRATCH / f"sales-{rows}.csv", rows)
+        data = written(program, rows)
         print(f"{program} on {engine}, {rows:,} rows", flush=True)
         try:
             result = Result(program, engine, rows, measure(program, engine, data, SCRATCH))
@@ -67,6 +68,14 @@ def measured(options: argparse.Namespace) -> Iterator[Result]:
             continue
         print("   ", ", ".join(f"{part}: {seconds:.2f} s" for part, seconds in result.measured.seconds.items()), flush=True)
         yield result
+
+
+def written(program: str, rows: int) -> Path:
+    """The input of a program."""
+    if program in growth.PROGRAMS or program in first_runs.PROGRAMS:
+        shape = first_runs.SKEWED if program.endswith(first_runs.SKEWED) else ""
+        return growth.write_rows(SCRATCH / f"rows-{rows}{shape}.csv", rows, skewed=bool(shape))
+    return write_sales(SCRATCH / f"sales-{rows}.csv", rows)
 
 
 def check_totals(results: Results) -> None:
@@ -85,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes and the like"
+    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes, first-extremes, by-hand-extremes-skewed and the like"
     parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)

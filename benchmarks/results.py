@@ -9,7 +9,9 @@ from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
 from benchmarks.programs import reading
-from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, REPLACED
+from benchmarks.programs.first_runs import BY_HAND, ERRATA, SKEWED
+from benchmarks.programs.first_runs import PROGRAMS as FIRST_RUNS
+from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, PREFIX, REPLACED
 from benchmarks.programs.small_runs import CHANGES, WATCHED
 
 PARTS_OF_ERRATA = {
@@ -60,7 +62,7 @@ class Results(tuple[Result, ...]):
 
 def page(results: Results) -> str:
     """The whole page as Markdown."""
-    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *growths(results)]) + "\n"
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *nodes_by_hand(results), *growths(results)]) + "\n"
 
 
 INTRODUCTION = (
@@ -167,6 +169,25 @@ def readings(results: Results) -> Iterator[str]:
     yield from table(("rows", "engine", "format", "Errata's reader", "the engine's own", "ratio"), rows)
 
 
+def nodes_by_hand(results: Results) -> Iterator[str]:
+    """The first run of a stateful node beside a program that does the same work."""
+    yield "## Stateful nodes"
+    yield ""
+    yield "First runs, warm, of a source and one stateful node: 20 rows a key, or every other row of one key (skewed). By hand: read the rows, write them to a Delta"
+    yield "table, compute the node, write its rows to a Delta table. Promised is at most 1.5 times as much."
+    yield ""
+    rows = []
+    for one in results:
+        if one.program in FIRST_RUNS and one.program.startswith(ERRATA):
+            node = one.program.removeprefix(ERRATA)
+            by_hand = results.of(BY_HAND + node, one.engine, one.rows)
+            least = None if by_hand is None else by_hand.seconds(WARM)
+            keys = "skewed" if node.endswith(SKEWED) else "uniform"
+            figures = (seconds(one.seconds(WARM)), seconds(least), ratio(one.seconds(WARM), least))
+            rows.append((f"{one.rows:,}", one.engine, node.removesuffix(SKEWED), keys, *figures))
+    yield from table(("rows", "engine", "node", "keys", "Errata", "by hand", "ratio"), rows)
+
+
 def growths(results: Results) -> Iterator[str]:
     """What a change costs a stateful node where ten times as many rows stand."""
     yield "## Growth"
@@ -180,7 +201,7 @@ def growths(results: Results) -> Iterator[str]:
         for part in (WARM, ADDED, REPLACED, ADDED_LATER):
             found = [one.seconds(part) if (one := results.of(program, engine, size)) else None for size in sizes]
             grown = ratio(found[-1], found[0]) if len(sizes) > 1 else ""
-            rows.append((engine, program.removeprefix("growth-"), part, *map(seconds, found), grown))
+            rows.append((engine, program.removeprefix(PREFIX), part, *map(seconds, found), grown))
     yield from table(("engine", "node", "change", *(f"{size:,} rows" for size in sizes), "ratio"), rows)
 
 

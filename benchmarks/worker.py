@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, growth, ranges, reading, rollback, small_runs, with_errata
+from benchmarks.programs import by_hand, first_runs, growth, ranges, reading, rollback, small_runs, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -24,6 +24,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "small-runs": small_runs.later_runs,
     **growth.PROGRAMS,
     **reading.PROGRAMS,
+    **first_runs.PROGRAMS,
 }
 
 

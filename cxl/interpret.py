@@ -19,6 +19,11 @@ from cxl.text import display
 
 Record = Mapping[str, Any]
 NAN_CATEGORY = "nan_in_output_field"
+
+
+def nan_message(name: str) -> str:
+    """What is said of a record whose emitted field `name` is NaN."""
+    return f"the value of '{name}' is NaN"
 EXPANSION_CATEGORY = "expansion_limit_exceeded"
 
 
@@ -123,7 +128,7 @@ class Runner:
 
         def check(value: Any) -> Any:
             if is_nan(value):
-                raise CxlFailure(f"the value of '{name}' is NaN", category=NAN_CATEGORY, span=span)
+                raise CxlFailure(nan_message(name), category=NAN_CATEGORY, span=span)
             return value
 
         return check

@@ -14,7 +14,7 @@ from changelog.algebra import as_appends, as_retractions, consolidate
 from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column, image_columns
-from operators.base import reject_key
+from operators.evaluation import reject_key
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

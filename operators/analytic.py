@@ -16,9 +16,9 @@ from cxl.types import Kind, Type
 from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.distinct import first_of_each
-from operators.evaluation import Evaluated, RunValues, evaluate, rejects
+from operators.evaluation import Evaluated, RunValues, error_text, evaluate
 from operators.origins import by_key, of_lookup
-from operators.row_logic import RowLogic, as_new, as_output
+from operators.row_logic import RECORD, RowLogic, as_new, as_output
 from operators.rows import RowType, key_parts
 from operators.settings import NodeSpec
 from operators.transform_config import AnalyticWindow, TransformConfig
@@ -105,10 +105,9 @@ class AnalyticTransform(Keyed):
         """The program on each record, with the values of its window."""
         placed = [self.lookup(as_new(frame), at, values).withColumn(PART, self._part(at)) for at, frame in enumerate(frames)]
         ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
-        ready = values.settle(ready)  # which two branches read
-        failed = ready.where(column(WRONG).isNotNull())
-        bad = [*bad, rejects(failed, "aggregate_finalize", column(WRONG), self.name)]
-        rows = self.logic.images(ready.where(column(WRONG).isNull()), self.inputs[0], self.output, values)
+        refused = F.when(column(WRONG).isNotNull(), error_text("aggregate_finalize", column(WRONG), self.name))
+        marked = values.settle(ready).withColumn(RECORD, F.col("_key"))
+        rows = self.logic.images(marked, self.inputs[0], self.output, values, refused)
         for rejected in bad:
             rows = united(rows, as_output(rejected, rows.columns, self.output))
         return rows

@@ -294,8 +294,3 @@ def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
 def _frame_or_live(around: Surroundings, index: int) -> DataFrame:
     delta = around.delta(index)
     return delta.frame if delta is not None else around.live_input(index)
-
-
-def reject_key(key_column: str = "_key") -> Any:
-    """The key of a reject: that of the rejected record and one closing byte, so that it never meets the record's own rows."""
-    return F.concat(F.col(key_column), F.lit(b"!"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from changelog.key_columns import with_index
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
+from cxl.interpret import NAN_CATEGORY
 from cxl.spark import FAILED, INDEX, PASS
 from operators import documents
 from operators.lineage import FileLabels, file_of, source_name_of
@@ -24,14 +25,22 @@ if TYPE_CHECKING:
     from cxl.spark import Applied
 
 Settle = Callable[["Applied"], "Applied"]
+"""Does to an applied program what only its operator can."""
 Narrow = Callable[["DataFrame"], "DataFrame"]
 """Chooses rows by what they hold, and may shape them; `_key` and `_epoch` stay."""
+REFUSED = "_refused"
+"""A column with the `_error` of rows that are rejects, null for the others."""
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 
 def as_it_is(frame: DataFrame) -> DataFrame:
     """A frame that is not settled, or not narrowed."""
     return frame
+
+
+def as_applied(applied: Applied) -> Applied:
+    """A program that nothing more is done to."""
+    return applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +68,66 @@ class RunValues:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """`good`: the rows that passed, with the program's fields in place. `bad`: rejects (`_op _key _cause _error` and the input's columns), None where nothing can fail."""
+    """`good`: the rows that passed, with the program's fields in place. `bad`: rejects (`_op _key _cause _error` and the input's columns), None where nothing can fail.
+
+    `inline`: there are rejects among `good`, which have their `_error` in `REFUSED`, null for the others; `made` gives their columns.
+    """
 
     good: DataFrame
     bad: DataFrame | None
+    inline: bool = False
+
+    def made(self, data: Iterable[str], record: str = "_key") -> dict[str, Column]:
+        """The columns of `good` in which rejects differ: `_error`, `_key` (of the record whose key is `record`), and no values of `data`."""
+        if not self.inline:
+            return {"_error": F.lit(None).cast("string")}
+        fine = F.col(REFUSED).isNull()
+        values = {name: F.when(fine, column(name)) for name in data}
+        return {"_key": F.when(fine, F.col("_key")).otherwise(reject_key(record)), "_error": F.col(REFUSED), **values}
 
 
 def evaluate(
     frame: DataFrame, program: Program, row: RowType, stage: str, values: RunValues, *,
-    max_expansion: int = 10_000, category: str | None = None, settle: Settle | None = None, names: Sequence[str] | None = None,
+    max_expansion: int = 10_000, category: str | None = None, settle: Settle = as_applied, names: Sequence[str] | None = None,
+    inline: bool = False, refused: Column | None = None,
 ) -> Evaluated:  # fmt: skip
     """Run a row program on op rows of type `row`: emits replace fields in place or are appended, filters drop rows.
 
     `category` is that of all rejects; None: as the failure says. `settle` does to the applied program what only the operator
-    can: it drops the rows that `distinct` statements drop. `names` are the frame's columns where the caller knows them.
+    can: it drops the rows that `distinct` statements drop. `names` are the frame's columns where the caller knows them. `inline`:
+    rejects may stay among the good rows, so that an engine computes the frame once; those that failed ahead of the program,
+    whose `_error` is `refused` (else null), do.
     """
     names = frame.columns if names is None else names
     ready, context = prepare(frame, program.reads_system, row, values, max_expansion)
     applied = spark.apply(ready, program, context)
-    applied = settle(applied) if settle is not None else applied
+    told = _told(applied, refused, category or NAN_CATEGORY, stage) if inline else None
+    applied = settle(applied if told is None else _inlined(applied, told, refused))
     passed = applied.frame.where(F.col(PASS) & ~F.col(FAILED)) if applied.can_fail else applied.frame.where(F.col(PASS))
-    good = passed.select(*_passed_columns(names, program, applied))
+    good = passed.select(*_passed_columns(names, program, applied), *([] if told is None else [REFUSED]))
     if not applied.can_fail and not applied.fans_out:
-        return Evaluated(good, None)
+        return Evaluated(good, None, told is not None)
     failed = spark.errors(applied.frame.where(F.col(FAILED)), program, context, "__why")
     why = F.col("__why")
-    refused = rejects(failed, category or why.getField("category"), why.getField("message"), stage)
-    return Evaluated(good, _as_rejects(refused, frame, names))
+    rejected = rejects(failed, category or why.getField("category"), why.getField("message"), stage)
+    return Evaluated(good, _as_rejects(rejected, frame, names), told is not None)
+
+
+def _told(applied: Applied, refused: Column | None, category: str, stage: str) -> Column | None:
+    """The `_error` of rows that can be rejected without the interpreter, null for the others; None where there are none."""
+    nan = None if applied.nan is None else F.when(F.col(FAILED), error_text(category, applied.nan, stage))
+    known = [one for one in (refused, nan) if one is not None]
+    return F.coalesce(*known) if known else None
+
+
+def _inlined(applied: Applied, told: Column, refused: Column | None) -> Applied:
+    """The applied program with `REFUSED`: records that have it pass, each as one row; those that failed ahead of the program reach no `distinct`."""
+    marked = applied.frame.withColumn(REFUSED, told)
+    bad = F.col(REFUSED).isNotNull()
+    one = F.coalesce(F.col(INDEX), F.lit(0)) == 0 if applied.fans_out else F.lit(True)
+    passing = {PASS: F.when(bad, one).otherwise(F.col(PASS)), FAILED: F.col(FAILED) & ~bad}
+    reached = {} if refused is None else {key.reached: F.col(key.reached) & refused.isNull() for key in applied.distinct}
+    return replace(applied, frame=marked.withColumns(passing | reached), can_fail=applied.can_fail and applied.nan is None)
 
 
 def prepare(
@@ -128,7 +170,12 @@ def _as_rejects(refused: DataFrame, frame: DataFrame, names: Sequence[str]) -> D
 
 def rejects(frame: DataFrame, category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> DataFrame:
     """The frame's rows as rejects: their own key space, and `_error` as a JSON object of category, detail, stage, trigger."""
-    return frame.withColumn("_key", F.concat(F.col("_key"), F.lit(b"!"))).withColumn("_error", error_text(category, detail, stage, trigger))
+    return frame.withColumn("_key", reject_key()).withColumn("_error", error_text(category, detail, stage, trigger))
+
+
+def reject_key(key_column: str = "_key") -> Column:
+    """The key of a reject: that of the rejected record and one closing byte, so that it never meets the record's own rows."""
+    return F.concat(F.col(key_column), F.lit(b"!"))
 
 
 def error_text(category: Column | str, detail: Column, stage: str, trigger: Column | None = None) -> Column:

@@ -18,7 +18,7 @@ from cxl.types import STRING, Kind, Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
-from operators.evaluation import Evaluated, RunValues, evaluate, rejects
+from operators.evaluation import Evaluated, RunValues, error_text, evaluate, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
 from operators.rows import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
@@ -224,14 +224,12 @@ class Aggregate(Keyed):
         names = ["_op", "_key", "_cause", "_lookup", *self.output.riders, *results]
         keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), *map(column, results))
         assert self.program.after is not None  # programs of mode aggregate have it
-        fine = evaluate(keyed.where(column("__wrong").isNull()), self.program.after, self.output, self.name, values, category="aggregate_finalize", names=names)
-        shape = ["_key", "_lookup", "_error", *self.output.riders, *self.output.data]
-        good = self.output.shaped(fine.good.withColumn("_error", F.lit(None).cast("string")), shape)
-        bad = rejects(keyed.where(column("__wrong").isNotNull()), "aggregate_finalize", column("__wrong"), self.name)
-        rows = united(good, self._rejected(bad))
-        if fine.bad is not None:
-            rows = united(rows, self._rejected(fine.bad))
-        return rows
+        category = "aggregate_finalize"
+        wrong = F.when(column("__wrong").isNotNull(), error_text(category, column("__wrong"), self.name))
+        done = evaluate(keyed, self.program.after, self.output, self.name, values, category=category, names=names, inline=True, refused=wrong)
+        columns = done.made([*self.output.riders, *self.output.data])
+        rows = self.output.shaped(done.good.withColumns(columns), ["_key", "_lookup", "_error", *self.output.riders, *self.output.data])
+        return rows if done.bad is None else united(rows, self._rejected(done.bad))
 
     def _riding(self) -> list[Column]:
         """The correlation keys of the output."""

@@ -9,7 +9,7 @@ from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
-from operators.evaluation import RunValues, Settle, evaluate, prepare, rejects
+from operators.evaluation import REFUSED, Evaluated, RunValues, Settle, as_applied, evaluate, prepare, rejects
 from operators.rows import META, KeyShape, RowType
 from operators.settings import NodeSpec
 from operators.transform_config import LogDirective, TransformConfig, Validation
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from cxl import Program
 
+RECORD = "__record"
+"""The key of the record that a row comes from, where records may have failed ahead of the program."""
 Check = tuple[Validation, "Program"]
 Directive = tuple[LogDirective, "Program | None"]
 """What to log, and the condition on a record."""
@@ -33,7 +35,7 @@ class RowLogic:
         self.config = config
         self.program = program
         self.steps = program.after or program
-        self.settle: Settle | None = None
+        self.settle: Settle = as_applied
         self.checks = tuple(checks)
         self.directives = tuple(directives)
         key = KeyShape("index", parts=(row.key,)) if program.fans_out else row.key
@@ -60,30 +62,34 @@ class RowLogic:
         """System variables that program and checks read."""
         return self.program.reads_system.union(*(program.reads_system for _, program in self.checks))
 
-    def images(self, frame: DataFrame, row: RowType, output: RowType, values: RunValues) -> DataFrame:
-        """Op rows of type `output` (rejects among them) from op rows of type `row`."""
-        done = evaluate(frame, self.steps, row, self.name, values, max_expansion=self.config.max_expansion, settle=self.settle)
-        good, refused = self._checked(done.good, output, values)
+    def images(self, frame: DataFrame, row: RowType, output: RowType, values: RunValues, refused: Column | None = None) -> DataFrame:
+        """Op rows of type `output` (rejects among them) from op rows of type `row`.
+
+        `refused`: the `_error` of records that failed ahead of the program, null for the others; the frame has their key as `RECORD` too.
+        """
+        limit = self.config.max_expansion
+        done = evaluate(frame, self.steps, row, self.name, values, max_expansion=limit, settle=self.settle, inline=True, refused=refused)
+        good, unfit = self._checked(done, output, values)
         names = [*(name for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")), *output.columns()]
-        rows = output.shaped(good.withColumn("_error", F.lit(None).cast("string")), names)
-        for bad in (done.bad, refused):
+        rows = output.shaped(good.withColumns(done.made(output.data, "_key" if refused is None else RECORD)), names)
+        for bad in (done.bad, unfit):
             if bad is not None:
                 rows = united(rows, output.shaped(as_output(bad, names, output), names))
         return rows
 
-    def _checked(self, good: DataFrame, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:
+    def _checked(self, done: Evaluated, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:
         """Rows that pass every error check, and rejects of the others, None where there are no error checks."""
         hard = [(item, program) for item, program in self.checks if item.severity == "error"]
         if not hard:
-            return good, None
-        ready, context = prepare(good, frozenset().union(*(program.reads_system for _, program in hard)), output, values)
+            return done.good, None
+        ready, context = prepare(done.good, frozenset().union(*(program.reads_system for _, program in hard)), output, values)
         first = F.lit(None).cast("int")
         for index, (_, program) in reversed(list(enumerate(hard))):
             assert program.expression is not None  # a predicate
             value, failed = spark.column(program.expression, context)
             wrong = ~F.coalesce(value, F.lit(False)) if failed is None else ~F.coalesce(value, F.lit(False)) | failed
             first = F.when(wrong, F.lit(index)).otherwise(first)
-        marked = ready.withColumn("__check", first)
+        marked = ready.withColumn("__check", F.when(F.col(REFUSED).isNull(), first) if done.inline else first)
         refused = marked.where(F.col("__check").isNotNull())
         detail = _choose([item.message or f"validation '{item.label}' failed" for item, _ in hard])
         bad = rejects(refused, "validation_failure", detail, self.name, _choose([item.label for item, _ in hard]))

@@ -6,18 +6,19 @@ source it is the whole partition. Sums are exact, like those of aggregates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.exact import FloatSum, IntSum
+from changelog.exact import IntSum
+from changelog.exact_window import WindowSum
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import typed
 from cxl.types import Kind, Type
 from operators.accumulators import Sum
-from operators.group_rows import first_true, wrongs
+from operators.group_rows import INEXACT, OVERFLOW, first_true
 from operators.window_lists import SUMS, with_listed
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class Frames:
         return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, end)
 
     @property
+    def partition(self) -> WindowSpec:
+        """The whole partition, in the order that `rows` has, so that an engine sorts once."""
+        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+
+    @property
     def places(self) -> WindowSpec:
         """The partition in its order, for lag and lead, which take no frame; without one an engine cannot order by bytes."""
         return self._ordered(F.hex("_key"))
@@ -89,19 +95,17 @@ class Frames:
 def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False) -> DataFrame:
     """The frame with the result column of each call and `WRONG`.
 
-    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that limbs do not hold, so Python adds them up, exactly too.
+    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that columns cannot add up exactly, so Python does.
     """
     listed = [use for use in uses if is_listed(use, wide=wide)]
     direct = [use for use in uses if use not in listed]
-    sums = [_sum(use) for use in direct if use.function.name in SUMS]
+    sums = [_sum(use, frames) for use in direct if use.function.name in SUMS]
     native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
-    kept = [*map(column, frame.columns)]
-    parts = frame.select(*kept, *chain.from_iterable(total.contributions(F.lit(1).cast("bigint")) for total in sums))
-    running = (F.sum(column(name)).over(frames.rows).alias(name) for name in chain.from_iterable(total.columns for total in sums))
-    added = parts.select(*kept, *running, *(value.alias(name) for name, value in native.items()))
-    carried = added.select(*kept, *chain.from_iterable(total.carried() for total in sums), *map(column, native))
-    results = [total.result().alias(total.name) for total in sums]
-    done = carried.select(*kept, *results, *map(column, native), first_true(wrongs(sums)).alias(WRONG))
+    done = frame.withColumns(native) if native else frame
+    for layer in zip_longest(*(one.layers() for one in sums), fillvalue={}):
+        done = done.withColumns(dict(chain.from_iterable(columns.items() for columns in layer)))
+    wrong = first_true([one.wrong(frames) for one in sums]).alias(WRONG)
+    done = done.select(*map(column, frame.columns), *(column(use.column) for use in direct), wrong)
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
 
 
@@ -121,9 +125,46 @@ def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
     return behind, max([0, *steps])
 
 
-def _sum(use: WindowUse) -> Sum:
-    total = IntSum(use.column) if use.args[0].type.kind is Kind.INT else FloatSum(use.column)
-    return Sum(use.column, use.columns[0], total, mean=use.function.name == "avg")
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """A sum or mean of floats."""
+
+    total: WindowSum
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add, layer by layer."""
+        return self.total.layers()
+
+    def wrong(self, frames: Frames) -> tuple[Column, str]:
+        """When there is no value, and why: an inexact one is to be computed in another way."""
+        outside = column(self.total.outside)
+        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole else outside, INEXACT
+
+
+@dataclass(frozen=True, slots=True)
+class _Ints:
+    """A sum or mean of ints."""
+
+    total: Sum
+    rows: WindowSpec
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add, layer by layer."""
+        yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
+        yield {name: F.sum(column(name)).over(self.rows) for name in self.total.columns}
+        yield dict(zip(self.total.columns, self.total.carried(), strict=True))
+        yield {self.total.name: self.total.result()}
+
+    def wrong(self, frames: Frames) -> tuple[Column, str]:
+        """When there is no value, and why."""
+        return self.total.overflows(), OVERFLOW
+
+
+def _sum(use: WindowUse, frames: Frames) -> _Floats | _Ints:
+    value, mean = use.columns[0], use.function.name == "avg"
+    if use.args[0].type.kind is Kind.INT:
+        return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)
+    return _Floats(WindowSum(use.column, value, frames.rows, frames.partition, mean))
 
 
 def over_nothing(use: WindowUse) -> Any:

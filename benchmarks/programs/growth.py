@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.job import WARM
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -74,6 +76,7 @@ class Stateful:
     changes: str = "rows"
 
 
+PREFIX: Final = "growth-"
 NODES: Final = {
     "growth-sums": Stateful(SUMS),
     "growth-extremes": Stateful(EXTREMES),
@@ -89,14 +92,9 @@ NODES: Final = {
 def later_runs(node: Stateful, job: Job) -> None:
     """A first run over the data, then runs over 1,000 changes each."""
     folder = job.folder()
-    for name in ("rows", "items"):
-        (folder / name).mkdir()
-    (folder / "pipeline.yaml").write_text(SOURCES + node.text, encoding="utf-8")
-    (folder / "rows/0.csv").hardlink_to(job.data)
-    rows = sum(1 for _ in job.data.open("rb")) - 1
+    rows = lay_out(node, job.data, folder)
     spare = spare_keys(rows)
-    write_items(folder / "items/0.csv", sorted({*range(keys_of(rows))} - set(spare)), "label")
-    run(job, folder, "first run")
+    run(job, folder, WARM)
     for part, files in ((ADDED, range(1, TURNS + 1)), (REPLACED, range(1, TURNS + 1)), (ADDED_LATER, range(TURNS + 1, 2 * TURNS + 1))):
         for number in files:
             if node.changes == "rows":
@@ -107,6 +105,17 @@ def later_runs(node: Stateful, job: Job) -> None:
 
 
 PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {name: partial(later_runs, node) for name, node in NODES.items()}
+
+
+def lay_out(node: Stateful, data: Path, folder: Path) -> int:
+    """Put a node's pipeline and its inputs (the rows a link) into a folder; how many rows there are."""
+    for name in ("rows", "items"):
+        (folder / name).mkdir()
+    (folder / "pipeline.yaml").write_text(SOURCES + node.text, encoding="utf-8")
+    (folder / "rows/0.csv").hardlink_to(data)
+    rows = sum(1 for _ in data.open("rb")) - 1
+    write_items(folder / "items/0.csv", sorted({*range(keys_of(rows))} - set(spare_keys(rows))), "label")
+    return rows
 
 
 def keys_of(rows: int) -> int:
@@ -125,13 +134,19 @@ def write_items(path: Path, keys: Iterable[int], label: str) -> None:
     path.write_text("k,label\n" + "".join(f"{key},{label} {key}\n" for key in keys), encoding="utf-8")
 
 
-def write_rows(path: Path, rows: int) -> Path:
-    """Write a record for each number up to `rows`, of keys by chance, in the order of their days; a file that is there already is kept."""
+def write_rows(path: Path, rows: int, *, skewed: bool = False) -> Path:
+    """Write a record for each number up to `rows`, of keys by chance, in the order of their days; a file that is there already is kept.
+
+    `skewed`: every other record has key 0.
+    """
     if not path.exists():
         import numpy as np
 
+        keys = np.random.default_rng(7).integers(0, keys_of(rows), rows)
+        if skewed:
+            keys[::2] = 0
         partly = path.with_suffix(".partial")
-        write_records(partly, 0, np.random.default_rng(7).integers(0, keys_of(rows), rows), seed=7)
+        write_records(partly, 0, keys, seed=7)
         partly.rename(path)
     return path
 

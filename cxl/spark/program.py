@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from cxl import typed
 from cxl.functions.native import NOT_CONSTANT
+from cxl.interpret import nan_message
 from cxl.program import Program
 from cxl.spark import interpreted
 from cxl.spark.columns import Lowered, any_of, both
@@ -37,7 +38,8 @@ class Applied:
     `values` and `meta`: emitted name to column (an expression over `frame`). `PASS` and `FAILED` are boolean, never null, and
     literals where the program cannot filter or fail. A row with FAILED has failed whatever PASS says; at a distinct, a row
     that reached it and is no first of its key is dropped whatever happened behind it. Behind emit each (`fans_out`) a record has
-    one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS.
+    one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS. `nan` is set where
+    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.interpret.NAN_CATEGORY`).
     """
 
     frame: DataFrame
@@ -46,6 +48,7 @@ class Applied:
     distinct: tuple[DistinctKey, ...] = ()
     fans_out: bool = False
     can_fail: bool = True
+    nan: Column | None = None
 
 
 def apply(frame: DataFrame, program: Program, context: Context | None = None) -> Applied:
@@ -87,6 +90,7 @@ class _Layers:
     definitions: dict[int, typed.Expr] = field(default_factory=dict)
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
+    nans: list[tuple[Column, str]] = field(default_factory=list)
     made: int = 0
     height: int = 0
 
@@ -96,7 +100,13 @@ class _Layers:
         self.flush()
         failed = any_of(*self.failures)
         known = {PASS: F.lit(True) if self.passed is None else self.passed, FAILED: F.lit(False) if failed is None else failed}
-        return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=failed is not None)
+        return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=failed is not None, nan=self.nan())
+
+    def nan(self) -> Column | None:
+        """Why a row has failed, where each failure is an emitted NaN."""
+        if not self.nans or len(self.nans) < len(self.failures):
+            return None
+        return F.coalesce(*(F.when(failed, F.lit(why)) for failed, why in self.nans))
 
     def flush(self) -> None:
         """Add the gathered layer to the frame."""
@@ -158,8 +168,10 @@ class _Layers:
         self.definitions[statement.slot] = statement.value
         held = self.define(statement.slot, statement.value)
         self.values[statement.name] = held.value
-        if not self.passes_through(statement.value):
-            self.fail(_is_nan(held))
+        nan = None if self.passes_through(statement.value) else _is_nan(held)
+        if nan is not None:
+            self.fail(nan)
+            self.nans.append((self.failures[-1], nan_message(statement.name)))
 
     def passes_through(self, expr: typed.Expr) -> bool:
         """Whether a value is an input field as it is: its NaN was not computed here."""

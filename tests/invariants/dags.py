@@ -381,8 +381,8 @@ def _combine(draw: st.DrawFn, pipeline: Pipeline) -> None:
     else:
         cxl, columns = _body(draw, inputs)
     node = {"type": "combine", "name": name, "input": {qualifier: one.ref for qualifier, one in inputs.items()}, "config": {**config, "cxl": cxl}}
-    driver = inputs["l"]
-    _add(pipeline, node, Stream(name, columns, driver.timed, driver.single, frozenset({"combined"}), driver.widened))
+    driver, timed = inputs["l"], all(one.timed for one in inputs.values())  # a time window asks each source for a watermark
+    _add(pipeline, node, Stream(name, columns, timed, driver.single, frozenset({"combined"}), driver.widened))
 
 
 def _condition(draw: st.DrawFn, left: Stream, right: Stream, other: str) -> str | None:

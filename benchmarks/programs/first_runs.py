@@ -1,0 +1,110 @@
+"""Stateful nodes: what the first run of each costs beside the same work written by hand for the same engine.
+
+Read the rows, write them to a Delta table, compute the node, write its rows to a Delta table. The rows have 20 of a key, or, where they
+are skewed, every other one has the same key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.programs.by_hand import session
+from benchmarks.programs.growth import NODES, PREFIX, lay_out, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from benchmarks.job import Job
+
+ROWS, ITEMS = "id BIGINT, k BIGINT, v DOUBLE, day DATE, note STRING", "k BIGINT, label STRING"
+ERRATA, BY_HAND = "first-", "by-hand-"
+SKEWED = "-skewed"
+
+
+def with_errata(node: str, job: Job) -> None:
+    """First runs of a node's pipeline."""
+    for name, folder in job.first_runs():
+        lay_out(NODES[node], job.data, folder)
+        run(job, folder, name)
+
+
+def by_hand(node: str, job: Job) -> None:
+    """First runs of a node's program."""
+    with session(job) as spark:
+        for name, folder in job.first_runs():
+            lay_out(NODES[node], job.data, folder)
+            with job.lap(name):
+                rows = stored(spark, folder, "rows", ROWS)
+                found = WRITTEN[node](rows, partial(stored, spark, folder, "items", ITEMS))
+                found.write.format("delta").save(str(folder / "node"))
+
+
+def stored(spark: SparkSession, folder: Path, name: str, schema: str) -> DataFrame:
+    """The records of a source, read and written to a Delta table."""
+    table = str(folder / f"{name}.delta")
+    spark.read.csv(str(folder / name), schema=schema, header=True).write.format("delta").save(table)
+    return spark.read.format("delta").load(table)
+
+
+def sums(rows: DataFrame, _: Callable[[], DataFrame]) -> DataFrame:
+    """Sum and mean of a key."""
+    from pyspark.sql import functions as F
+
+    return rows.groupBy("k").agg(F.sum("v").alias("total"), F.avg("v").alias("mean"))
+
+
+def extremes(rows: DataFrame, _: Callable[[], DataFrame]) -> DataFrame:
+    """Least and greatest value of a key."""
+    from pyspark.sql import functions as F
+
+    return rows.groupBy("k").agg(F.min("v").alias("low"), F.max("v").alias("high"))
+
+
+def distinct(rows: DataFrame, _: Callable[[], DataFrame]) -> DataFrame:
+    """The first record of a key."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    numbered = rows.withColumn("place", F.row_number().over(Window.partitionBy("k").orderBy("id")))
+    return numbered.where(F.col("place") == 1).drop("place")
+
+
+def analytic_window(rows: DataFrame, _: Callable[[], DataFrame]) -> DataFrame:
+    """Each record with the sum of its key so far."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    so_far = Window.partitionBy("k").orderBy("id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return rows.withColumn("so_far", F.sum("v").over(so_far))
+
+
+def time_window(rows: DataFrame, _: Callable[[], DataFrame]) -> DataFrame:
+    """How many records a key has on a day."""
+    from pyspark.sql import functions as F
+
+    return rows.groupBy("day", "k").agg(F.count("*").alias("n"))
+
+
+def combine(rows: DataFrame, items: Callable[[], DataFrame]) -> DataFrame:
+    """Each record with its item's label."""
+    return rows.join(items(), "k", "left").select("id", "label")
+
+
+WRITTEN: Final[dict[str, Callable[[DataFrame, Callable[[], DataFrame]], DataFrame]]] = {
+    "growth-sums": sums,
+    "growth-extremes": extremes,
+    "growth-distinct": distinct,
+    "growth-analytic-window": analytic_window,
+    "growth-time-window": time_window,
+    "growth-combine": combine,
+}
+PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {
+    f"{prefix}{node.removeprefix(PREFIX)}{shape}": partial(program, node)
+    for node in WRITTEN
+    for shape in ("", SKEWED)
+    for prefix, program in ((BY_HAND, by_hand), (ERRATA, with_errata))
+}

@@ -1,0 +1,114 @@
+"""Exact sums of doubles over window frames, each rounded once: what `changelog.exact` is for groups, in fewer columns.
+
+An engine adds up each column of a window row by row, so a sum must not have many. The largest value of a partition decides a unit, a power
+of two, in which every value is an integer of at most 108 bits, cut into three parts of 36. The sums of the parts are exact, and a result is
+the double nearest to what they come to. A value that is no such integer (one with places below 2**-55 of the largest) is told by `outside`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.lazy import F
+from changelog.schema import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.window import WindowSpec
+
+_BITS: Final = 36
+_BASE: Final = 1 << _BITS
+_MOST_ROWS: Final = 1 << 26
+"""Parts have 36 bits and a sign, so the sums of as many keep within 63."""
+_LEAST: Final = -1000
+"""The least exponent of a unit: the factors to units and back are doubles with all their places."""
+_INFINITY: Final = float("inf")
+_PARTS: Final = ("high", "middle", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSum:
+    """The sum, or the `mean`, of a column of doubles over `rows`, the frame of each row; `whole` is the same window with whole partitions as frames.
+
+    The result is the column `name`, null over no values. Other columns that it makes have this name as a prefix.
+    """
+
+    name: str
+    value: str
+    rows: WindowSpec
+    whole: WindowSpec
+    mean: bool = False
+
+    @property
+    def outside(self) -> str:
+        """The name of a boolean column: a row's value is not in the sums, or its partition has too many rows, so results are not exact."""
+        return f"{self.name}_outside"
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add to the rows, layer by layer: each layer reads those before it."""
+        yield from self._parts()
+        yield self._added()
+        yield from self._carried()
+        yield {self.name: F.when(self._of("high").isNotNull(), self._total())}
+
+    def _of(self, part: str) -> Column:
+        return column(f"{self.name}_{part}")
+
+    def _named(self, **columns: Column) -> Mapping[str, Column]:
+        return {f"{self.name}_{part}": made for part, made in columns.items()}
+
+    def _parts(self) -> Iterator[Mapping[str, Column]]:
+        """Each value's parts, doubles that are integers, and what it is if it is not finite (else 0)."""
+        value = column(self.value)
+        finite = F.abs(value) < _INFINITY
+        largest = F.max(F.when(finite, F.abs(value))).over(self.whole)
+        yield self._named(unit=_unit(largest), crowd=F.count(F.lit(1)).over(self.whole))
+        scaled = F.when(finite, value * _power(-self._of("unit"))).when(value.isNotNull(), 0.0)
+        yield self._named(low=scaled, scaled=scaled, odd=F.when(finite | value.isNull(), 0.0).otherwise(value))
+        for part, weight in (("high", float(_BASE**2)), ("middle", float(_BASE))):
+            yield self._named(**{part: F.rint(self._of("low") / weight)})
+            yield self._named(low=self._of("low") - self._of(part) * weight)
+        uneven = (self._of("low") != F.rint(self._of("low"))) | (finite & (value != 0.0) & (self._of("scaled") == 0.0))
+        yield self._named(outside=F.coalesce(uneven, F.lit(False)) | (self._of("crowd") > _MOST_ROWS))
+
+    def _added(self) -> Mapping[str, Column]:
+        parts = {part: F.sum(self._of(part).cast("bigint")).over(self.rows) for part in _PARTS}
+        return self._named(**parts, odd=F.sum(self._of("odd")).over(self.rows), **self._counted())
+
+    def _counted(self) -> dict[str, Column]:
+        return {"count": F.count(column(self.value)).over(self.rows)} if self.mean else {}
+
+    def _carried(self) -> Iterator[Mapping[str, Column]]:
+        """The parts brought to -2**35 <= part < 2**35, all but the highest."""
+        for part, above in (("low", "middle"), ("middle", "high")):
+            carry = F.shiftright(self._of(part) + (_BASE >> 1), _BITS)
+            yield self._named(**{part: self._of(part) - F.shiftleft(carry, _BITS), above: self._of(above) + carry})
+
+    def _total(self) -> Column:
+        exact = _nearest(*map(self._of, _PARTS)) * _power(self._of("unit"))
+        total = F.when(self._of("odd") == 0.0, exact).otherwise(self._of("odd"))
+        return total / self._of("count") if self.mean else total
+
+
+def _unit(largest: Column) -> Column:
+    """The exponent of the unit of values up to this one: such values have less than 2**107 of them, the logarithm's error counted in."""
+    return F.when(largest > 0.0, F.greatest(F.ceil(F.log2(largest)) + 2 - 3 * _BITS, F.lit(_LEAST))).otherwise(F.lit(_LEAST)).cast("int")
+
+
+def _power(exponent: Column) -> Column:
+    """A power of two."""
+    return F.pow(F.lit(2.0), exponent.cast("double"))
+
+
+def _nearest(high: Column, middle: Column, low: Column) -> Column:
+    """The nearest double (ties to even) of high * 2**72 + middle * 2**36 + low: two doubles that are exact are added, so it is rounded once.
+
+    Where `high` is large, `low` decides ties and nothing else, so its sign stands for it.
+    """
+    upper = F.shiftleft(high, _BITS) + middle
+    small = F.shiftright(upper, 10).cast("double") * 2.0 ** (_BITS + 10) + (F.shiftleft(upper.bitwiseAND(F.lit(1023)), _BITS) + low).cast("double")
+    rest = F.shiftleft(F.shiftleft(high.bitwiseAND(F.lit(2047)), _BITS) + middle, 2) + F.signum(low.cast("double")).cast("bigint")
+    large = F.shiftright(high, 11).cast("double") * 2.0 ** (2 * _BITS + 11) + rest.cast("double") * 2.0 ** (_BITS - 2)
+    return F.when(F.abs(high) < 1 << 26, small).otherwise(large)
