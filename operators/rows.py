@@ -103,6 +103,11 @@ class KeyShape:
     types: tuple[str, ...] | None = None
     parts: tuple[KeyShape, ...] = ()
 
+    @property
+    def has_values(self) -> bool:
+        """Whether a key may be that of a source with a primary key: the record's values, and no label of a file."""
+        return (self.kind == "source" and self.types is not None) or any(part.has_values for part in self.parts)
+
     def sources(self) -> tuple[str, ...]:
         """Names of the sources that a key may lead to, in order."""
         if self.kind == "source":

@@ -124,6 +124,23 @@ def test_records_get_keys_of_another_kind(tmp_path: Path, before: str, after: st
     assert folder.run().counts == {"rows": {"+A": 1}, "rows_out": {"+A": 1}}
 
 
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+@pytest.mark.parametrize("merges", [("snapshot", KEYED), (KEYED, "snapshot")])
+def test_what_is_read_of_files_follows_records_that_get_keys_of_another_kind(tmp_path: Path, persist: str, merges: Sequence[str]) -> None:
+    nodes = (
+        '  - { type: state, name: counted, input: rows, config: { scope: source, set: [{ var: seen, cxl: "sum(g)" }] } }\n'
+        '  - { type: transform, name: told, input: counted, config: { cxl: "emit seen = $source.seen\nemit at = $source.file" } }\n'
+    )
+    pipeline = ROWS.replace("PERSIST", persist).replace("found }", "found, vars: { source: { seen: { type: int, default: 0 } } } }") + nodes + output("told")
+    folder = Folder(tmp_path)
+    folder.write("rows/a.csv", "id,g\n1,5\n2,1\n")
+    for merge in merges:
+        folder.write("pipeline.yaml", pipeline.replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {merge}"))
+        folder.run()
+        assert folder.text("out/told.csv").replace(str(tmp_path) + "/", "") == "id,g,seen,at\n1,5,5,rows/a.csv\n2,1,6,rows/a.csv\n"
+    assert folder.violations() == []
+
+
 def test_undeclared_fields_go_when_the_source_drops_them(tmp_path: Path) -> None:
     nodes = '  - { type: transform, name: more, input: rows, config: { cxl: "emit two = 2" } }\n' + output("more")
     folder = Folder(tmp_path)
