@@ -103,13 +103,6 @@ def pair(delta: DataFrame) -> DataFrame:
     return _joined(*_halves(delta), keys, image_columns(delta), None).select(*keys, CAUSE, _OLD, _NEW)
 
 
-def unpair(pairs: DataFrame) -> DataFrame:
-    """The op rows of a `pair` frame: one or two a key, none where both structs are null."""
-    schema = pairs.schema
-    keys = [name for name in schema.names if name not in (_OLD, _NEW)]
-    return _unpaired(pairs, keys, schema[_NEW].dataType.names)  # type: ignore[attr-defined]  # a struct
-
-
 def _unpaired(pairs: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
     old, new = F.col(_OLD), F.col(_NEW)
     sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))

@@ -133,7 +133,10 @@ class Aggregate(Keyed):
         return self._key()
 
     def _key(self) -> Column:
-        return key_column([part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)])
+        return key_column(self._group_parts())
+
+    def _group_parts(self) -> list[tuple[Column, str]]:
+        return [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The records of the groups, without those that the program filters or that fail."""

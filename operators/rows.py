@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from changelog.frames import typed
+from changelog.frames import known, typed
 from changelog.lazy import F
 from changelog.schema import TYPES, column
 from cxl.types import ANY, Kind, Schema, Type, unify
@@ -151,6 +151,9 @@ class RowType:
 
     def shaped(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """Columns of rows of this port, or of its changelog, as they are declared: no engine need be asked for them."""
+        shape = known(rows)
+        if shape is not None and shape.names == list(names):
+            return rows
         types = TYPES | self.columns()
         return typed(rows.select(*map(column, names)), {name: types[name] for name in names})
 

@@ -25,7 +25,7 @@ from operators.event_time import LATEST, WATERMARK, Clock, Turn
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
-from operators.rows import RowType, key_parts
+from operators.rows import RowType
 from operators.settings import NodeSpec
 from operators.time_window_config import FOREVER, TimeWindow
 from operators.window_bounds import END, LAST, START, in_sessions, in_windows
@@ -73,11 +73,10 @@ class WindowedAggregate(Aggregate):
 
     # Keys ---------------------------------------------------------------------------------------------------------------
     def _key(self) -> Column:
-        groups = [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
-        return key_column([(F.col(START), "date_time"), *groups, (F.col(END), "date_time")])
+        return key_column([(F.col(START), "date_time"), *self._group_parts(), (F.col(END), "date_time")])
 
     def _lookup_key(self) -> Column:
-        return super()._key() if self.by_session else self._key()
+        return key_column(self._group_parts()) if self.by_session else self._key()
 
     def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """A row for each window of each record, with the window's bounds; for sessions the records themselves."""
