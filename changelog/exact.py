@@ -71,10 +71,10 @@ class FloatSum:
         return (*self.limbs, *(f"{self.prefix}_{kind}" for kind in ("nan", "inf", "ninf", "outside")))
 
     def contributions(self, value: Column, weight: Column) -> list[Column]:
-        """What a row with this value and weight adds to each state column; nulls add nothing."""
+        """What a row with this value and weight, 1 or -1, adds to each state column; nulls add nothing."""
         fits = self._fits(value)
-        inside = F.when(fits, value).otherwise(0.0)
-        limbs = [limb.cast("bigint") * weight for limb in _limbs(inside, self.layout)]
+        weighted = F.when(fits, value * weight.cast("double")).otherwise(0.0)
+        limbs = [limb.cast("bigint") for limb in _limbs(weighted, self.layout)]
         outside = (F.abs(value) < _INFINITY) & ~fits
         counted = (F.isnan(value), value == _INFINITY, value == -_INFINITY, outside)
         counts = [F.when(condition, weight).otherwise(F.lit(0).cast("bigint")) for condition in counted]

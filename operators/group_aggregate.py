@@ -163,7 +163,8 @@ class Aggregate(Keyed):
         before = self._arguments(frame, around.values)
         change = self._sums(self._weighted(before.good, accumulators), accumulators)
         if around.first:
-            rows = self._with_rejects(self._accumulated(around.keep_state(change, bounds=True), accumulators, around.values), before.bad)
+            state = around.keep_state(self._carried(change, accumulators), bounds=True)
+            rows = self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad)
             return Outcome(as_appends(rows, "recompute"), signed=False)
         state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
         stood = around.live_own(among(state.select("_key"), "_key"))
@@ -179,7 +180,8 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(around, cause)
         before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        state = around.keep_state(self._sums(self._weighted(before.good, accumulators), accumulators), anew=True, bounds=True)
+        change = self._sums(self._weighted(before.good, accumulators), accumulators)
+        state = around.keep_state(self._carried(change, accumulators), anew=True, bounds=True)
         return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
@@ -199,19 +201,25 @@ class Aggregate(Keyed):
         return frame.select(*map(column, self.groups), *parts, sign.alias(ROWS))
 
     def _sums(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        """States added up by group: `_key`, group fields, state columns in carried form, `__rows`."""
+        """States added up by group: `_key`, group fields, state columns, `__rows`."""
         names = [*(name for one in accumulators for name in one.columns), ROWS]
-        sums = [F.coalesce(F.sum(column(name)), F.lit(0).cast("bigint")).alias(name) for name in names]
-        added = frame.groupBy(*map(column, self.groups)).agg(*sums) if self.groups else frame.agg(*sums)
+        sums = [F.sum(column(name)).alias(name) for name in names]
+        if self.groups:
+            added = frame.groupBy(*map(column, self.groups)).agg(*sums)
+        else:  # over nothing, too
+            added = frame.agg(*sums).select(*(F.coalesce(column(name), F.lit(0).cast("bigint")).alias(name) for name in names))
+        return added.select(self._key().alias("_key"), *map(column, self.groups), *map(column, names))
+
+    def _carried(self, state: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
+        """States in the one form in which they are stored."""
         carried = [part for one in accumulators for part in one.carried()]
-        return added.select(self._key().alias("_key"), *map(column, self.groups), *carried, column(ROWS))
+        return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
 
     def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
         before = around.own_state(among(change.select("_key"), "_key"))
-        if before is None:
-            return change
-        return self._sums(before.select(*map(column, change.columns)).unionByName(change), accumulators)
+        added = change if before is None else self._sums(before.select(*map(column, change.columns)).unionByName(change), accumulators)
+        return self._carried(added, accumulators)
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""
