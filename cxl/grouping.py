@@ -100,6 +100,6 @@ def _check_outside(nodes: Iterable[typed.Expr], target: Target, check: Checker) 
         if isinstance(node, typed.Field) and node.name not in target.group_by:
             message = f"field '{node.name}' must appear in group_by or be used inside an aggregate function"
             check.error("CXL-A005", message, node.span, help=f"for example max({node.name})")
-        elif isinstance(node, typed.System) and node.namespace in _PER_RECORD:
+        elif isinstance(node, typed.System) and node.namespace in _PER_RECORD and node.name != "source.count":
             message = f"'${node.name}' belongs to single records and cannot stand outside of an aggregate function"
             check.error("CXL-A007", message, node.span, help=f"for example first(${node.name})")

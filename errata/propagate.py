@@ -14,6 +14,7 @@ from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed
+from errata.source_counts import SourceCounts
 from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows
 from operators.base import Delta, Outcome
 from operators.evaluation import Narrow, as_it_is
@@ -65,13 +66,20 @@ class Flow:
     live_rows: dict[str, int] = field(default_factory=dict)
     rejects: dict[str, int] = field(default_factory=dict)
     handed: Handed = field(default_factory=Handed)
+    counted_before: Mapping[str, int] = field(default_factory=dict)
+    """The rows of each source before this run."""
     condensed: set[str] = field(default_factory=set)
     """The nodes whose many rows turned out to come to few accumulators."""
 
     def values_of(self, node: Node) -> RunValues:
         """The system variables that a node's programs read."""
-        own = self.values.of(node.name)
-        return replace(own, values={**own.values, **self.handed.taken(node)}) if node.feeds else own
+        own, taken = self.values.of(node.name), {**self.handed.taken(node), **self.counts.taken(node)}
+        return replace(own, values={**own.values, **taken}) if taken else own
+
+    @property
+    def counts(self) -> SourceCounts:
+        """What `$source.count` is."""
+        return SourceCounts(self.tables.plan, self.live_rows, self.counted_before)
 
     def skip(self, node: Node) -> NodeDelta:
         """Note that a node is not touched by this run."""
@@ -101,7 +109,7 @@ class Flow:
         return delta
 
     def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
-        refreshed = stage.action == "delta" and self.handed.changed(node)
+        refreshed = stage.action == "delta" and (self.handed.changed(node) or self.counts.changed(node))
         if not (refreshed or self._has_work(node, stage)):
             return self.keep_nothing(node)
         around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))

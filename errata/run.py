@@ -195,6 +195,7 @@ class Run:
             flow.rejects[name] = counts.get("rejected_live", 0)
             if counts.get("wide_sums") and name in self.plan.nodes:
                 self.plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger
+        flow.counted_before = dict(flow.live_rows)
         return flow
 
     def values(self) -> dict[str, Any]:
