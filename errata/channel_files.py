@@ -20,17 +20,22 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class VariableEntry(_Strict):
-    """One override or addition. `when` names the environments (`--env`) in which it holds; none: in all."""
+class _Conditional(_Strict):
+    """What holds in some environments (`--env`) only, those that `when` names; none: in all."""
 
-    type: str
-    default: Any = None
     when: str | list[str] | None = None
 
     def holds(self, environment: str | None) -> bool:
-        """Whether the entry counts in the active environment."""
+        """Whether it counts in the active environment."""
         names = [self.when] if isinstance(self.when, str) else self.when
         return names is None or environment in names
+
+
+class VariableEntry(_Conditional):
+    """One override or addition."""
+
+    type: str
+    default: Any = None
 
 
 class Identity(_Strict):
@@ -41,7 +46,7 @@ class Identity(_Strict):
     description: str | None = None
 
 
-class Knobs(_Strict):
+class Knobs(_Conditional):
     """The `config:` block: parameters of compositions by `alias.param`."""
 
     default: dict[str, Any] = Field(default_factory=dict)
@@ -57,8 +62,8 @@ class Variables(_Strict):
     record: dict[str, VariableEntry] = Field(default_factory=dict)
 
 
-class ChannelFile(_Strict):
-    """A channel file."""
+class ChannelFile(_Conditional):
+    """A channel file. Where it does not hold it changes nothing, and its name alone counts."""
 
     channel: Identity
     config: Knobs = Knobs()

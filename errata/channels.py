@@ -61,8 +61,10 @@ def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path,
     if not isinstance(value, dict):
         return overlay
     overlay.diagnostics += _target(channel, value, pipeline, workspace)
-    _Variables(channel, document, overlay, environment).apply()
-    overlay.diagnostics += _parameters(channel, value, pipeline.parent, overlay)
+    if channel.content.holds(environment):
+        _Variables(channel, document, overlay, environment).apply()
+        if channel.content.config.holds(environment):
+            overlay.diagnostics += _parameters(channel, value, pipeline.parent, overlay)
     return overlay
 
 

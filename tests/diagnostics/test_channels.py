@@ -127,6 +127,17 @@ def test_entries_for_one_environment(tmp_path: Path) -> None:
     assert _apply(tmp_path, channel, environment="dev")[1]["pipeline"]["vars"]["limit"] == 5
 
 
+@pytest.mark.parametrize("environment", ["prod", "dev", None])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_channel_or_its_parameters_for_one_environment(environment: str | None, whole: bool, tmp_path: Path) -> None:
+    conditional = "when: prod\nconfig: {default: {scaling.factor: 10}}" if whole else "config: {when: [prod], default: {scaling.factor: 10}}"
+    overlay, value = _apply(tmp_path, f"{conditional}\nvars: {{static: {{limit: {{type: int, default: 9}}}}}}", environment=environment)
+    holds = environment == "prod"
+    assert bool(overlay.layers) == holds
+    assert value["pipeline"]["vars"]["limit"] == ({"type": "int", "default": 9} if holds or not whole else 5)
+    assert overlay.channel == "acme"
+
+
 def test_a_channel_of_a_composition_has_no_variables(tmp_path: Path) -> None:
     with pytest.raises(PipelineErrors) as caught:
         _apply(tmp_path, "vars: {static: {x: {type: int, default: 1}}}", target="scaled.comp.yaml")
