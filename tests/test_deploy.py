@@ -5,13 +5,17 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import shutil
 import stat
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
 
 
 def test_the_image_runs_as_an_ordinary_user_with_the_jars_inside():
@@ -26,6 +30,50 @@ def test_the_python_of_the_image_s_recipe_is_of_this_package():
     program = re.search(r'python -c "(.*?)"', (DEPLOY / "Containerfile").read_text(), re.DOTALL)[1].replace("\\\n", "")
     compile(program, "Containerfile", "exec")
     exec(program.split(";")[0], {})  # noqa: S102 - the imports alone
+
+
+@pytest.fixture
+def image():
+    """A folder that everybody may look into, in the place of an image's root."""
+    folder = Path(tempfile.mkdtemp(prefix="errata-image-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def in_image(text, image):
+    """The commands of a recipe with `image` for the root, Debian's packages left out: they are those of this machine."""
+    steps = re.findall(r"(?ms)^RUN (.*?[^\\])$", text)
+    moved = [re.sub(r"(?<![\w.])/(opt|build)\b", rf"{image}/\1", step.replace("\\\n", "")) for step in steps]
+    return [step for step in moved if "apt-get" not in step]
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_recipe_make_what_runs_without_network_and_not_as_root(image):
+    if os.geteuid() != 0 or not all(map(shutil.which, ("java", "unshare", "setpriv"))):
+        pytest.skip("needs root, to become somebody else, and Java")
+    made, final = re.split(r"(?m)^FROM .*\n", (DEPLOY / "Containerfile").read_text())[1:]
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, tracked):
+        (image / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, image / "build" / name)
+    (image / "opt").mkdir()
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "ERRATA_DELTA_JARS")}
+    for step in in_image(made, image):
+        python = f"{Path(sys.executable).resolve().parent}:{environment['PATH']}"
+        subprocess.run(["bash", "-euc", step], cwd=image / "build", env={**environment, "PATH": python}, check=True, timeout=900)
+    work = image / "work"
+    shutil.copytree(ROOT / "examples" / "orders", work, ignore=shutil.ignore_patterns(".errata", "out"))
+    subprocess.run(["chown", "-R", "65534:65534", work], check=True)
+    shutil.rmtree(image / "build")  # the final stage has the environment and the jars only
+    settings = dict(re.findall(r"(\w+)=(\S+)", re.search(r"(?m)^ENV (.*)$", final)[1].replace("/opt", f"{image}/opt")))
+    path = settings["PATH"].replace("$PATH", os.environ["PATH"])
+    nobody = ["unshare", "--net", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c"]
+    for engine in ("sail", "spark"):
+        command = f"{'ip link set lo up; ' if shutil.which('ip') else ''}errata run pipeline.yaml --engine {engine} --state state-{engine} --force --quiet"
+        done = subprocess.run([*nobody, command], cwd=work, env={**settings, "PATH": path, "HOME": str(work)}, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        assert (work / "out" / "revenue.csv").read_text() == "region,orders,revenue,top\nnorth,2,79,40\nsouth,2,301,240\nwest,1,37.5,37.5\n"
 
 
 def test_units_are_well_formed_and_take_rejects_for_success():
