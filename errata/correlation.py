@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from changelog.frames import without
 from changelog.lazy import F
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
@@ -20,7 +21,7 @@ from errata.correlation_held import Steady
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import Before, key_fields, ranks
 from errata.correlation_probe import would_fail
-from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressing
+from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressed, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
@@ -94,12 +95,13 @@ class Rounds:
 
     def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
-        steady, engine = Steady(self.flow, self.plan), self.flow.engine
-        held = {name: self._live(self.plan[name]).where(is_suppressed()).drop("_epoch") for name in self.before.held}
+        steady, engine, tables = Steady(self.flow, self.plan), self.flow.engine, self.flow.tables
         if self._everything_again:
             for name, count in self.before.held.items():
-                self._readmit(self.plan[name], held[name], count, versions[name])
+                rejects = tables.rejects(engine, self.plan[name])
+                self._readmit(self.plan[name], without(rejects.where(is_suppressed()), "_epoch"), count, versions[name])
             return
+        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name])).drop_columns(["_epoch"]) for name in self.before.held}
         for name, (again, staying) in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
             self.settled.hold(name, len(staying), sum(one.collateral for one in staying))
             if again.num_rows:
@@ -109,7 +111,7 @@ class Rounds:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
         flow = self.flow
         done = flow.done[node.name]
-        rows = readmitting(None if done.frame is None else flow.epoch_rows(node), back)
+        rows = readmitting(done.frame, back)
         bound = None if done.bound is None else done.bound + 2 * count
         flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
 
@@ -153,7 +155,8 @@ class Rounds:
 
     def _source_rejects(self) -> dict[str, list[Failure]]:
         leads = Leads(self.flow, self.plan)
-        nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and self.flow.rejected_live(node.name)]
+        held, flow = self.settled.suppressed, self.flow
+        nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and flow.rejected_live(node.name) > held.get(node.name, 0)]
         return {node.name: list(leads.failures(node)) for node in nodes}
 
     def _suppress(self, failures: Sequence[Failure], blames: Blames, versions: Mapping[str, Any]) -> bool:
@@ -177,7 +180,7 @@ class Rounds:
     def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], versions: Mapping[str, int | None]) -> None:
         flow = self.flow
         done = flow.done[node.name]
-        rows = None if done.frame is None else flow.epoch_rows(node)
+        rows = done.frame
         told = marks_frame(marks, flow.engine)
         fresh = rows is not None and not done.signed and not self._base.live_rows.get(node.name)
         if fresh and rows is not None:

@@ -70,7 +70,7 @@ class Blames:
     def _mates_of_rejects(self, source: str, failures: Sequence[Failure]) -> dict[bytes, Suppression]:
         fields = self._fields(self.plan[source], self.plan[source])
         by_key = {one.lead.key: one for one in failures}
-        groups = self.groups.of_rejects(source, {key: one.error for key, one in by_key.items()}, fields)
+        groups = self.groups.of_rejects(source, by_key, fields)
         first = {group: by_key[key] for key, group in sorted(groups.items(), reverse=True)}
         blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
         mates = self.groups.mates(source, first, fields) if first and not self._keeps_mates(self.plan[source]) else {}

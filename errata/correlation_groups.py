@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from changelog.keys import decode_key, key_column
+from changelog.keys import decode_key, encode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
-from errata.correlation_rows import is_suppressed
 from errata.record_places import bare
 from operators.rows import CK, RowType, key_type, physical_type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from errata.plan import Plan
@@ -28,6 +28,19 @@ def group_column(row: RowType, fields: Sequence[str]) -> Column:
     riders = [(column(CK + name), key_type(row.riders[CK + name])) for name in fields]
     complete = reduce(lambda one, other: one & other, [value.isNotNull() for value, _ in riders])
     return F.when(complete, key_column(riders))
+
+
+def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> list[bytes | None]:
+    """The same bytes of rows on the driver, none where there are no fields."""
+    types = [key_type(row.riders[CK + name]) for name in fields]
+    values = zip(*(rows.column(CK + name).to_pylist() for name in fields), strict=True) if fields else ((None,),) * rows.num_rows
+    known: dict[tuple[Any, ...], bytes | None] = {}
+    found = []
+    for one in values:
+        if one not in known:
+            known[one] = None if None in one else encode_key(one, types)
+        found.append(known[one])
+    return found
 
 
 def decoded_group(row: RowType, fields: Sequence[str], group: bytes) -> dict[str, object]:
@@ -62,11 +75,12 @@ class Groups:
         found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(keys)), "_key", "left_semi")
         return self._answer(source, found, fields)
 
-    def of_rejects(self, source: str, errors: Mapping[bytes, Mapping[str, object]], fields: Sequence[str]) -> dict[bytes, bytes]:
+    def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
-        marked = [key + b"!" for key in errors]
-        found = self._truth(source).where(F.col("_error").isNotNull() & ~is_suppressed()).join(F.broadcast(self.flow.engine.keys_frame(marked)), "_key", "left_semi")
-        return {bare(key): group for key, group in self._answer(source, found, fields).items() if group is not None}
+        node = self.plan[source]
+        rows = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        groups = zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields), strict=True)
+        return {key: group for key, group in groups if group is not None and key in keys}
 
     def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The admitted records of groups: key to group."""

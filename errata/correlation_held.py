@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.lazy import F
 from errata.correlation_blame import CORRELATED, OVERFLOW
-from errata.correlation_groups import GROUP, group_column
+from errata.correlation_groups import GROUP, group_column, groups_in
 from errata.correlation_plan import key_fields, ranks
 from errata.record_places import bare
 from errata.rejects import errors
@@ -56,17 +56,14 @@ class Steady:
             if order[node.name] == 0 and all(one.operator.deterministic and not one.feeds for one in (*self.plan.upstream(node.name), node))
         )  # fmt: skip
 
-    def parted(self, node: Node, held: DataFrame) -> tuple[pa.Table, list[Held]]:
+    def parted(self, node: Node, held: pa.Table) -> tuple[pa.Table, list[Held]]:
         """The suppressed live rows of a source that are to be tried again, and the records that stay; `held` are all of them."""
         import pyarrow as pa
 
-        fields = key_fields(node)[:1]
-        group = group_column(node.operator.output, fields) if fields else F.lit(None).cast("binary")
-        rows = self.flow.engine.to_arrow(held.withColumn(GROUP, group))
-        columns = (rows.column("_key").to_pylist(), rows.column(GROUP).to_pylist(), errors(rows.column("_error")))
+        columns = (held.column("_key").to_pylist(), groups_in(held, node.operator.output, key_fields(node)[:1]), errors(held.column("_error")))
         records = [Held(*record) for record in zip(*columns, strict=True)]
         again = self._again(node, records)
-        return rows.filter(pa.array(again, pa.bool_())).drop_columns([GROUP]), [one for one, tried in zip(records, again, strict=True) if not tried]
+        return held.filter(pa.array(again, pa.bool_())), [one for one, tried in zip(records, again, strict=True) if not tried]
 
     def _again(self, node: Node, records: Collection[Held]) -> list[bool]:
         """Whether each of the records is to be tried again."""
@@ -85,17 +82,24 @@ class Steady:
         """Those of the groups of which this run brings or takes records, in whatever source."""
         found: set[bytes] = set()
         for node in self.plan.of_kind("source"):
-            frame, fields = self.flow.done[node.name].frame, key_fields(node)[:1]
-            if frame is not None and fields and groups:
-                rows = frame.select(group_column(node.operator.output, fields).alias(GROUP))
-                found |= self._met(rows, GROUP, groups)
+            done, fields, row = self.flow.done[node.name], key_fields(node)[:1], node.operator.output
+            if done.frame is None or not fields or not groups:
+                continue
+            if done.table is not None:
+                found |= set(groups).intersection(groups_in(done.table, row, fields))
+            else:
+                found |= self._met(done.frame.select(group_column(row, fields).alias(GROUP)), GROUP, groups)
         return found
 
     def _own_keys(self, node: Node, records: Collection[Held]) -> set[bytes]:
         """Those of the records without a group that this run brings or takes."""
-        frame = self.flow.done[node.name].frame
+        done = self.flow.done[node.name]
         alone = {key for one in records if one.group is None for key in (one.key, bare(one.key))}
-        return set() if frame is None or not alone else {bare(key) for key in self._met(frame.select("_key"), "_key", alone)}
+        if done.frame is None or not alone:
+            return set()
+        if done.table is not None:
+            return {bare(key) for key in done.table.column("_key").to_pylist() if key in alone}
+        return {bare(key) for key in self._met(done.frame.select("_key"), "_key", alone)}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
         met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -11,10 +10,10 @@ from changelog.lazy import F
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import MARK
 from errata.record_places import Lead, bare, lead_of
-from errata.rejects import lead_of_reject
+from errata.rejects import errors, lead_of_reject
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
     from errata.plan import Node, Plan
     from errata.propagate import Flow
@@ -44,14 +43,15 @@ class Leads:
 
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
-        flow = self.flow
-        return self.of_rows(node, flow.tables.rejects(flow.engine, node, flow.values).where(~F.col("_error").startswith(MARK)))
+        import pyarrow.compute as pc
 
-    def of_rows(self, node: Node, rejects: DataFrame) -> Iterator[Failure]:
-        """The same of rejects that a node would keep."""
-        table = self.flow.engine.to_arrow(rejects.select("_key", "_error")).sort_by("_key")
-        for key, text in zip(table.column("_key").to_pylist(), table.column("_error").to_pylist(), strict=True):
-            error = json.loads(text)
+        rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
+
+    def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
+        """The same of rejects that a node would keep (`_key`, `_error`)."""
+        table = rejects.select(["_key", "_error"]).sort_by("_key")
+        for key, error in zip(table.column("_key").to_pylist(), errors(table.column("_error")), strict=True):
             lead = lead_of_reject(node, key, error)
             if lead is not None and error.get("category") != LATE:
                 yield Failure(node.name, key, error, lead)

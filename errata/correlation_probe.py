@@ -34,7 +34,8 @@ def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[Fail
             continue
         rows = frames[node.name] = _rows(flow, plan, node, frames)
         if rows is not None and node.operator.may_reject:
-            yield from Leads(flow, plan).of_rows(node, rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op"))))
+            failing = rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op"))).select("_key", "_error")
+            yield from Leads(flow, plan).of_rows(node, flow.engine.to_arrow(failing))
 
 
 def _follows(flow: Flow, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:

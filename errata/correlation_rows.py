@@ -17,6 +17,7 @@ from changelog.schema import column, image_columns
 from operators.evaluation import reject_key
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from storage.engines import Engine
@@ -39,6 +40,13 @@ class Suppression:
 def is_suppressed() -> Column:
     """Whether a row is a suppressed record."""
     return F.coalesce(F.col("_error").startswith(MARK), F.lit(False))
+
+
+def suppressed(rejects: pa.Table) -> pa.Table:
+    """Those of the live rejects of a source that are suppressed records."""
+    import pyarrow.compute as pc
+
+    return rejects.filter(pc.starts_with(rejects.column("_error"), MARK))
 
 
 def unmarked(rows: DataFrame) -> DataFrame:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.frames import chosen, united
+from changelog.frames import chosen, united, without
+from changelog.standing import standing
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan
@@ -210,15 +211,18 @@ def ingest(
 
     operator = cast("Source", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
-    stood = None if before is None else _stood(flow, source.node, suppressed)
+    stood = None if before is None else _Stood(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
-    intake = Intake(operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name))
+    given = (None, None) if stood is None or anew else (stood.rows(), stood.near)
+    intake = Intake(
+        operator, files, changes, given[0], flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), given[1],
+    )  # fmt: skip
     made = _read(intake)
     if anew and stood is not None:
-        made = _replacing(flow, made, stood)
+        made = _replacing(flow, made, stood.rows())
     delta = _accepted(_kept(flow, source.node, made), made)
     return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, _unread(lists, changes))
 
@@ -250,13 +254,29 @@ def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ing
     return tuple(replace(record, listed=record.label in lists) for record in records)
 
 
-def _stood(flow: Flow, node: Node, suppressed: int) -> DataFrame:
-    """The rows of a source that stood after the last epoch, with those that are rolled back as if they took part."""
-    from errata.correlation_rows import truth
+@dataclass(frozen=True, slots=True)
+class _Stood:
+    """The rows of a source that stood after the last epoch, with those that are rolled back (`suppressed` of them) as if they took part."""
 
-    live = flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1)
-    told = live if cast("Source", node.operator).keyed and node.operator.keeps_state else live.drop("_epoch")
-    return truth(told) if suppressed else told
+    flow: Flow
+    node: Node
+    suppressed: int
+
+    def rows(self) -> DataFrame:
+        """All of them."""
+        flow = self.flow
+        return self._told(flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1))
+
+    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> DataFrame:
+        """Those whose keys lie within some ranges, by way of the driver."""
+        flow = self.flow
+        return self._told(flow.engine.from_arrow(standing(flow.tables.changelog(self.node).ranges_arrow(ranges, flow.epoch - 1))))
+
+    def _told(self, live: DataFrame) -> DataFrame:
+        from errata.correlation_rows import truth
+
+        told = live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
+        return truth(told) if self.suppressed else told
 
 
 def _read(intake: Intake) -> Ingested:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class NodeDelta:
     """What a run did at one node: its op rows (rejects among them), how many of each op, how many rejects came and went.
 
-    `frame` is None where nothing changed. `bound` is an upper bound of the rows, None where it is not known.
+    `frame` is None where nothing changed. `bound` is an upper bound of the rows, None where it is not known. `table`: the rows, where they are on the driver.
     """
 
     node: str
@@ -42,6 +42,7 @@ class NodeDelta:
     rejected: int = 0
     repaired: int = 0
     rows_in: int = 0
+    table: pa.Table | None = None
 
     @property
     def empty(self) -> bool:
@@ -207,7 +208,7 @@ class Flow:
             return self.keep_nothing(node)
         self.tables.changelog(node).append(table, self.epoch)
         ops, rejected, repaired = count_ops(table)
-        return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired))
+        return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired, table=table))
 
     def replace(
         self, node: Node, rows: DataFrame, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, signed: bool
@@ -367,7 +368,7 @@ class NodeSurroundings:
         flow = self.flow
         if not flow.tables.plan.persisted(self.node):
             flow.tables.changelog(self.node).create()
-            return without(narrow(flow.tables.rejects(flow.engine, self.node, flow.values, flow.epoch - 1)), "_epoch")
+            return without(narrow(flow.tables.rejects(flow.engine, self.node, flow.epoch - 1)), "_epoch")
         return without(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1), "_epoch")
 
     def own_state(self, narrow: Narrow = as_it_is) -> DataFrame | None:

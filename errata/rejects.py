@@ -73,10 +73,8 @@ class Rejects:
         return [self._entry(self.plan[one.node], (one.key, one.epoch, one.error), {}) for one in rows if one.node in self.plan.nodes]
 
     def _of_node(self, node: Node) -> Iterator[Reject]:
-        frame = self.tables.rejects(self.engine, node, self.values, self.places.at)
-        if node.kind == "source":
-            return self._of_source(node, self.engine.to_arrow(frame))
-        return self._of_operator(node, self.engine.to_arrow(frame.select("_epoch", "_key", "_error")).to_pylist())
+        rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
+        return self._of_source(node, rows) if node.kind == "source" else self._of_operator(node, rows.select(["_epoch", "_key", "_error"]).to_pylist())
 
     def _of_source(self, node: Node, rows: pa.Table) -> Iterator[Reject]:
         """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""

@@ -9,6 +9,7 @@ from changelog.algebra import consolidate, live
 from changelog.frames import among, chosen, known, told, united
 from changelog.ops import Op
 from changelog.schema import column
+from changelog.standing import standing
 from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
 from operators.evaluation import Narrow, as_it_is
@@ -18,6 +19,7 @@ from operators.variables import qualifying
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from operators.evaluation import RunValues
@@ -107,8 +109,23 @@ class Tables:
             above = self.plan[name]
             yield entered(stands(read(above), above, port), node, index)
 
-    def rejects(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
-        """The live rejects of a node, also of one that keeps no other rows."""
+    def rejects(self, engine: Engine, node: Node, at: int | None = None) -> DataFrame:
+        """The live rejects of a node as a frame, also of one that keeps no other rows; few of them come by way of the driver."""
+        few = self._few_rejects(node, at)
+        return self._rejects_by_engine(engine, node, at) if few is None else engine.from_arrow(few)
+
+    def rejects_arrow(self, engine: Engine, node: Node, at: int | None = None) -> pa.Table:
+        """The same rows on the driver."""
+        few = self._few_rejects(node, at)
+        return engine.to_arrow(self._rejects_by_engine(engine, node, at)) if few is None else few
+
+    def _few_rejects(self, node: Node, at: int | None) -> pa.Table | None:
+        """The live rejects of a node without an engine, None where they may be many."""
+        table = self.changelog(node)
+        rows = table.rejected_rows()
+        return None if rows is None or rows > DRIVER_ROWS else standing(table.rejects_arrow(at))
+
+    def _rejects_by_engine(self, engine: Engine, node: Node, at: int | None) -> DataFrame:
         from pyspark.sql import functions as F
 
         return live(stored_rows(engine, self.changelog(node), at=at).where(F.col("_error").isNotNull()))

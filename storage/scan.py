@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -16,12 +16,19 @@ from storage.engines.arrow import plain
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["Within", "add_actions", "scanned"]
+__all__ = ["Condition", "Given", "Ranges", "Within", "add_actions", "scanned"]
+
+
+class Condition(Protocol):
+    """What rows are chosen by, before they are read as far as statistics tell. Names of columns are our own, never a user's."""
+
+    def conditions(self) -> list[str]:
+        """The conditions as delta-rs reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A whole-number column within bounds, both inclusive, or among some values. `column` is a name of our own, never a user's."""
+    """A whole-number column within bounds, both inclusive, or among some values."""
 
     column: str
     first: int | None = None
@@ -29,16 +36,40 @@ class Within:
     among: Collection[int] | None = None
 
     def conditions(self) -> list[str]:
-        """The conditions as delta-rs reads them. Only whole numbers are written into them."""
+        """Only whole numbers are written into them."""
         found = [f"{self.column} {sign} {int(bound)}" for sign, bound in ((">=", self.first), ("<=", self.last)) if bound is not None]
         if self.among is not None:
             found.append(f"{self.column} IN ({', '.join(str(int(value)) for value in sorted(self.among))})" if self.among else "false")
         return found
 
 
-def scanned(table: DeltaTable, columns: list[str], *within: Within) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A column that is not null."""
+
+    column: str
+
+    def conditions(self) -> list[str]:
+        """One."""
+        return [f"{self.column} IS NOT NULL"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """A binary column within one of some ranges: from the first bytes up to those ahead of the second."""
+
+    column: str
+    ranges: Sequence[tuple[bytes, bytes]]
+
+    def conditions(self) -> list[str]:
+        """Only hexadecimal digits are written into it."""
+        found = [f"({self.column} >= X'{low.hex()}' AND {self.column} < X'{high.hex()}')" for low, high in self.ranges]
+        return [f"({' OR '.join(found)})" if found else "false"]
+
+
+def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Table:
     """The rows of a table that meet all conditions, some columns of them, in plain types and no order."""
-    conditions = [condition for one in within for condition in one.conditions()]
+    conditions = [condition for one in wanted for condition in one.conditions()]
     reader = table.scan(columns=columns, predicate=" AND ".join(conditions) or None)
     return plain(_read(reader))
 

@@ -24,7 +24,7 @@ from storage.engines.arrow import spark_schema
 from storage.failure import storing
 from storage.locations import engine_uri
 from storage.physical import Placement, TableSchema, declared, logical, logical_column, logical_table, place, stored_columns, stored_table
-from storage.scan import Within, add_actions, scanned
+from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -119,6 +119,14 @@ class ChangelogTable:
             return totals
         found = scanned(self._required(), [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
         return totals | {Op(entry["values"]): entry["counts"] for entry in found}
+
+    def rejected_rows(self) -> int | None:
+        """How many op rows are of rejects, by the statistics of the files; None where these do not tell."""
+        table = self._required()
+        if ERROR not in {where.column.name for where in self._visible(table)}:
+            return 0
+        files = add_actions(table, "num_records", f"null_count.{ERROR}")
+        return None if any(nulls is None for _, nulls in files) else sum(rows - nulls for rows, nulls in files)
 
     def sound(self, epoch: int) -> dict[Op, int] | None:
         """The `counts` of an epoch whose rows are no rejects (`_error` is null), where the statistics of the files tell; else None. Reads no rows."""
@@ -235,11 +243,21 @@ class ChangelogTable:
         self, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
     ) -> pa.Table:
         """The same rows on the driver, without an engine: for small tables and for commands that only look."""
+        return self._read_arrow(Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
+
+    def rejects_arrow(self, at: int | None = None) -> pa.Table:
+        """The op rows of rejects up to epoch `at` on the driver: of files without any nothing is read, of others the pages that have some."""
+        return self._read_arrow(Within(EPOCH, last=at), Given(ERROR))
+
+    def ranges_arrow(self, ranges: Sequence[tuple[bytes, bytes]], at: int | None = None) -> pa.Table:
+        """The op rows up to epoch `at` on the driver whose keys lie within one of some ranges, the second key of each left out."""
+        return self._read_arrow(Within(EPOCH, last=at), Ranges(KEY, ranges))
+
+    def _read_arrow(self, *conditions: Condition) -> pa.Table:
         with storing(self.uri):
             placements = self._visible(self._required())
             wanted = [where.stored.name for where in placements if not where.missing]
-            bounds = (Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
-            return logical_table(scanned(self._required(), wanted, *bounds), placements)
+            return logical_table(scanned(self._required(), wanted, *conditions), placements)
 
     # -- maintenance
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from operators.ingest.files import Compare, FileChanges, FileRecord, Label
 from operators.ingest.reading import FileReader
@@ -38,6 +38,9 @@ class Floor:
         return sorted({*self.again, *(key + b"!" for key in self.again)})
 
 
+Near: TypeAlias = "Callable[[Sequence[tuple[bytes, bytes]]], DataFrame]"
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """The files of a source and what stood before.
@@ -63,6 +66,8 @@ class Intake:
     """The epoch that is being made."""
     rejects: int = 0
     """How many rejects of the source stand."""
+    near: Near | None = None
+    """Gives those rows of `stood` whose keys lie within some ranges, by way of the driver: few rows are read sooner so. None where nothing stands."""
 
     @property
     def config(self) -> SourceConfig:

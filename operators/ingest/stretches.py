@@ -34,7 +34,7 @@ REGION_BYTES: Final = 4 << 20
 MOST_CHANGED: Final = 1 / 3
 """A file of which a larger part is in changed stretches is compared as a whole, which takes less time then."""
 FEW_RANGES: Final = 8
-"""So many ranges of keys are conditions of a query; more are joined."""
+"""So many ranges of keys are conditions of a query or of a read; more are joined."""
 BIN_BYTES: Final = 5
 SCHEMA: Final = pa.schema(
     [
@@ -102,10 +102,14 @@ class StretchList:
         ends = [pa.concat_arrays([one, fresh]).take(pa.array(order)) for one, fresh in zip(kept, (first, last), strict=True)]
         return StretchList.by_labels(now, *ends)
 
+    def ranges(self, bounds: Sequence[tuple[int, int]]) -> list[tuple[bytes, bytes]]:
+        """The labels of the records in stretches of some ranges of numbers: from the first up to the one behind the last."""
+        first = self.table.column("first")
+        return [(first[low].as_py() if low else b"", first[high].as_py() if high < self.table.num_rows else b"\xff") for low, high in bounds if low < high]
+
     def standing(self, rows: DataFrame, bounds: Sequence[tuple[int, int]], prefix: bytes, engine: Engine) -> DataFrame:
         """Those rows of the file whose records are in stretches of some ranges of numbers."""
-        first = self.table.column("first")
-        ends = [(first[low].as_py() if low else b"", first[high].as_py() if high < self.table.num_rows else b"\xff") for low, high in bounds if low < high]
+        ends = self.ranges(bounds)
         if len(ends) > FEW_RANGES:
             return _in_bins(rows, ends, self.table.column("last")[-1].as_py(), prefix, engine)
         within = [(F.col("_key") >= F.lit(prefix + low)) & (F.col("_key") < F.lit(prefix + high)) for low, high in ends]

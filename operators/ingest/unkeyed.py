@@ -18,6 +18,7 @@ from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
 from operators.ingest.stretches import (
+    FEW_RANGES,
     REGION_BYTES,
     SETTLED_ROWS,
     Region,
@@ -156,9 +157,7 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     part = Part(record, ranges=stretches.ranges(chosen, REGION_BYTES))
     places = _places(before, stretches, regions)
     count = places[-1].old.stop if places else 0
-    stood = of_file(intake.stood, intake.files, record)
-    near = before.standing(stood, [one.old for one in regions], intake.files.prefix(record), intake.engine)
-    stood, old = _settled(intake, near) if count <= SETTLED_ROWS else (stood, old_hashes(intake, near))
+    stood, old = _stood_in(intake, record, before, [one.old for one in regions], few=count <= SETTLED_ROWS)
     new = new_hashes(intake, intake.files.frame(intake.engine, [part]))
     if old.num_rows != count:
         return None
@@ -167,6 +166,18 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     ends = stretches.rows[chosen + 1] - stretches.rows[chosen]
     listed = before.changed(stretches, stayed, chosen, *both.ends(ends.cumsum() - ends, ends.cumsum() - 1))
     return both.change(part, stretches, listed)
+
+
+def _stood_in(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> tuple[DataFrame, pa.Table]:
+    """The live rows of a file, at least those in stretches of some ranges of numbers, and the `old_hashes` of these."""
+    assert intake.stood is not None  # else nothing is known
+    prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
+    if few and intake.near is not None and len(ranges) <= FEW_RANGES:
+        near = intake.near([(prefix + low, prefix + high) for low, high in ranges])
+        return near, old_hashes(intake, near)
+    stood = of_file(intake.stood, intake.files, record)
+    near = before.standing(stood, bounds, prefix, intake.engine)
+    return _settled(intake, near) if few else (stood, old_hashes(intake, near))
 
 
 def _places(before: StretchList, now: Stretches, regions: Sequence[Region]) -> list[_Place]:
