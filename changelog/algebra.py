@@ -123,12 +123,18 @@ def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequenc
     return _net(*_halves(without(delta, EPOCH)), image_columns(delta), compare)
 
 
+def changed(old_live: DataFrame, new_live: DataFrame, cause: str) -> DataFrame:
+    """What takes every row of a live frame back and brings every one of another in: `consolidate` makes of it what `diff` gives."""
+    names = _both(old_live, new_live)
+    return united(as_retractions(_widened(old_live, new_live, names, cause), cause), as_appends(_widened(new_live, old_live, names, cause), cause))
+
+
 def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
     """The delta that turns one live frame into another: `+A`, `-R`, or `-C` and `+C`, by `_key`; nothing where the images agree.
 
     `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
     """
-    names = [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
+    names = _both(old_live, new_live)
     return _net(_widened(old_live, new_live, names, cause), _widened(new_live, old_live, names, cause), names, compare)
 
 
@@ -136,6 +142,11 @@ def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence
     """The op rows from one side to the other, each of `_key`, `_cause` and the image `names`."""
     changed = _joined(old, new, [KEY], names, compare).where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
     return told(_unpaired(changed, [KEY, CAUSE], names), with_envelope(among(known(new), names), OP, KEY, CAUSE))
+
+
+def _both(old_live: DataFrame, new_live: DataFrame) -> list[str]:
+    """The image's columns of two live frames, those of the new one first."""
+    return [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
 
 
 def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:

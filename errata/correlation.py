@@ -102,10 +102,10 @@ class Rounds:
                 self._readmit(self.plan[name], without(rejects.where(is_suppressed()), "_epoch"), count, versions[name])
             return
         held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name])).drop_columns(["_epoch"]) for name in self.before.held}
-        for name, (again, staying) in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
-            self.settled.hold(name, len(staying), sum(one.collateral for one in staying))
-            if again.num_rows:
-                self._readmit(self.plan[name], engine.from_arrow(again), again.num_rows, versions[name])
+        for name, found in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
+            self.settled.hold(name, found.staying, found.collateral)
+            if found.again.num_rows:
+                self._readmit(self.plan[name], engine.from_arrow(found.again), found.again.num_rows, versions[name])
 
     def _readmit(self, node: Node, back: DataFrame, count: int, versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
@@ -113,7 +113,7 @@ class Rounds:
         done = flow.done[node.name]
         rows = readmitting(done.frame, back)
         bound = None if done.bound is None else done.bound + 2 * count
-        flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name), signed=True)
+        flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name))
 
     def _live(self, node: Node) -> DataFrame:
         flow = self.flow
@@ -188,7 +188,7 @@ class Rounds:
         else:
             out = suppressing(rows, self._live(node).where(F.col("_error").isNull()).drop("_epoch"), told)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
-        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name), signed=not fresh or done.signed)
+        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name))
 
     def _rewind(self, sources: _Base, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Take back what a round did at all nodes but the sources."""

@@ -11,7 +11,9 @@ from changelog.keys import decode_key, encode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
 from errata.record_places import bare
+from operators.base import SHARED, shared_number
 from operators.rows import CK, RowType, key_type, physical_type
+from storage.physical import declared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,9 +45,14 @@ def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> list[bytes
     return found
 
 
-def decoded_group(row: RowType, fields: Sequence[str], group: bytes) -> dict[str, object]:
-    """The key values of a group by field."""
-    return dict(zip(fields, decode_key(group, [key_type(row.riders[CK + name]) for name in fields]), strict=True))
+def group_values(row: RowType, fields: Sequence[str], groups: Iterable[bytes]) -> pa.Table:
+    """The values of groups by the columns that records have them in."""
+    import pyarrow as pa
+
+    names = [key_type(row.riders[CK + name]) for name in fields]
+    values = list(zip(*(decode_key(group, names) for group in groups), strict=True)) or [()] * len(fields)
+    schema = pa.schema(declared({CK + name: physical_type(row.riders[CK + name]) for name in fields}))
+    return pa.Table.from_arrays([pa.array(one, kind) for one, kind in zip(values, schema.types, strict=True)], schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +91,18 @@ class Groups:
 
     def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The admitted records of groups: key to group."""
-        row = self.plan[source].operator.output
-        admitted = self._truth(source).where(F.col("_error").isNull()).select("_key", group_column(row, fields).alias(GROUP))
-        found = admitted.join(F.broadcast(self.flow.engine.keys_frame(groups, GROUP)), GROUP, "left_semi")
-        table = self.flow.engine.to_arrow(found.select("_key", GROUP))
-        return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
+        row, wanted = self.plan[source].operator.output, set(groups)
+        admitted = self._truth(source).where(F.col("_error").isNull())
+        number = shared_number([(column(CK + name), row.riders[CK + name]) for name in fields])
+        if number is None:
+            asked = self.flow.engine.keys_frame(wanted, GROUP)
+            near = admitted.withColumn(GROUP, group_column(row, fields)).join(F.broadcast(asked), GROUP, "left_semi")
+        else:  # much quicker to compute than the bytes of groups
+            asked = self.flow.engine.from_arrow(group_values(row, fields, wanted)).select(number.alias(SHARED)).distinct()
+            near = admitted.withColumn(SHARED, number).join(F.broadcast(asked), SHARED, "left_semi")
+        rows = self.flow.engine.to_arrow(near.select("_key", *(column(CK + name) for name in fields)))
+        found = zip(rows.column("_key").to_pylist(), groups_in(rows, row, fields), strict=True)
+        return {key: group for key, group in found if group in wanted}
 
     def _answer(self, source: str, frame: DataFrame, fields: Sequence[str]) -> dict[bytes, bytes | None]:
         row = self.plan[source].operator.output

@@ -6,6 +6,7 @@ record of the group comes, goes or changes, and while the logic is the same. All
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,6 @@ from errata.correlation_blame import CORRELATED, OVERFLOW
 from errata.correlation_groups import GROUP, group_column, groups_in
 from errata.correlation_plan import key_fields, ranks
 from errata.record_places import bare
-from errata.rejects import errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,17 +27,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A suppressed record: its key, its group by the first field of the correlation key (None: a group of its own), what is said of it."""
+class Parted:
+    """The suppressed records of a source: live rows of those that are `again` tried; how many stay, `collateral` of them though they did not fail."""
 
-    key: bytes
-    group: bytes | None
-    told: Mapping[str, Any]
-
-    @property
-    def collateral(self) -> bool:
-        """Whether it did not fail itself."""
-        return bool(self.told.get("category") == CORRELATED)
+    again: pa.Table
+    staying: int
+    collateral: int
 
 
 @dataclass(frozen=True)
@@ -56,27 +51,30 @@ class Steady:
             if order[node.name] == 0 and all(one.operator.deterministic and not one.feeds for one in (*self.plan.upstream(node.name), node))
         )  # fmt: skip
 
-    def parted(self, node: Node, held: pa.Table) -> tuple[pa.Table, list[Held]]:
-        """The suppressed live rows of a source that are to be tried again, and the records that stay; `held` are all of them."""
+    def parted(self, node: Node, held: pa.Table) -> Parted:
+        """The suppressed live rows of a source (`held`) by whether they are tried again."""
+        import numpy as np
         import pyarrow as pa
 
-        columns = (held.column("_key").to_pylist(), groups_in(held, node.operator.output, key_fields(node)[:1]), errors(held.column("_error")))
-        records = [Held(*record) for record in zip(*columns, strict=True)]
-        again = self._again(node, records)
-        return held.filter(pa.array(again, pa.bool_())), [one for one, tried in zip(records, again, strict=True) if not tried]
+        texts = held.column("_error").combine_chunks().dictionary_encode()  # the members of a group share one
+        told, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
+        large = {one["by"] for one in told if one.get("category") == OVERFLOW}
+        steady = np.array([one["by"] not in large and self._is_steady(node, one) for one in told], bool)[which]
+        stays = steady & ~np.array(self._moved(node, held), bool)
+        collateral = np.array([one.get("category") == CORRELATED for one in told], bool)[which]
+        return Parted(held.filter(pa.array(~stays)), int(stays.sum()), int((stays & collateral).sum()))
 
-    def _again(self, node: Node, records: Collection[Held]) -> list[bool]:
-        """Whether each of the records is to be tried again."""
-        touched, keys = self._touched({one.group for one in records if one.group is not None}), self._own_keys(node, records)
-        large = {one.told["by"] for one in records if one.told.get("category") == OVERFLOW}
-        own = f"{node.name}:"
+    def _is_steady(self, node: Node, told: Mapping[str, Any]) -> bool:
+        """Whether what rolled a record of the source back, by what is `told` of it, does so in every run while its group is the same."""
+        return told["by"].startswith(f"{node.name}:") and told.get("node") in self.alone
 
-        def stays(one: Held) -> bool:
-            by = one.told["by"]
-            steady = by.startswith(own) and by not in large and one.told.get("node") in self.alone
-            return steady and one.group not in touched and bare(one.key) not in keys
-
-        return [not stays(one) for one in records]
+    def _moved(self, node: Node, held: pa.Table) -> list[bool]:
+        """Whether records of the groups of suppressed ones come, go or change in this run."""
+        groups = groups_in(held, node.operator.output, key_fields(node)[:1])
+        touched = self._touched({group for group in groups if group is not None})
+        keys = [bare(key) for key in held.column("_key").to_pylist()]
+        own = self._own_keys(node, {key for key, group in zip(keys, groups, strict=True) if group is None})
+        return [key in own if group is None else group in touched for key, group in zip(keys, groups, strict=True)]
 
     def _touched(self, groups: Collection[bytes]) -> set[bytes]:
         """Those of the groups of which this run brings or takes records, in whatever source."""
@@ -91,15 +89,15 @@ class Steady:
                 found |= self._met(done.frame.select(group_column(row, fields).alias(GROUP)), GROUP, groups)
         return found
 
-    def _own_keys(self, node: Node, records: Collection[Held]) -> set[bytes]:
-        """Those of the records without a group that this run brings or takes."""
+    def _own_keys(self, node: Node, keys: Collection[bytes]) -> set[bytes]:
+        """Those of the keys of records without a group that this run brings or takes."""
         done = self.flow.done[node.name]
-        alone = {key for one in records if one.group is None for key in (one.key, bare(one.key))}
-        if done.frame is None or not alone:
+        wanted = {marked for key in keys for marked in (key, key + b"!")}
+        if done.frame is None or not wanted:
             return set()
         if done.table is not None:
-            return {bare(key) for key in done.table.column("_key").to_pylist() if key in alone}
-        return {bare(key) for key in self._met(done.frame.select("_key"), "_key", alone)}
+            return {bare(key) for key in done.table.column("_key").to_pylist() if key in wanted}
+        return {bare(key) for key in self._met(done.frame.select("_key"), "_key", wanted)}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
         met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()

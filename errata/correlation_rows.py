@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, as_retractions, consolidate
+from changelog.algebra import as_appends, as_retractions
 from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column, image_columns
+from operators.base import Outcome
 from operators.evaluation import reject_key
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame
     return engine.from_arrow(pa.table({"_key": keys, **{name: pa.array(texts, pa.string()) for name, texts in columns.items()}}))
 
 
-def marked_appends(rows: DataFrame, marks: DataFrame) -> DataFrame:
+def marked_appends(rows: DataFrame, marks: DataFrame) -> Outcome:
     """Op rows that bring records in for the first time, some of them suppressed at once."""
     joined = rows.join(F.broadcast(marks), "_key", "left")
     out = F.col("_by").isNotNull()
@@ -81,16 +82,16 @@ def marked_appends(rows: DataFrame, marks: DataFrame) -> DataFrame:
         "_key": F.when(out, reject_key()).otherwise(F.col("_key")),
         "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause"),
     }  # fmt: skip
-    return joined.withColumns(changed).select(*map(column, rows.columns))
+    return Outcome(joined.withColumns(changed).select(*map(column, rows.columns)), signed=False)
 
 
-def readmitting(rows: DataFrame | None, held: DataFrame) -> DataFrame:
+def readmitting(rows: DataFrame | None, held: DataFrame) -> Outcome:
     """The op rows of a source's run with its suppressed records taking part again; `held` are their live rows."""
     back = united(as_retractions(held, READMIT), as_appends(unmarked(held), READMIT))
-    return back if rows is None else consolidate(united(back, rows.select(*map(column, back.columns))))
+    return Outcome(back, signed=True) if rows is None else Outcome.loose(united(back, rows))
 
 
-def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -> DataFrame:
+def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -> Outcome:
     """The op rows of a source's run with further records suppressed: `rows` are those so far, `admitted` the records that take part."""
     taken = admitted.join(F.broadcast(marks), "_key", "inner")
     names = image_columns(admitted)
@@ -101,6 +102,6 @@ def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -
         *(F.col("_by").alias("_error") if name == "_error" else column(name) for name in names),
     )  # fmt: skip
     if rows is None:
-        return united(out, held)
+        return Outcome(united(out, held), signed=True)
     told = rows.join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
-    return consolidate(united(out, told.select(*map(column, out.columns)), held))
+    return Outcome.loose(united(out, told.select(*map(column, out.columns)), held))

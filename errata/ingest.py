@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.frames import chosen, united, without
-from changelog.standing import standing
+from changelog.on_driver import standing
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan

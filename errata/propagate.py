@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from changelog.frames import without
 from changelog.lazy import F
+from changelog.on_driver import consolidated
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed
 from errata.source_counts import SourceCounts
-from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows
+from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows, with_more_than_keys
 from operators.base import Delta, Outcome
 from operators.evaluation import Narrow, as_it_is
 
@@ -193,14 +194,26 @@ class Flow:
 
     def keep(self, node: Node, outcome: Outcome, bound: int | None, *, follows: bool = False) -> NodeDelta:
         """Write an outcome to the node's tables and count it. `follows`: small deltas led to it, so it will be small itself."""
-        names = [*("_op", "_key", "_cause"), *node.operator.output.columns()]
-        rows = outcome.rows.select(*map(column, names))
-        if not self.tables.plan.persisted(node):
-            return self._note(self._kept_lazily(node, rows, outcome.signed, bound))
         if bound is not None and bound <= SMALL_ROWS:
-            return self.keep_table(node, self.engine.to_arrow(rows), outcome.signed)
-        found = self.engine.up_to(rows, DRIVER_ROWS) if follows or node.name in self.condensed else self.engine.few(rows, SMALL_ROWS) if node.operator.condenses else rows
+            rows = self._on_driver(node, outcome)
+            return self.keep_table(node, rows, outcome.signed) if self.tables.plan.persisted(node) else self._note(self._kept_on_driver(node, rows, outcome.signed))
+        if not self.tables.plan.persisted(node):
+            return self._note(self._kept_lazily(node, _net_rows(node, outcome), outcome.signed, bound))
+        found = self._maybe_few(node, outcome, follows=follows or node.name in self.condensed)
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
+
+    def _on_driver(self, node: Node, outcome: Outcome) -> pa.Table:
+        rows = self.engine.to_arrow(_whole(node, outcome.rows))
+        return rows if outcome.net is None else consolidated(rows)
+
+    def _maybe_few(self, node: Node, outcome: Outcome, *, follows: bool) -> pa.Table | DataFrame:
+        """The rows of an outcome on the driver where they are few and may be expected to be; else as a frame."""
+        if follows:
+            found = self.engine.up_to(_whole(node, outcome.rows), DRIVER_ROWS)
+            if isinstance(found, pa.Table):
+                return found if outcome.net is None else consolidated(found)
+        rows = _net_rows(node, outcome)
+        return self.engine.few(rows, SMALL_ROWS) if node.operator.condenses and not follows else rows
 
     def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
         """Keep op rows that are on the driver."""
@@ -210,24 +223,21 @@ class Flow:
         ops, rejected, repaired = count_ops(table)
         return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired, table=table))
 
-    def replace(
-        self, node: Node, rows: DataFrame, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, signed: bool
-    ) -> NodeDelta:
-        """Keep op rows in the place of those that this run kept of a node; the rows may read its table.
+    def replace(self, node: Node, outcome: Outcome, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None]) -> NodeDelta:
+        """Keep an outcome in the place of what this run kept of a node; its rows may read the node's table.
 
         `versions` are those of its tables before the run, `forget` takes what was counted back.
         """
-        rows = rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()]))
         changelog = self.tables.changelog(node)
         if bound is not None and bound <= SMALL_ROWS:
-            table = self.engine.to_arrow(rows)
+            table = self._on_driver(node, outcome)
             changelog.restore(versions[f"changelog/{node.name}"])
             forget()
-            return self.keep_table(node, table, signed)
-        replaced = changelog.replace(rows, self.epoch)
+            return self.keep_table(node, table, outcome.signed)
+        replaced = changelog.replace(_net_rows(node, outcome), self.epoch)
         forget()
         frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
-        return self._note(NodeDelta(node.name, frame, signed, replaced.rows, *self._counted(frame)))
+        return self._note(NodeDelta(node.name, frame, outcome.signed, replaced.rows, *self._counted(frame)))
 
     def epoch_rows(self, node: Node) -> DataFrame:
         """The op rows that this run kept of a node."""
@@ -273,12 +283,10 @@ class Flow:
         return _split_counts(found)
 
     def _kept_lazily(self, node: Node, rows: DataFrame, signed: bool, bound: int | None) -> NodeDelta:
-        """A node without a table: its rejects alone are kept; its rows are computed where they are read, few ones here and now.
+        """A node without a table: its rejects alone are kept; its rows are computed where they are read.
 
         Every consumer of rows that are not computed computes them again, and so do those behind it.
         """
-        if bound is not None and bound <= SMALL_ROWS:
-            return self._kept_on_driver(node, self.engine.to_arrow(rows), signed)
         if not node.operator.may_reject:
             return NodeDelta(node.name, rows, signed, bound)
         bad = self.engine.few(rows.where(F.col("_error").isNotNull()), SMALL_ROWS)
@@ -309,6 +317,16 @@ class Flow:
         self.rejects[delta.node] = self.rejects.get(delta.node, 0) + delta.rejected - delta.repaired
         self.live_rows[delta.node] = self.live_rows.get(delta.node, 0) + delta.net + delta.rejected - delta.repaired
         return delta
+
+
+def _whole(node: Node, rows: DataFrame) -> DataFrame:
+    """Op rows with the columns of a node's table."""
+    return rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()]))
+
+
+def _net_rows(node: Node, outcome: Outcome) -> DataFrame:
+    """The rows of an outcome, consolidated by the engine where they are not yet."""
+    return _whole(node, outcome.rows if outcome.net is None else outcome.net())
 
 
 def count_ops(table: pa.Table) -> tuple[dict[str, int], int, int]:
@@ -388,13 +406,16 @@ class NodeSurroundings:
         appended = table.append(rows, flow.epoch)
         if bounds and appended.rows <= SMALL_ROWS:
             flow.condensed.add(self.node.name)
-        kept = flow.engine.from_arrow(rows) if isinstance(rows, pa.Table) else without(stored_rows(flow.engine, table, (flow.epoch, flow.epoch)), "_epoch")
+        if isinstance(rows, pa.Table):
+            kept = flow.engine.from_arrow(with_more_than_keys(rows))
+        else:
+            kept = more_than_keys(without(stored_rows(flow.engine, table, (flow.epoch, flow.epoch)), "_epoch"))
         if before is not None:
             gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
             few = flow.engine.to_arrow(gone, SMALL_ROWS + 1)
             if few.num_rows:
                 table.append(few if few.num_rows <= SMALL_ROWS else gone, flow.epoch)
-        return more_than_keys(kept)
+        return kept
 
     def settled(self, frame: DataFrame) -> DataFrame:
         """Through the driver where the node's rows are few, or where small deltas lead to few rows."""

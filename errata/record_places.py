@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
-from changelog.labels import parse_label, row_label
-from operators.ingest.files import FileRecord, Label
+from changelog.labels import first_number, label_end, parse_label, row_label
+from operators.ingest.files import FileRecord
 from operators.rows import KeyShape
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def own_key(shape: KeyShape, key: bytes) -> bytes:
 
     if shape.types is not None:
         return encode_key(decode_key(key, shape.types), shape.types)
-    _, behind = parse_label(key, 1)
-    _, end = parse_label(key, behind)
-    return key[:end]
+    return key[: label_end(key, label_end(key, 1))]
 
 
 def bare(key: bytes) -> bytes:
@@ -96,7 +94,7 @@ class Places:
     at: int | None = None
     _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
     _offsets: dict[str, dict[str, int]] = field(default_factory=dict)
-    _labelled: dict[str, dict[Label, FileRecord]] = field(default_factory=dict)
+    _labelled: dict[str, dict[bytes, FileRecord]] = field(default_factory=dict)
 
     def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int | None]] | None = None) -> dict[bytes, Place]:
         """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
@@ -154,13 +152,13 @@ class Places:
         return self._placed(source, key[1:-8].decode(errors="replace"), parse_label(key, len(key) - 7)[0][0])
 
     def _unkeyed_place(self, source: str, key: bytes) -> Place | None:
-        label, behind = parse_label(key, 1)
+        behind = label_end(key, 1)
         if source not in self._labelled:
-            self._labelled[source] = {one.label: one for one in self.sources[source].files}
-        record = self._labelled[source].get(label)
+            self._labelled[source] = {row_label(one.label): one for one in self.sources[source].files}
+        record = self._labelled[source].get(key[1:behind])
         if record is None:
             return None
-        row = parse_label(key, behind)[0][0] if record.dense else bisect_right(self._keys_of(source, record), key + b"!")
+        row = first_number(key, behind) if record.dense else bisect_right(self._keys_of(source, record), key + b"!")
         return self._placed(source, record.path, row)
 
     def _keys_of(self, source: str, record: FileRecord) -> list[bytes]:

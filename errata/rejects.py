@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from storage.engines import Engine
 
 
+SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
+"""What an error tells of a rejected row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reject:
     """One rejected record. `source` and `row` are None where no single source record is behind it.
@@ -61,6 +65,7 @@ class Rejects:
         self.engine = engine
         self.values = values
         self.places = places
+        self._told: dict[int, tuple[Mapping[str, Any], list[str]]] = {}  # of each error, which the members of a group share
 
     def live(self, nodes: Iterable[str]) -> list[Reject]:
         """All live rejects of the nodes named, by source, file and row; those without a source record last."""
@@ -105,11 +110,14 @@ class Rejects:
     ) -> Reject:
         """The entry of a rejected row: its key, epoch and error."""
         key, epoch, error = row
-        told = {name: str(error.get(name) or "") for name in ("category", "detail", "stage", "route", "trigger", "by", "raw")}
+        found = self._told.get(id(error))
+        if found is None or found[0] is not error:
+            found = self._told[id(error)] = (error, [str(error.get(name) or "") for name in SAID])
+        named, category, detail, stage, route, trigger, by, raw = found[1]
         return Reject(
-            str(error.get("node") or node.name), key, epoch, told["category"], told["detail"], told["stage"] or f"{node.kind}:{node.name}",
-            told["route"] or branch_of(self.plan, node, bare(key)), told["trigger"], lead.node if lead else None, place.file if place else "",
-            place.row if place else None, fields, place.number if place else None, lead.key if lead else b"", told["by"], told["raw"],
+            named or node.name, key, epoch, category, detail, stage or f"{node.kind}:{node.name}", route or branch_of(self.plan, node, bare(key)), trigger,
+            lead.node if lead else None, place.file if place else "", place.row if place else None, fields,
+            place.number if place else None, lead.key if lead else b"", by, raw,
         )  # fmt: skip
 
     def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:

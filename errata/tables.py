@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import consolidate, live
 from changelog.frames import among, chosen, known, told, united
+from changelog.on_driver import newest, standing
 from changelog.ops import Op
 from changelog.schema import column
-from changelog.standing import standing
 from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
 from operators.evaluation import Narrow, as_it_is
@@ -92,6 +92,8 @@ class Tables:
         """The live rows of a node that `narrow` chooses; it passes over the rejects of a node without a table. The others are not folded."""
         if self.plan.persisted(node):
             table = self.changelog(node)
+            if table.rows() <= SMALL_ROWS:
+                return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
             return live(stored_rows(engine, table, at=at), has_negatives=table.takes_back(), narrow=narrow)
         if len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
             return narrow(self.live(engine, node, values, at))
@@ -138,11 +140,13 @@ class Tables:
         table = self.state(name)
         if not table.exists():
             return None
+        if table.rows() <= SMALL_ROWS:
+            return narrow(engine.from_arrow(with_more_than_keys(newest(table.read_arrow(at=at)))))
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
         rows = narrow(stored_rows(engine, table, at=at))
         names = [name for name in rows.columns if name != "_epoch"]
-        newest = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
-        return more_than_keys(told(newest.select(*map(column, names)), among(known(rows), names)))
+        last = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
+        return more_than_keys(told(last.select(*map(column, names)), among(known(rows), names)))
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -183,6 +187,14 @@ def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> Data
     own = values.of(node.name)
     made: list[DataFrame] = [node.operator.images(rows, index, own) for index, rows in enumerate(inputs)]  # type: ignore[attr-defined]  # only linear nodes keep no table
     return united(*made)
+
+
+def with_more_than_keys(state: pa.Table) -> pa.Table:
+    """The same on the driver."""
+    import pyarrow as pa
+
+    there = [state.column(name).is_valid().to_pylist() for name in state.column_names if name != "_key"]
+    return state.filter(pa.array([any(row) for row in zip(*there, strict=True)], pa.bool_()))
 
 
 def more_than_keys(state: DataFrame) -> DataFrame:

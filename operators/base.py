@@ -8,12 +8,12 @@ one that keeps exact accumulators, so that only the delta is read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from changelog.algebra import as_appends, consolidate, diff
+from changelog.algebra import as_appends, changed, consolidate, diff
 from changelog.frames import of_keys, united
 from changelog.lazy import F
 from cxl.types import Kind, Type
@@ -41,10 +41,28 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an operator answers to deltas: rows for its changelog, rejects among them (told by `_error`)."""
+    """What an operator answers to deltas: rows for its changelog, rejects among them (told by `_error`).
+
+    `net` gives the same rows consolidated by the engine, where they are not yet: few rows are consolidated on the driver.
+    """
 
     rows: DataFrame
     signed: bool
+    net: Callable[[], DataFrame] | None = None
+
+    @classmethod
+    def loose(cls, rows: DataFrame) -> Outcome:
+        """Op rows that are yet to be consolidated."""
+        return cls(rows, True, lambda: consolidate(rows))
+
+    @classmethod
+    def difference(cls, stood: DataFrame, rows: DataFrame, cause: str) -> Outcome:
+        """What makes of the live rows that stood those that are computed now."""
+        return cls(changed(stood, rows, cause), True, lambda: diff(stood, rows, cause))
+
+    def beside(self, rows: DataFrame) -> Outcome:
+        """The same with further op rows, of other keys."""
+        return Outcome(united(self.rows, rows), True, lambda: united(self.rows if self.net is None else self.net(), consolidate(rows)))
 
 
 class Surroundings(Protocol):
@@ -188,7 +206,7 @@ class Linear(Operator):
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
         rows = united(*(self._mapped(delta.frame, index, around.values) for index, delta in deltas))
         signed = any(delta.signed for _, delta in deltas)
-        return Outcome(consolidate(rows) if signed else rows, signed)
+        return Outcome.loose(rows) if signed else Outcome(rows, signed=False)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Map the live inputs and compare by key."""
@@ -228,7 +246,7 @@ class Keyed(Operator):
         rows = self.compute(frames, around.values)
         if self.always_has_rows:  # also where a delta turned out to bring nothing
             rows = of_touched(rows)
-        return Outcome(diff(stood, self._whole_rows(rows), "recompute"), signed=True)
+        return Outcome.difference(stood, self._whole_rows(rows), "recompute")
 
     def _whole_rows(self, rows: DataFrame) -> DataFrame:
         return self.output.shaped(rows, ["_key", *self.output.columns()])
@@ -288,7 +306,7 @@ def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
     """The difference between all rows of a node by today's logic and those that stand; nothing is compared where none stand."""
     if around.first:
         return Outcome(as_appends(rows, cause), signed=False)
-    return Outcome(diff(around.live_own(), rows, cause), signed=True)
+    return Outcome.difference(around.live_own(), rows, cause)
 
 
 def _frame_or_live(around: Surroundings, index: int) -> DataFrame:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, diff
+from changelog.algebra import as_appends
 from changelog.frames import united
 from changelog.lazy import F, Window
 from changelog.schema import column
@@ -169,11 +169,11 @@ class Combine(Keyed):
         touched = affected(around, self._predicate(), self._static(around.values), self._riding)
         if touched is None:
             every = self._compute(self._driving(around.live_input(self.driver)), around.live_input, around.values)
-            return Outcome(diff(around.live_own(), every, "recompute"), signed=True)
+            return Outcome.difference(around.live_own(), every, "recompute")
         rows = self._compute(touched.drivers, around.live_input, around.values, touched.lookups, around.settled)
         if touched.stood is None:
             return Outcome(as_appends(rows, "recompute"), signed=False)
-        return Outcome(diff(around.live_own(among(touched.stood, "_lookup")), rows, "recompute"), signed=True)
+        return Outcome.difference(around.live_own(among(touched.stood, "_lookup")), rows, "recompute")
 
     @property
     def _riding(self) -> list[str]:

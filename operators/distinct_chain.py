@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from changelog.algebra import diff, undone
+from changelog.algebra import undone
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
@@ -52,7 +52,7 @@ class DistinctChain(DistinctTransform):
         records = around.settled(now.reaching(self.last, touched).select("_key"))
         stood = around.settled(around.live_own(among(touched, "_lookup")))
         rows = self.compute([around.settled(live.join(records, "_key", "left_semi"))], around.values)
-        return Outcome(diff(stood, rows, "recompute"), signed=True)
+        return Outcome.difference(stood, rows, "recompute")
 
     def _touched_last(self, around: Surroundings, live: DataFrame, now: _Standing) -> DataFrame:
         """The keys of the last statement whose records may have changed: `_lookup`, distinct."""

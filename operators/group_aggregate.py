@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, consolidate, diff
+from changelog.algebra import as_appends
 from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
@@ -159,7 +159,7 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().answer(around)
         delta = around.delta(0)
-        frame, signed = (delta.frame, delta.signed) if delta is not None else (as_appends(around.live_input(0), "recompute"), False)
+        frame = delta.frame if delta is not None else as_appends(around.live_input(0), "recompute")
         before = self._arguments(frame, around.values)
         change = self._sums(self._weighted(before.good, accumulators), accumulators)
         if around.first:
@@ -168,11 +168,8 @@ class Aggregate(Keyed):
             return Outcome(as_appends(rows, "recompute"), signed=False)
         state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
         stood = around.live_own(among(state.select("_key"), "_key"))
-        rows = diff(stood, self._accumulated(state, accumulators, around.values), "recompute")
-        if before.bad is not None:
-            bad = self.lookup(before.bad, 0, around.values)
-            rows = united(rows, self._rejected(consolidate(bad) if signed else bad))
-        return Outcome(rows, signed=True)
+        made = Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
+        return made if before.bad is None else made.beside(self._rejected(self.lookup(before.bad, 0, around.values)))
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare; accumulators start anew."""
@@ -218,7 +215,7 @@ class Aggregate(Keyed):
     def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
         before = around.own_state(among(change.select("_key"), "_key"))
-        added = change if before is None else self._sums(before.select(*map(column, change.columns)).unionByName(change), accumulators)
+        added = change if before is None else self._sums(united(change, before), accumulators)
         return self._carried(added, accumulators)
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:

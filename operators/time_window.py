@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends, diff, undone
+from changelog.algebra import as_appends, undone
 from changelog.frames import chosen, united
 from changelog.keys import key_column
 from changelog.lazy import F
@@ -122,7 +122,7 @@ class WindowedAggregate(Aggregate):
         touched = around.settled(self._touched(around, turn))
         taken = around.settled(self._in_windows(around, touched, turn))
         stood = around.settled(around.live_own(among(touched.select("_lookup").distinct(), "_lookup")))
-        return Outcome(diff(stood, self._computed(taken, around.values), "recompute"), signed=True)
+        return Outcome.difference(stood, self._computed(taken, around.values), "recompute")
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""

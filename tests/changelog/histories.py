@@ -73,12 +73,20 @@ def live_frame(engine: Engine, state: State) -> DataFrame:
 
 def collected(engine: Engine, delta: DataFrame) -> list[tuple]:
     """Op, key and printed image of each row of a delta, sorted."""
-    rows = engine.to_arrow(delta).to_pylist()
+    return ops_of(engine.to_arrow(delta))
+
+
+def ops_of(delta: pa.Table) -> list[tuple]:
+    rows = delta.to_pylist()
     return sorted((row["_op"], row["_key"], printed(tuple(row[name] for name in NAMES))) for row in rows)
 
 
 def collected_state(engine: Engine, live: DataFrame) -> dict:
-    rows = engine.to_arrow(live).to_pylist()
+    return state_of(engine.to_arrow(live))
+
+
+def state_of(live: pa.Table) -> dict:
+    rows = live.to_pylist()
     state = {row["_key"]: printed(tuple(row[name] for name in NAMES)) for row in rows}
     assert len(state) == len(rows), "a key is live more than once"
     return state

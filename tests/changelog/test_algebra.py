@@ -6,10 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changelog import algebra
+from changelog import algebra, on_driver
 from changelog.ops import Op
 from tests.changelog import model
-from tests.changelog.histories import NAMES, collected, collected_state, frame, histories, live_frame, on_engines, states, together, within
+from tests.changelog.histories import (
+    NAMES,
+    collected,
+    collected_state,
+    frame,
+    histories,
+    live_frame,
+    on_engines,
+    ops_of,
+    state_of,
+    states,
+    table,
+    together,
+    within,
+)
 from tests.changelog.table import equals
 from tests.changelog.table import frame as text_frame
 
@@ -48,6 +62,14 @@ def test_fold_is_the_replay(engine, rows, at):
     assert collected_state(engine, algebra.live(frame(engine, rows), at)) == printed_state(model.fold(rows, at))
 
 
+@given(rows=batches)
+def test_fold_on_the_driver_is_the_replay(rows):
+    stands = on_driver.standing(table(rows))
+    state = state_of(stands)
+    assert state == printed_state(model.fold(rows))
+    assert stands.column_names == ["_epoch", "_key", *NAMES]
+
+
 def test_a_narrowed_fold_takes_back_by_key(engine):
     """What is chosen by its image goes with its key, whatever image the retraction shows: columns may have changed their types since."""
     forgotten = HISTORY.replace("-C | 2   | correction | Bob    | 80", "-C | 2   | correction |        |").replace("-R | 1   | correction | Alice  | 100", "-R | 1   | correction |        |")
@@ -81,6 +103,30 @@ def test_consolidation_of_a_text_table(engine):
 def test_consolidation_is_the_net_change(engine, rows, start):
     chain = [row for row in rows if row.epoch > start]
     assert collected(engine, algebra.consolidate(frame(engine, chain))) == sorted(model.net(chain))
+
+
+@given(rows=batches, start=st.integers(0, 4))
+def test_consolidation_on_the_driver_is_the_net_change(rows, start):
+    chain = [row for row in rows if row.epoch > start]
+    net = on_driver.consolidated(table(chain))
+    assert ops_of(net) == sorted(model.net(chain))
+    assert net.schema == table(chain).drop_columns(["_epoch"]).schema
+
+
+@on_engines
+@given(rows=batches, start=st.integers(0, 4))
+def test_consolidation_on_the_driver_gives_the_causes_that_an_engine_gives(engine, rows, start):
+    chain = [row._replace(cause=f"{row.cause}{row.image[0]}") for row in rows if row.epoch > start]
+    there = {(row["_op"], row["_key"]): row["_cause"] for row in engine.to_arrow(algebra.consolidate(frame(engine, chain))).to_pylist()}
+    assert {(row["_op"], row["_key"]): row["_cause"] for row in on_driver.consolidated(table(chain)).to_pylist()} == there
+
+
+@on_engines
+@given(pairs=turns)
+def test_what_changed_comes_to_the_difference(engine, pairs):
+    old, new = sides(pairs)
+    rows = engine.to_arrow(algebra.changed(live_frame(engine, old), live_frame(engine, new), "recompute"))
+    assert ops_of(on_driver.consolidated(rows)) == sorted(model.difference(old, new, None))
 
 
 @on_engines

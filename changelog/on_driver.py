@@ -1,0 +1,91 @@
+"""The fold and consolidation on the driver, for few op rows that are there as Arrow: to plan a query takes longer (`changelog.algebra` for many)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.ops import POSITIVE, Op
+from changelog.schema import CAUSE, ENVELOPE, EPOCH, KEY, OP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+    import pyarrow as pa
+
+
+def standing(op_rows: pa.Table) -> pa.Table:
+    """What `algebra.live` gives of these op rows, in their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    brings = _brings(op_rows)
+    rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
+    came, went = rows.filter(brings), rows.filter(pc.invert(brings))
+    if not went.num_rows:
+        return came
+    dead: dict[bytes, int] = {}
+    for key, epoch in _versions(went):
+        dead[key] = max(epoch, dead.get(key, epoch))
+    return came.filter(pa.array([dead.get(key, epoch) <= epoch for key, epoch in _versions(came)], pa.bool_()))
+
+
+def newest(rows: pa.Table) -> pa.Table:
+    """Of rows with `_epoch` and `_key` those of each key's last epoch, without `_epoch`."""
+    import pyarrow as pa
+
+    last: dict[bytes, int] = {}
+    for key, epoch in _versions(rows):
+        last[key] = max(epoch, last.get(key, epoch))
+    return rows.filter(pa.array([last[key] == epoch for key, epoch in _versions(rows)], pa.bool_())).drop_columns([EPOCH])
+
+
+def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
+    return zip(rows.column(KEY).to_pylist(), rows.column(EPOCH).to_pylist(), strict=True)
+
+
+def consolidated(op_rows: pa.Table) -> pa.Table:
+    """What `algebra.consolidate` gives of these op rows."""
+    import polars as pl
+    import pyarrow as pa
+
+    rows = op_rows.drop_columns([EPOCH]) if EPOCH in op_rows.column_names else op_rows
+    if not rows.num_rows:
+        return rows
+    came, cause = pl.col("sign") > 0, pl.col("cause")
+    images = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **_images(rows)})
+    sign = pl.when(pl.Series(_brings(rows))).then(1).otherwise(-1)
+    signed = images.with_columns(sign=sign, at=pl.int_range(pl.len()))
+    same = [name for name in images.columns if name != "cause"]
+    totals = [pl.col("sign").sum().alias("net"), pl.col("at").first(), cause.filter(~came).min().alias("went"), cause.filter(came).min().alias("came")]
+    left = signed.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
+    into, both = pl.col("net") > 0, pl.col("both")
+    op = pl.when(into & both).then(Op.CORRECT_TO).when(into).then(Op.APPEND).when(both).then(Op.CORRECT_FROM).otherwise(Op.RETRACT)
+    why = pl.when(into).then(pl.col("came")).when(both).then(pl.col("came").filter(into).first().over("key")).otherwise(pl.col("went"))
+    told = left.select("at", op=op.cast(pl.Int8), why=why)
+    taken = rows.take(pa.array(told["at"].to_list(), pa.int64()))
+    own = {OP: pa.array(told["op"].to_list(), pa.int8()), CAUSE: pa.array(told["why"].to_list(), pa.string())}
+    return pa.table({name: own.get(name, taken.column(name)) for name in taken.column_names})
+
+
+def _brings(op_rows: pa.Table) -> pa.ChunkedArray:
+    """Whether each row brings its image in."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(op_rows.column(OP), value_set=pa.array(sorted(map(int, POSITIVE)), op_rows.schema.field(OP).type))
+
+
+def _images(rows: pa.Table) -> dict[str, pl.Series]:
+    """The image's columns under names of their own, equal exactly where they print the same (`changelog.images`): doubles by their bits, NaN as one."""
+    import polars as pl
+    import pyarrow.types as kinds
+
+    found: dict[str, pl.Series] = {}
+    for at, name in enumerate(name for name in rows.column_names if name not in ENVELOPE):
+        values = pl.Series(rows.column(name))
+        if kinds.is_floating(rows.schema.field(name).type):
+            found[f"nan{at}"], found[f"zero{at}"] = values.is_nan(), (values == 0.0) & (1.0 / values < 0.0)
+            values = values.fill_nan(None)
+        found[f"image{at}"] = values
+    return found
