@@ -13,7 +13,6 @@ from changelog.schema import column
 from errata.record_places import bare
 from operators.base import SHARED, shared_number
 from operators.rows import CK, RowType, key_type, physical_type
-from storage.physical import declared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +47,8 @@ def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> list[bytes
 def group_values(row: RowType, fields: Sequence[str], groups: Iterable[bytes]) -> pa.Table:
     """The values of groups by the columns that records have them in."""
     import pyarrow as pa
+
+    from storage.physical import declared
 
     names = [key_type(row.riders[CK + name]) for name in fields]
     values = list(zip(*(decode_key(group, names) for group in groups), strict=True)) or [()] * len(fields)

@@ -64,7 +64,7 @@ def entries(reading: Reading) -> Iterator[Row]:
 
 def groups(reading: Reading) -> Iterator[Row]:
     """One row a suppressed group: its key, its source, the record or row that failed first and why, and how many records are suppressed."""
-    for (source, group), members in _by_group(reading.plan, rejects_of(reading)).items():
+    for source, group, members in _by_group(reading.plan, rejects_of(reading)):
         by = members[0].by
         trigger = next((one for one in members if one.category != CORRELATED), None)
         first = trigger or members[0]
@@ -80,18 +80,20 @@ def _trigger(record: Reject | None, by: str) -> str:
     return by.partition(":")[0] if record is None else f"{record.file}:{record.row}"
 
 
-def _by_group(plan: Plan | None, rejects: Iterable[Reject]) -> dict[tuple[str, str], list[Reject]]:
-    found: dict[tuple[str, str], list[Reject]] = {}
+def _by_group(plan: Plan | None, rejects: Iterable[Reject]) -> Iterator[tuple[str, str, list[Reject]]]:
+    """The source, the group as people write it and the suppressed records of each group."""
+    found: dict[tuple[str, bytes | None, str], list[Reject]] = {}
     for one in rejects:
         if one.by and one.source is not None and plan is not None:
-            found.setdefault((one.source, group_text(plan, one)), []).append(one)
-    return found
+            found.setdefault((one.source, one.group, group_text(plan, one)), []).append(one)
+    return ((source, text, members) for (source, _, text), members in found.items())
 
 
 def group_text(plan: Plan, reject: Reject) -> str:
-    """The group of a suppressed record as people write it: the values of its key; of a record without one its row."""
-    values = [reject.fields.get(name, "") for name in key_fields(plan[reject.source or ""])]
-    return ",".join(values) if values and all(values) else f"{reject.file}:{reject.row}"
+    """The group of a suppressed record as people write it: the values of its key, an empty text as `""`; of a record without one its row."""
+    if reject.group is None:
+        return f"{reject.file}:{reject.row}"
+    return ",".join(reject.fields.get(name, "") or '""' for name in key_fields(plan[reject.source or ""]))
 
 
 def retry(project: Project, group: str, options: RunOptions) -> RunResult:
@@ -101,7 +103,7 @@ def retry(project: Project, group: str, options: RunOptions) -> RunResult:
     from errata.running import exclusive
 
     reading = Reading(project.plan.settings.name, project.state, project.plan)
-    known = [name for _, name in _by_group(project.plan, rejects_of(reading))]
+    known = [name for _, name, _ in _by_group(project.plan, rejects_of(reading))]
     if group not in known:
         listed = ", ".join(known[:10]) or "none"
         raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from errata.correlation_groups import groups_in
+from errata.correlation_plan import key_fields
 from errata.record_places import Lead, Place, Places, bare, branch_of, lead_of
 from errata.uuids import uuid7
 from operators.rows import CK
@@ -35,7 +37,7 @@ class Reject:
     """One rejected record. `source` and `row` are None where no single source record is behind it.
 
     `row` counts in the file, `number` across the files of the source; `record` is the key of the source record. `by`: what rolled it
-    back, where something did. `raw`: the text of a record that could not be read.
+    back, where something did. `raw`: the text of a record that could not be read. `group`: its correlation group, None of a record that is one by itself.
     """
 
     node: str
@@ -54,6 +56,7 @@ class Reject:
     record: bytes = b""
     by: str = ""
     raw: str = ""
+    group: bytes | None = None
 
 
 class Rejects:
@@ -89,10 +92,11 @@ class Rejects:
         places = self.places.of(node.name, keys, {key: (file, row) for key, file, row in at if file})
         names = list(node.operator.output.data)
         records = zip(*(texts(rows.column(name), type_) for name, type_ in node.operator.output.data.items()), strict=True) if names else ((),) * len(keys)
-        for *row, key, error, record in zip(marked, epochs, keys, errors(rows.column("_error")), records, strict=True):
+        groups = groups_in(rows, node.operator.output, key_fields(node))
+        for *row, key, error, record, group in zip(marked, epochs, keys, errors(rows.column("_error")), records, groups, strict=True):
             own = error.get("fields")
             fields = {name: text for name, text in own.items() if text is not None} if own else dict(zip(names, record, strict=True))
-            yield self._entry(node, (*row, error), fields, Lead(node.name, key), places.get(key))
+            yield self._entry(node, (*row, error), fields, Lead(node.name, key), places.get(key), group=group)
 
     def _of_operator(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
         leads = [lead_of_reject(node, row["_key"], json.loads(row["_error"])) for row in rows]
@@ -106,8 +110,9 @@ class Rejects:
                 yield self._entry(node, (row["_key"], row["_epoch"], error), fields, lead, place)
 
     def _entry(
-        self, node: Node, row: tuple[bytes, int, Mapping[str, Any]], fields: Mapping[str, str], lead: Lead | None = None, place: Place | None = None
-    ) -> Reject:
+        self, node: Node, row: tuple[bytes, int, Mapping[str, Any]], fields: Mapping[str, str],
+        lead: Lead | None = None, place: Place | None = None, *, group: bytes | None = None,
+    ) -> Reject:  # fmt: skip
         """The entry of a rejected row: its key, epoch and error."""
         key, epoch, error = row
         found = self._told.get(id(error))
@@ -117,7 +122,7 @@ class Rejects:
         return Reject(
             named or node.name, key, epoch, category, detail, stage or f"{node.kind}:{node.name}", route or branch_of(self.plan, node, bare(key)), trigger,
             lead.node if lead else None, place.file if place else "", place.row if place else None, fields,
-            place.number if place else None, lead.key if lead else b"", by, raw,
+            place.number if place else None, lead.key if lead else b"", by, raw, group,
         )  # fmt: skip
 
     def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:

@@ -193,6 +193,41 @@ def test_dlq_shows_groups_and_tries_them_again(folder: Folder) -> None:
     assert command("dlq", path, "retry", "8", "--engine", "sail")[0] == 2
 
 
+KEYED_BY_TEXT = """\
+pipeline: { name: keyed }
+error_handling: { strategy: continue, dlq: { path: out/rejected.csv } }
+nodes:
+  - type: source
+    name: lines
+    config:
+      name: lines
+      type: csv
+      path: data/lines.csv
+      correlation_key: [order, part]
+      schema: [{ name: order, type: string }, { name: part, type: int }, { name: item, type: string }, { name: qty, type: string }]
+  - { type: transform, name: parse, input: lines, config: { cxl: "emit n = qty.to_int()" } }
+  - { type: output, name: out, input: parse, config: { name: out, type: csv, path: out/out.csv } }
+"""
+
+
+def test_an_empty_text_is_a_key_and_null_is_none(folder: Folder) -> None:
+    """(correlation-keys.txt, "DLQ semantics"; SPEC-DECISIONS, "An empty CSV cell is null in every column type but string".)"""
+    folder.write("pipeline.yaml", KEYED_BY_TEXT)
+    folder.write("data/lines.csv", "order,part,item,qty\n,1,a,x\n,1,b,1\n,2,c,1\nA,,d,x\nA,,e,1\n")
+    assert folder.run().exit_code == 2
+    assert [row["item"] for row in folder.rows("out/out.csv")] == ["c", "e"]
+    shown = [(one["group"], one["records"], one["collateral"], one["trigger"]) for one in folder.load().dlq_groups()]
+    assert shown == [('"",1', 2, 1, "data/lines.csv:1"), ("data/lines.csv:4", 1, 0, "data/lines.csv:4")]
+    assert command("dlq", str(folder.path / "pipeline.yaml"), "retry", '"",1', "--engine", "sail")[0] == 2
+
+
+def test_groups_that_are_written_alike_stay_apart(folder: Folder) -> None:
+    folder.write("pipeline.yaml", KEYED_BY_TEXT.replace("part, type: int", "part, type: string"))
+    folder.write("data/lines.csv", 'order,part,item,qty\n"a,b",c,a,x\na,"b,c",b,x\n')
+    assert folder.run().exit_code == 2
+    assert [(one["group"], one["records"]) for one in folder.load().dlq_groups()] == [("a,b,c", 1), ("a,b,c", 1)]
+
+
 def test_thresholds_count_failures_and_all_entries(folder: Folder) -> None:
     text = pipeline(keyed=False).replace("max_group_buffer: 4", "type_error_threshold: 0.4")
     folder.write("pipeline.yaml", text)
