@@ -8,20 +8,19 @@ Every run begins with all records taking part: so what is rolled back is what a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from changelog.frames import without
-from changelog.lazy import F
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
 from errata.correlation_held import Steady
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import Before, key_fields, ranks
 from errata.correlation_probe import would_fail
-from errata.correlation_rows import Suppression, is_suppressed, marked_appends, marks_frame, readmitting, suppressed, suppressing
+from errata.correlation_rows import Suppression, counts, is_suppressed, marked_appends, marks_frame, readmitting, suppressed, suppressing
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
@@ -67,7 +66,7 @@ class Rounds:
             return self.settled
         self._try_again(versions)
         sources = _Base.of(self.flow)
-        blames = Blames(self.plan, Groups(self.flow, self.plan), self.places(), self.settled)
+        blames = Blames(self.plan, self._groups, self.places(), self.settled)
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer, self._largest()), versions)
         if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
             raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
@@ -76,6 +75,10 @@ class Rounds:
             self._rewind(sources, versions)
         self._keep_triggers()
         return self.settled
+
+    @property
+    def _groups(self) -> Groups:
+        return Groups(self.flow, self.plan)
 
     def _something_changed(self) -> bool:
         return self._everything_again or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
@@ -174,19 +177,19 @@ class Rounds:
         """Write the sources' op rows of this run anew, with these records suppressed too."""
         for source, found in marks.items():
             if found:
-                self._rewrite(self.plan[source], found, versions[source])
-                self.settled.hold(source, len(found), sum(one.collateral for one in found.values()))
+                counting = self._groups.counted(source).keys()
+                self._rewrite(self.plan[source], found, counting, versions[source])
+                again = sum(key in counting for key in found)
+                self.settled.hold(source, len(found) - again, sum(one.collateral for one in found.values()) - again)
 
-    def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], versions: Mapping[str, int | None]) -> None:
+    def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], counting: Collection[bytes], versions: Mapping[str, int | None]) -> None:
         flow = self.flow
         done = flow.done[node.name]
-        rows = done.frame
-        told = marks_frame(marks, flow.engine)
-        fresh = rows is not None and not done.signed and not self._base.live_rows.get(node.name)
-        if fresh and rows is not None:
-            out = marked_appends(rows, told)
+        told = marks_frame(marks, counting, flow.engine)
+        if done.frame is not None and not done.signed and not self._base.live_rows.get(node.name):
+            out = marked_appends(done.frame, told)
         else:
-            out = suppressing(rows, self._live(node).where(F.col("_error").isNull()).drop("_epoch"), told)
+            out = suppressing(done.frame, self._live(node).where(counts(node)).drop("_epoch"), told)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
         flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.keys import decode_key
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import Suppression
+from errata.correlation_scope import COUNTED, keeps_mates
 from errata.correlation_settled import Settled
 from errata.record_places import bare, branch_of
 
@@ -38,10 +39,10 @@ class Blame:
         """The suppression of the record that failed."""
         return Suppression(self._text(self.told), self.cause)
 
-    def collateral(self) -> Suppression:
-        """The suppression of a record that did not fail."""
+    def collateral(self, *, counted: bool = False) -> Suppression:
+        """The suppression of a record that did not fail; `counted`: it still counts behind relaxed aggregates."""
         detail = f"rolled back with its group: {self.told['detail']}"
-        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True)
+        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, counted=counted)
 
     def _text(self, told: Mapping[str, str]) -> str:
         return json.dumps({"by": self.by, **told}, ensure_ascii=False)
@@ -73,8 +74,15 @@ class Blames:
         groups = self.groups.of_rejects(source, by_key, fields)
         first = {group: by_key[key] for key, group in sorted(groups.items(), reverse=True)}
         blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
-        mates = self.groups.mates(source, first, fields) if first and not self._keeps_mates(self.plan[source]) else {}
-        return {key: blames[first[group].lead.key].collateral() for key, group in mates.items()}
+        return self._mates(self.plan[source], {group: blames[one.lead.key] for group, one in first.items()}, fields)
+
+    def _mates(self, node: Node, groups: Mapping[bytes, Blame], fields: Sequence[str]) -> dict[bytes, Suppression]:
+        """What becomes of the mates in groups of a source that were rolled back."""
+        record = self.plan.model.error_handling.retraction_scope == "record"
+        if not groups or (record and keeps_mates(self.plan.nodes, node)):
+            return {}
+        counted = record and COUNTED in node.operator.output.hidden
+        return {key: groups[group].collateral(counted=counted) for key, group in self.groups.mates(node.name, groups, fields).items()}
 
     def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
         members = {source: self.groups.mates(source, groups, fields) for source in names}
@@ -111,8 +119,7 @@ class Blames:
             groups = self.groups.of_records(source, keys, fields)
             marks |= {key: blames[key].own() if key in own else blames[key].collateral() for key in groups}
             first = {group: key for key, group in sorted(groups.items(), reverse=True) if group is not None}
-            if first and not self._keeps_mates(node):
-                mates |= {key: blames[first[group]].collateral() for key, group in self.groups.mates(source, first, fields).items()}
+            mates |= self._mates(node, {group: blames[key] for group, key in first.items()}, fields)
         return {**mates, **marks}
 
     def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
@@ -136,18 +143,6 @@ class Blames:
         route = error.get("route") or branch_of(self.plan, node, bare(failure.key))
         told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
         return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
-
-    def _keeps_mates(self, source: Node) -> bool:
-        """Whether the mates of a failing record stay: under `retraction_scope: record`, where a source's rows reach nothing but relaxed aggregates."""
-        if self.plan.model.error_handling.retraction_scope == "group":
-            return False
-        work, ends = [source], set()
-        while work:
-            for consumer in self.plan.consumers[work.pop().name]:
-                relaxed = getattr(consumer.operator, "relaxed", False)
-                ends |= {consumer.name} if consumer.kind == "output" else set()
-                work += [] if relaxed else [consumer]
-        return not ends
 
     def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:
         """The key fields that make a group for a failure at a node: under the policy `primary` the first one alone."""

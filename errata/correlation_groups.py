@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.keys import decode_key, encode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
+from errata.correlation_scope import COUNTED
 from errata.record_places import bare
 from operators.base import SHARED, shared_number
 from operators.rows import CK, RowType, key_type, physical_type
@@ -79,9 +80,21 @@ class Groups:
         return live.select("_key", "_error", *(column(name) for name in node.operator.output.riders if name.startswith(CK)))
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
-        """The groups of those among the keys that are admitted records; None for a record that is a group of its own."""
-        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(keys)), "_key", "left_semi")
-        return self._answer(source, found, fields)
+        """The groups of those among the keys that are admitted records or still count; None for a record that is a group of its own."""
+        wanted = set(keys)
+        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(wanted)), "_key", "left_semi")
+        return self._answer(source, found, fields) | {key: group for key, group in self.counted(source, fields).items() if key in wanted}
+
+    def counted(self, source: str, fields: Sequence[str] = ()) -> dict[bytes, bytes | None]:
+        """The groups of the suppressed records of a source that still count behind relaxed aggregates."""
+        import pyarrow.compute as pc
+
+        node = self.plan[source]
+        if COUNTED not in node.operator.output.hidden:
+            return {}
+        rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        rows = rejects.filter(pc.is_valid(rejects.column(COUNTED)))
+        return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields), strict=True))
 
     def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""

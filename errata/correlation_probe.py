@@ -49,6 +49,6 @@ def _rows(flow: Flow, plan: Plan, node: Node, frames: Mapping[str, DataFrame | N
     for index, (name, port) in enumerate(node.inputs):
         above = frames[name]
         if above is not None:
-            rows = entered(stands(above, plan[name], port), node, index)
+            rows = entered(stands(above, plan[name], port, node), node, index)
             parts.append(cast("Linear", node.operator).images(rows, index, flow.values_of(node)))
     return united(*parts) if parts else None

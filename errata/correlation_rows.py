@@ -6,7 +6,7 @@ a source, its truth, are the admitted rows, the suppressed ones without that mar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,33 +14,46 @@ from changelog.algebra import as_appends, as_retractions
 from changelog.frames import united
 from changelog.lazy import F
 from changelog.schema import column, image_columns
+from errata.correlation_scope import COUNTED
 from operators.base import Outcome
-from operators.evaluation import reject_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from errata.plan import Node
     from storage.engines import Engine
 
 MARK = '{"by": '
 """What `_error` begins with where a record is suppressed."""
 
 READMIT = "readmit"
+REJECTED = b"!"
+"""What closes the key of a reject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Why a record is suppressed: the text for `_error`, which begins with `MARK`, and the cause of the rows that take it out."""
+    """Why a record is suppressed: the text for `_error`, which begins with `MARK`, and the cause of the rows that take it out.
+
+    `counted`: it still counts behind relaxed aggregates.
+    """
 
     error: str
     cause: str
     collateral: bool = False
+    counted: bool = False
 
 
 def is_suppressed() -> Column:
     """Whether a row is a suppressed record."""
     return F.coalesce(F.col("_error").startswith(MARK), F.lit(False))
+
+
+def counts(source: Node) -> Column:
+    """Whether a row of a source is a record that takes part, or at least counts behind relaxed aggregates."""
+    admitted = F.col("_error").isNull()
+    return admitted | F.col(COUNTED).isNotNull() if COUNTED in source.operator.output.hidden else admitted
 
 
 def suppressed(rejects: pa.Table) -> pa.Table:
@@ -54,7 +67,8 @@ def unmarked(rows: DataFrame) -> DataFrame:
     """Suppressed records as they would be if they took part."""
     digits = F.hex(F.col("_key"))
     key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
-    return rows.withColumns({"_key": key, "_error": F.lit(None).cast("string")})
+    none = {name: F.lit(None).cast("string") for name in ("_error", COUNTED) if name in rows.columns}
+    return rows.withColumns({"_key": key, **none})
 
 
 def truth(live: DataFrame) -> DataFrame:
@@ -64,24 +78,26 @@ def truth(live: DataFrame) -> DataFrame:
     return united(kept, unmarked(live.where(is_suppressed())).select(*map(column, names)))
 
 
-def marks_frame(marks: Mapping[bytes, Suppression], engine: Engine) -> DataFrame:
-    """`_key`, `_by` (the text for `_error`) and `_why` (the cause) of the records to be suppressed."""
+def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes], engine: Engine) -> DataFrame:
+    """Of the rows of records to be suppressed, by `_key`: `_to`, their new key, `_by` (for `_error`), `_why` (the cause), `_counts` (for `_counted`).
+
+    `counting`: the records that were suppressed already, but counted.
+    """
     import pyarrow as pa
 
     entries = list(marks.items())
-    columns = {"_by": [one.error for _, one in entries], "_why": [one.cause for _, one in entries]}
-    keys = pa.array([key for key, _ in entries], pa.binary())
-    return engine.from_arrow(pa.table({"_key": keys, **{name: pa.array(texts, pa.string()) for name, texts in columns.items()}}))
+    texts = {"_by": [one.error for _, one in entries], "_why": [one.cause for _, one in entries], "_counts": ["counted" if one.counted else None for _, one in entries]}
+    keys = {"_key": [key + REJECTED if key in counting else key for key, _ in entries], "_to": [key + REJECTED for key, _ in entries]}
+    columns = {name: pa.array(values, pa.binary()) for name, values in keys.items()} | {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    return engine.from_arrow(pa.table(columns))
 
 
 def marked_appends(rows: DataFrame, marks: DataFrame) -> Outcome:
     """Op rows that bring records in for the first time, some of them suppressed at once."""
     joined = rows.join(F.broadcast(marks), "_key", "left")
-    out = F.col("_by").isNotNull()
-    changed = {
-        "_key": F.when(out, reject_key()).otherwise(F.col("_key")),
-        "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause"),
-    }  # fmt: skip
+    changed = {"_key": F.coalesce("_to", "_key"), "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause")}
+    if COUNTED in rows.columns:
+        changed[COUNTED] = F.when(F.col("_by").isNull(), F.col(COUNTED)).otherwise(F.col("_counts"))
     return Outcome(joined.withColumns(changed).select(*map(column, rows.columns)), signed=False)
 
 
@@ -91,17 +107,17 @@ def readmitting(rows: DataFrame | None, held: DataFrame) -> Outcome:
     return Outcome(back, signed=True) if rows is None else Outcome.loose(united(back, rows))
 
 
-def suppressing(rows: DataFrame | None, admitted: DataFrame, marks: DataFrame) -> Outcome:
-    """The op rows of a source's run with further records suppressed: `rows` are those so far, `admitted` the records that take part."""
-    taken = admitted.join(F.broadcast(marks), "_key", "inner")
-    names = image_columns(admitted)
-    envelope = [F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("_why").alias("_cause")]
-    out = taken.select(*envelope, *map(column, names))
+def suppressing(rows: DataFrame | None, standing: DataFrame, marks: DataFrame) -> Outcome:
+    """The op rows of a source's run with further records suppressed: `rows` are those so far, `standing` the records that take part or count."""
+    taken = standing.join(F.broadcast(marks), "_key", "inner")
+    names = image_columns(standing)
+    out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("_why").alias("_cause"), *map(column, names))
+    told = {"_error": F.col("_by"), COUNTED: F.col("_counts")}
     held = taken.select(
-        F.lit(0).cast("tinyint").alias("_op"), reject_key().alias("_key"), F.col("_why").alias("_cause"),
-        *(F.col("_by").alias("_error") if name == "_error" else column(name) for name in names),
+        F.lit(0).cast("tinyint").alias("_op"), F.col("_to").alias("_key"), F.col("_why").alias("_cause"),
+        *(told.get(name, column(name)).alias(name) for name in names),
     )  # fmt: skip
     if rows is None:
-        return Outcome(united(out, held), signed=True)
-    told = rows.join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
-    return Outcome.loose(united(out, told.select(*map(column, out.columns)), held))
+        return Outcome.loose(united(out, held))
+    caused = rows.join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
+    return Outcome.loose(united(out, caused.select(*map(column, out.columns)), held))

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from errata.composition_calls import Contract, Layers
 from errata.compositions import Expansion, Surroundings, expand
+from errata.correlation_scope import COUNTED, splitting, takers
 from errata.diagnostics import raise_errors
 from errata.models import model_problems
 from errata.pipeline_model import Pipeline
@@ -57,7 +58,7 @@ def make_plan(
     check_dlq(document, model, nodes, findings)
     raise_errors(findings.diagnostics)
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
-    return Plan(model, settings, carry_hidden(nodes), parameters, expansion.outputs)
+    return Plan(model, settings, carry_hidden(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:
@@ -291,14 +292,30 @@ def check_dlq(document: Document, model: Pipeline, nodes: Mapping[str, Node], fi
         findings.diagnostics.append(document.error(("error_handling", "dlq", "path"), "E322", message))
 
 
-def carry_hidden(nodes: dict[str, Node]) -> dict[str, Node]:
-    """Let the hidden columns that somebody downstream reads ride along: `$source.*` only where it is asked for."""
+def carry_hidden(nodes: dict[str, Node], *, record_scope: bool) -> dict[str, Node]:
+    """Let the hidden columns that somebody downstream reads ride along: `$source.*` only where it is asked for.
+
+    `record_scope`: what `retraction_scope: record` lets count rides along too.
+    """
     wanted: dict[str, frozenset[str]] = {}
     for node in reversed(nodes.values()):
         wanted[node.name] = wanted.get(node.name, frozenset()) | node.operator.reads_source()
         for name, _ in node.inputs:
             wanted[name] = wanted.get(name, frozenset()) | wanted[node.name]
-    for node in nodes.values():
-        rows = [nodes[name].operator.port(port) for name, port in node.inputs]
-        node.operator.carry(_entered(rows, node.entries), wanted[node.name])
+    _carry(nodes, wanted, frozenset())
+    if record_scope:
+        taking = takers(nodes)
+        sources = splitting(nodes, taking)
+        for source in sources:
+            source.operator.output = source.operator.output.carrying([COUNTED])
+        if sources:
+            _carry(nodes, wanted, taking)
     return nodes
+
+
+def _carry(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]], taking: frozenset[str]) -> None:
+    for node in nodes.values():
+        operator, takes = node.operator, node.name in taking
+        rows = [nodes[name].operator.port(port) for name, port in node.inputs]
+        operator.takes_counted = takes and any(COUNTED in row.hidden for row in rows)
+        operator.carry(_entered([row if takes else row.without(COUNTED) for row in rows], node.entries), wanted[node.name])

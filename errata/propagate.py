@@ -248,7 +248,7 @@ class Flow:
         name, port = node.inputs[index]
         above = self.tables.plan[name]
         self.engine.also_reads(self.live_bound(name))
-        rows = self.tables.narrowed(self.engine, above, self.values, lambda rows: narrow(entered(stands(rows, above, port), node, index)))
+        rows = self.tables.narrowed(self.engine, above, self.values, lambda rows: narrow(entered(stands(rows, above, port, node), node, index)))
         return without(rows, "_epoch")
 
     def keep_nothing(self, node: Node) -> NodeDelta:
@@ -375,7 +375,7 @@ class NodeSurroundings:
         done = self.flow.done[name]
         if done.frame is None:
             return None
-        return Delta(entered(stands(done.frame, self.flow.tables.plan[name], port), self.node, index), done.signed)
+        return Delta(entered(stands(done.frame, self.flow.tables.plan[name], port, self.node), self.node, index), done.signed)
 
     def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input port, this run's counted in."""

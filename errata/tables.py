@@ -20,7 +20,7 @@ from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from operators.evaluation import RunValues
     from storage.engines import Engine
@@ -101,7 +101,7 @@ class Tables:
         above = self.plan[name]
 
         def mapped(rows: DataFrame) -> DataFrame:
-            return narrow(_through(node, [_as_appends(entered(stands(rows, above, port), node, 0))], values).drop("_op", "_cause"))
+            return narrow(_through(node, [_as_appends(entered(stands(rows, above, port, node), node, 0))], values).drop("_op", "_cause"))
 
         return self.narrowed(engine, above, values, mapped, at)
 
@@ -109,7 +109,7 @@ class Tables:
         """What comes in at each input of a node of the rows that `read` gives of the nodes above."""
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
-            yield entered(stands(read(above), above, port), node, index)
+            yield entered(stands(read(above), above, port, node), node, index)
 
     def rejects(self, engine: Engine, node: Node, at: int | None = None) -> DataFrame:
         """The live rejects of a node as a frame, also of one that keeps no other rows; few of them come by way of the driver."""
@@ -204,13 +204,23 @@ def more_than_keys(state: DataFrame) -> DataFrame:
     return state.where(F.coalesce(*(column(name).cast("string") for name in state.columns if name != "_key")).isNotNull())
 
 
-def stands(rows: DataFrame, node: Node, port: str | None) -> DataFrame:
+def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> DataFrame:
     """The rows of a node that a consumer of a port sees: no rejects, none of the columns that are the node's own."""
+    port_rows = node.operator.port_rows(rows.where(condition) if (condition := _seen(rows, node, consumer)) is not None else rows, port)
+    unseen = OWN_HIDDEN if consumer.operator.takes_counted else {*OWN_HIDDEN, "_counted"}
+    return chosen(port_rows, [name for name in port_rows.columns if name not in unseen])
+
+
+def _seen(rows: DataFrame, node: Node, consumer: Node) -> Column | None:
+    """Which rows of a node are no rejects to a consumer: a source keeps records that only count among its rejects."""
     from pyspark.sql import functions as F
 
-    good = rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
-    port_rows = node.operator.port_rows(good, port)
-    return chosen(port_rows, [name for name in port_rows.columns if name not in OWN_HIDDEN])
+    good = F.col("_error").isNull() if "_error" in rows.columns else None
+    if "_counted" not in rows.columns:
+        return good
+    if not consumer.operator.takes_counted:
+        return F.col("_counted").isNull() if good is None else good & F.col("_counted").isNull()
+    return good if good is None or node.kind != "source" else good | F.col("_counted").isNotNull()
 
 
 def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:

@@ -30,6 +30,7 @@ HIDDEN_TYPES: Mapping[str, str] = {
     "_port": "string",
     "_lookup": "binary",
     "_split": "binary",
+    "_counted": "string",
     "_error": "string",
 }
 """Columns that travel beside the data and that CXL reads only as system variables.
@@ -37,7 +38,8 @@ HIDDEN_TYPES: Mapping[str, str] = {
 `_event_time`: event time less the source's delay. `_file`, `_row`, `_source`: `$source.file`, `.row`, `.name`. `_widened`:
 undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
 key by which an operator looks its rows up, or of an output's sort order. `_split`: bytes of the field that holds an output's groups
-together, where it is not written. `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
+together, where it is not written. `_counted`: not null in rows of a record that is rolled back but still counts behind relaxed
+aggregates (`retraction_scope: record`). `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
 """
 
 OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
@@ -134,6 +136,10 @@ class RowType:
     riders: Mapping[str, Type] = field(default_factory=dict)
     sorted_by: tuple[str, ...] = ()
     key: KeyShape = GROUP_KEY
+
+    def without(self, hidden: str) -> RowType:
+        """The same port without a hidden column."""
+        return replace(self, hidden=tuple(name for name in self.hidden if name != hidden))
 
     @property
     def widened(self) -> bool:

@@ -317,7 +317,7 @@ def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> Non
             report(code, f"there is no column '{field}' in the schema", place, problems.similar(field, names))
 
 
-RESERVED_NAMES = frozenset({"_epoch", "_op", "_key", "_cause", "_bucket", "_file", "_row", "_source", "_error", "_event_time", "_widened", "_doc", "_port", "_lookup", "_split"})
+RESERVED_NAMES = frozenset({"_epoch", "_op", "_key", "_cause", "_bucket", "_file", "_row", "_source", "_error", "_event_time", "_widened", "_doc", "_port", "_lookup", "_split", "_counted"})
 
 
 def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | int, ...]]]:

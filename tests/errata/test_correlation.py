@@ -249,3 +249,55 @@ def test_a_change_of_the_key_settles_anew(folder: Folder) -> None:
     assert folder.run().exit_code == 2
     assert [(row["id"], row["_cxl_dlq_error_category"]) for row in folder.rows("out/rejected.csv")] == [("1", "type_coercion_failure")]
     assert folder.violations() == []
+
+
+RECORD_SCOPE = """\
+pipeline: { name: scope }
+error_handling: { strategy: continue, retraction_scope: record, dlq: { path: out/rejected.csv } }
+changelog: { persist: PERSIST }
+nodes:
+  - type: source
+    name: lines
+    config:
+      name: lines
+      type: csv
+      path: data/lines.csv
+      correlation_key: sale
+      schema: [{ name: sale, type: int }, { name: dept, type: string }, { name: qty, type: string }]
+  - { type: transform, name: parse, input: lines, config: { cxl: "emit n = qty.to_int()" } }
+  - { type: output, name: rows, input: parse, config: { name: rows, type: csv, path: out/rows.csv } }
+  - type: aggregate
+    name: depts
+    input: parse
+    config: { group_by: [dept], cxl: "emit total = sum(n)\nemit lines = count(*)\nemit most = max(n)" }
+  - { type: transform, name: plausible, input: depts, config: { cxl: "emit share = 100 / (total - 13)" } }
+  - { type: output, name: totals, input: plausible, config: { name: totals, type: csv, path: out/totals.csv } }
+"""
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_mates_count_behind_relaxed_aggregates_alone(folder: Folder, persist: str) -> None:
+    """(SPEC-DECISIONS, The engine 16: "its mates stay counted and have DLQ entries only where their own rows reach an output".)"""
+    folder.write("pipeline.yaml", RECORD_SCOPE.replace("PERSIST", persist))
+
+    def run(*lines: str) -> tuple[list[str], list[tuple[str, ...]], list[tuple[str, str]]]:
+        folder.write("data/lines.csv", "sale,dept,qty\n" + "".join(f"{line}\n" for line in lines))
+        folder.run()
+        rejected = folder.rows("out/rejected.csv") if (folder.path / "out/rejected.csv").exists() else []
+        totals = [(row["dept"], row["total"], row["lines"], row["most"]) for row in folder.rows("out/totals.csv")]
+        return [row["qty"] for row in folder.rows("out/rows.csv")], totals, [(row["qty"], row["_cxl_dlq_error_category"]) for row in rejected]
+
+    failed, mate = "type_coercion_failure", "correlated"
+    assert run("1,a,5", "1,a,bad", "1,b,7", "2,b,2") == (["2"], [("a", "5", "1", "5"), ("b", "9", "2", "7")], [("5", mate), ("bad", failed), ("7", mate)])
+    # a mate that comes later counts too, and a clean group breaks
+    broken = run("1,a,5", "1,a,bad", "1,b,7", "2,b,2", "2,b,worse", "1,a,1")
+    assert broken == ([], [("a", "6", "2", "5"), ("b", "9", "2", "7")], [("5", mate), ("bad", failed), ("7", mate), ("2", mate), ("worse", failed), ("1", mate)])
+    # the total 13 fails behind the aggregate: what was counted in it goes wholly, its mates elsewhere count on
+    fallen = run("1,a,5", "1,a,bad", "1,b,7", "2,b,2", "3,b,4", "3,a,3")
+    assert fallen == (
+        [], [("a", "8", "2", "5")],
+        [("5", mate), ("bad", failed), ("7", mate), ("2", mate), ("4", mate), ("3", mate), ("", failed)],
+    )  # fmt: skip
+    # repaired: everything comes back by itself
+    assert run("1,a,5", "1,a,1", "1,b,7", "2,b,2") == (["5", "1", "7", "2"], [("a", "6", "2", "5"), ("b", "9", "2", "7")], [])
+    assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute", "--engine", "sail")[0] == 0
