@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, as_retractions
-from changelog.frames import united
+from changelog.frames import known, told, united
 from changelog.lazy import F
 from changelog.schema import column, image_columns
 from errata.correlation_scope import COUNTED
@@ -68,7 +68,7 @@ def unmarked(rows: DataFrame) -> DataFrame:
     digits = F.hex(F.col("_key"))
     key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
     none = {name: F.lit(None).cast("string") for name in ("_error", COUNTED) if name in rows.columns}
-    return rows.withColumns({"_key": key, **none})
+    return told(rows.withColumns({"_key": key, **none}), known(rows))
 
 
 def truth(live: DataFrame) -> DataFrame:

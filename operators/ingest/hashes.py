@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from changelog.frames import of_keys
 from changelog.images import parts
 from changelog.lazy import F
 
@@ -26,4 +27,5 @@ def image_hash(frame: DataFrame, names: Sequence[str]) -> Column:
 def joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
     """A frame joined with keys that the driver has: sent to every task while they are few."""
     other = engine.from_arrow(keys)
-    return frame.join(F.broadcast(other) if keys.num_rows <= FEW_KEYS else other, on, how)
+    few = F.broadcast(other) if keys.num_rows <= FEW_KEYS else other
+    return of_keys(frame, few, on) if how == "left_semi" else frame.join(few, on, how)

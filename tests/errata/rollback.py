@@ -96,11 +96,12 @@ Record = Mapping[str, Any]
 Files = Mapping[str, Sequence[Record]]
 
 
-def pipeline(*, keyed: bool, persist: str = "all") -> str:
-    """The YAML of the pipeline."""
+def pipeline(*, keyed: bool, persist: str = "all", scope: str = "group") -> str:
+    """The YAML of the pipeline; `scope`: its `retraction_scope`."""
     merge = "{ strategy: snapshot, primary_key: [id] }" if keyed else "snapshot"
     sources = "".join(SOURCE.replace("NAME", name).replace("MERGE", merge) for name in ("shop", "web"))
-    return PIPELINE.replace("SOURCES\n", sources) + f"changelog: {{ persist: {persist} }}\n"
+    scoped = PIPELINE.replace("  strategy: continue\n", f"  strategy: continue\n  retraction_scope: {scope}\n")
+    return scoped.replace("SOURCES\n", sources) + f"changelog: {{ persist: {persist} }}\n"
 
 
 @dataclass
@@ -138,12 +139,55 @@ class _Row:
         return bool(self.record["dept"] != "skip")
 
     def fails(self) -> bool:
-        """Whether the record fails ahead of the aggregate."""
-        return self.passes_filter and (self.number is None or (self.number >= 10 and self.record["k"] == 0))
+        """Whether the record fails ahead of the aggregate or beside it."""
+        return self.fails_ahead() or (self.passes_filter and (self.number or 0) >= 10 and self.record["k"] == 0)
+
+    def fails_ahead(self) -> bool:
+        """Whether it fails on the way to the aggregate."""
+        return self.passes_filter and self.number is None
 
 
-def expected(files: Files, *, keyed: bool) -> Expected:
+def expected(files: Files, *, keyed: bool, scope: str = "group") -> Expected:
     """Settle the files and give outputs and rejects."""
+    return _by_record(files, keyed=keyed) if scope == "record" else _by_group(files, keyed=keyed)
+
+
+def _by_record(files: Files, *, keyed: bool) -> Expected:
+    """Under `retraction_scope: record` mates are `held` back from outputs but count; what failed is `gone`."""
+    rows = list(_rows(files, keyed=keyed))
+    admitted = [row for row in rows if not row.unreadable]
+    result, held, gone, told = Expected(), set[_Row](), set[_Row](), dict[_Row, str]()
+    _overflow(rows, admitted, gone, result)
+    over = set(gone)
+
+    def take(failed: Iterable[_Row], category: str) -> None:
+        for row in failed:
+            gone.add(row)
+            told[row] = category if category != "correlated" else told.get(row, category)
+        groups = {(row.source, row.group) for row in failed}
+        for row in admitted:
+            if (row.source, row.group) in groups and row not in gone and row not in held:
+                held.add(row)
+                told[row] = "correlated"
+
+    take([row for row in rows if row.unreadable], "type_coercion_failure")
+    while True:
+        failing = [row for row in admitted if row not in gone and (row.fails_ahead() if row in held else row.fails())]
+        if failing:
+            take(failing, "type_coercion_failure")
+            continue
+        counted = [row for row in admitted if row not in gone and row.passes_filter]
+        low = [dept for dept, total in _totals(counted).items() if total[0] < FLOOR]
+        if not low:
+            break
+        result.rejected["type_coercion_failure", ""] += len(low)
+        take([row for row in counted if row.record["dept"] in low], "correlated")
+    result.rejected.update((category, str(row.record["id"])) for row, category in told.items() if row not in over)
+    _write([row for row in counted if row not in held], counted, result)
+    return result
+
+
+def _by_group(files: Files, *, keyed: bool) -> Expected:
     rows = list(_rows(files, keyed=keyed))
     admitted = [row for row in rows if not row.unreadable]
     result = Expected()
@@ -163,7 +207,7 @@ def expected(files: Files, *, keyed: bool) -> Expected:
             break
         result.rejected["type_coercion_failure", ""] += len(low)
         _suppress([row for row in counted if row.record["dept"] in low], [], admitted, out, result)
-    _write(counted, result)
+    _write(counted, counted, result)
     return result
 
 
@@ -201,7 +245,7 @@ def _totals(rows: Iterable[_Row]) -> dict[str, tuple[int, int, int]]:
     return {dept: (sum(values), len(values), max(values)) for dept, values in numbers.items()}
 
 
-def _write(rows: Sequence[_Row], result: Expected) -> None:
+def _write(rows: Sequence[_Row], counted: Sequence[_Row], result: Expected) -> None:
     for row in rows:
         shown = {name: "" if row.record[name] is None else str(row.record[name]) for name in HEADER} | {"n": str(row.number)}
         if (row.number or 0) >= 10:
@@ -209,5 +253,5 @@ def _write(rows: Sequence[_Row], result: Expected) -> None:
             result.big.append(shown | {"share": share})
         else:
             result.small.append(shown)
-    for dept, (total, items, top) in sorted(_totals(rows).items()):
+    for dept, (total, items, top) in sorted(_totals(counted).items()):
         result.totals.append({"dept": dept, "total": str(total), "items": str(items), "top": str(top), "ok": "1"})

@@ -15,6 +15,7 @@ from tests.errata.rollback import HEADER, Expected, Files, expected, pipeline
 from tests.pipelines import Folder, command
 
 NAMES = ("shop-a.csv", "shop-b.csv", "web-a.csv")
+asked = settings.default.max_examples
 relaxed = settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
@@ -76,23 +77,29 @@ def check(folder: Folder, files: Files, want: Expected, exit_code: int) -> None:
     assert sum(map(len, files.values())) == len(want.big) + len(want.small) + filtered + len(refused)
 
 
-def run_history(history: list[Files], *, keyed: bool, persist: str = "all", engine: str = "sail") -> None:
+def run_history(history: list[Files], *, keyed: bool, persist: str = "all", scope: str = "group", engine: str = "sail") -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Folder(Path(place), engine)
-        folder.write("pipeline.yaml", pipeline(keyed=keyed, persist=persist))
+        folder.write("pipeline.yaml", pipeline(keyed=keyed, persist=persist, scope=scope))
         for files in history:
             lay_out(folder, files)
-            check(folder, files, expected(files, keyed=keyed), folder.run().exit_code)
+            check(folder, files, expected(files, keyed=keyed, scope=scope), folder.run().exit_code)
         assert folder.violations() == []
         before = folder.state_files()
         assert not folder.run().committed
         assert folder.state_files() == before
 
 
-@settings(relaxed, max_examples=5)
+@settings(relaxed, max_examples=max(5, asked // 6))
 @given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
 def test_later_runs_settle_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
     run_history(history, keyed=keyed, persist=persist)
+
+
+@settings(relaxed, max_examples=max(3, asked // 6))
+@given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
+def test_later_runs_hold_mates_back_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
+    run_history(history, keyed=keyed, persist=persist, scope="record")
 
 
 @pytest.mark.spark
@@ -102,7 +109,7 @@ def test_spark_settles_the_same(history: list[Files]) -> None:
     run_history(history, keyed=False, engine="spark")
 
 
-@settings(relaxed, max_examples=2)
+@settings(relaxed, max_examples=max(2, asked // 12))
 @given(st.data(), st.lists(record(0), min_size=6, max_size=10), st.booleans())
 def test_the_order_of_records_and_files_changes_nothing(data: st.DataObject, records: list[dict[str, Any]], keyed: bool) -> None:
     lines = [{**one, "id": number} for number, one in enumerate(records, 1)]
