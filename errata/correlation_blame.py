@@ -82,7 +82,8 @@ class Blames:
         if not groups or (record and keeps_mates(self.plan.nodes, node)):
             return {}
         counted = record and COUNTED in node.operator.output.hidden
-        return {key: groups[group].collateral(counted=counted) for key, group in self.groups.mates(node.name, groups, fields).items()}
+        fates = {group: blame.collateral(counted=counted) for group, blame in groups.items()}
+        return {key: fates[group] for key, group in self.groups.mates(node.name, groups, fields).items()}
 
     def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
         members = {source: self.groups.mates(source, groups, fields) for source in names}
