@@ -192,6 +192,29 @@ def test_a_running_sum_beyond_64_bits_rejects_its_rows_alone(tmp_path: Path) -> 
     assert queue(folder) == [("one", "aggregate_finalize", "2")]
 
 
+@pytest.mark.parametrize(("more", "stays"), [
+    ("", [1, 3]), ("filter id != 2", [1, 3]), ("distinct by g", [1, 3]), ('emit each x in "1,2".split(",") { emit part = x }', [1, 1, 3, 3]),
+])  # fmt: skip
+def test_a_record_without_a_sum_is_one_reject_whatever_comes_after_the_window(tmp_path: Path, more: str, stays: list[int]) -> None:
+    rows = ["1,a,,,9223372036854775807", "2,b,,,1", "3,b,,,-1"]
+    folder = laid_out(tmp_path, f"emit id = id\nemit s = $window.sum(w)\n{more}", "{}", rows)
+    folder.run()
+    assert [(row["id"], row["s"]) for row in jsonl(folder.text("out/one.ndjson"))] == [(number, 9223372036854775807) for number in stays]
+    assert queue(folder) == [("one", "aggregate_finalize", "2")]
+    folder.write("rows.csv", "\n".join([",".join(ROWS), "1,a,,,5", *rows[1:], ""]))
+    folder.run()
+    assert len(jsonl(folder.text("out/one.ndjson"))) == {"": 3, "filter id != 2": 2, "distinct by g": 2}.get(more, 6)
+    assert folder.violations() == []
+
+
+def test_a_nan_of_sums_rejects_its_record_alone(tmp_path: Path) -> None:
+    cxl = "emit id = id\nlet s = $window.sum(v) * 10.0\nemit d = s - s"
+    folder = laid_out(tmp_path, cxl, "{ group_by: [g] }", ["1,a,,1,", "2,b,,1e308,", "3,a,,2,"])
+    folder.run()
+    assert [row["id"] for row in jsonl(folder.text("out/one.ndjson"))] == [1, 3]
+    assert queue(folder) == [("one", "nan_in_output_field", "2")]
+
+
 @pytest.mark.parametrize(("cxl", "window", "code"), [
     ("emit n = $window.count()", "{ group_by: [country] }", "E252"),
     ("emit n = $window.count()", "{ sort_by: [country] }", "E253"),
