@@ -56,13 +56,14 @@ class Engine(ABC):
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
         """A DataFrame of an Arrow table's rows, in any order."""
+        from changelog.schema import column
         from storage.engines.arrow import frame_of, row_of_nulls
 
         if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows
             # a filter, not a limit of 0: what Sail knows to be empty it takes out of joins, and then writes the columns of the
             # other side into every expression that reads them, which takes minutes to plan where those are computed ones
             nothing = frame_of(self.session, row_of_nulls(table.schema))
-            return nothing.where(nothing[0].isNotNull())
+            return nothing.where(column(table.column_names[0]).isNotNull())
         return frame_of(self.session, table)
 
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":

@@ -105,6 +105,16 @@ def test_divisors_of_unmatched_rows_are_no_failure(tmp_path: Path) -> None:
     assert folder.text("out/joined.csv") == "t_id,part\n9,1\n3,1\n9,4\n"
 
 
+def test_a_range_join_whose_build_brings_rejects_alone(tmp_path: Path) -> None:
+    nodes = (
+        "  - { type: combine, name: joined, input: { l: rows, r: rows }, "
+        'config: { where: "l.id >= r.g and l.g < r.id", match: all, propagate_ck: driver, cxl: "emit id = l.id\\nemit r_id = r.id" } }\n' + output("joined")
+    )
+    folder = steps(tmp_path, nodes, ["1,5\n4,2\n", "9,many\n"])
+    assert folder.text("out/joined.csv") == "id,r_id\n1,\n4,4\n"
+    assert folder.violations() == []
+
+
 KEYED = "{ strategy: snapshot, primary_key: [id] }"
 
 

@@ -110,6 +110,7 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
     assert back.to_pydict() == {"text": ["a", "a", "b"], "large": ["", "x", None]}
     assert engine.to_arrow(engine.from_arrow(rows), limit=2).num_rows == 2
     assert engine.to_arrow(engine.from_arrow(rows.slice(0, 0))).num_rows == 0
+    assert engine.to_arrow(engine.from_arrow(pa.table({"r.id": pa.array([], pa.int64()), "R.id": pa.array([], pa.int64())}))).column_names == ["r.id", "R.id"]
 
 
 def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.CaptureFixture[str]) -> None:
