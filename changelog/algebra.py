@@ -21,18 +21,22 @@ if TYPE_CHECKING:
 _OLD, _NEW = "_old", "_new"
 
 
-def live(op_rows: DataFrame, at: int | None = None, *, has_negatives: bool = True, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows) -> DataFrame:
+def live(
+    op_rows: DataFrame, at: int | None = None, *,
+    has_negatives: bool = True, taken: DataFrame | None = None, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> DataFrame:  # fmt: skip
     """The fold: the rows that stand after epoch `at` (default: after the last).
 
     In: stored op rows (`_epoch`, `_op`, `_key`, `_cause`, image). Out: `_epoch`, `_key`, image of the live rows. A positive row
-    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back. `narrow` chooses
-    rows by what they hold, and may shape them: what it leaves out is not folded.
+    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back. `taken`: which keys
+    were (`_key`, `_epoch`), where that was read by itself. `narrow` chooses rows by what they hold, and may shape them: what it leaves out is not folded.
     """
     rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
     standing = narrow(chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)]))
     if not has_negatives:
         return standing
-    dead = rows.where(is_negative(F.col(OP))).groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
+    negatives = rows.where(is_negative(F.col(OP))) if taken is None else taken
+    dead = negatives.groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
     return told(standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti"), known(standing))
 
 

@@ -11,14 +11,14 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from changelog.algebra import diff, live
+from changelog.algebra import diff
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.op_rows import Kept, in_order, paired
 from errata.options import LogFilter
 from errata.plan import Node, Plan
-from errata.tables import Tables, stored_rows
+from errata.tables import Tables, folded, stored_rows
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ class Reading:
 
     def _live(self, node: Kept, at: int) -> DataFrame:
         if node.persisted:
-            return _standing(live(stored_rows(self.engine, self._table(node), at=at)))
+            return _standing(folded(self.engine, self._table(node), at))
         tables, planned, values = self._derived(node)
         return _standing(tables.live(self.engine, planned, values, at=at))
 
     def live_rows(self, node: Kept, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
         if rejects and node.persisted:
-            return live(stored_rows(self.engine, self._table(node), at=self.last))
+            return folded(self.engine, self._table(node), self.last)
         return self._live(node, self.last)
 
     def op_rows(self, node: Kept) -> DataFrame:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from changelog.algebra import as_appends, diff, live
+from changelog.algebra import as_appends, diff
 from errata.correlation_plan import concerns
 from errata.correlation_rows import truth
 from errata.ingest import SourceFiles, files_left
 from errata.options import EngineOptions, RunOptions
 from errata.run import Run
 from errata.stages import make_stages
-from errata.tables import stored_rows
+from errata.tables import folded
 from operators.base import Outcome
 from storage.ledger import Entry
 from storage.tables import ChangelogTable
@@ -114,11 +114,11 @@ def _stands(reading: Reading, name: str, columns: Mapping[str, str], engine: Eng
     assert reading.head is not None  # an audit begins at a ledger
     path = f"changelog/{name}"
     table = ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=reading.head.tables[path])
-    return live(stored_rows(engine, table, at=reading.head.epoch)).drop("_epoch")
+    return folded(engine, table, reading.head.epoch).drop("_epoch")
 
 
 def _differing(reading: Reading, node: Kept, root: str) -> int:
     """How many rows of a node, rejects among them, are not the same under the same key as in another state."""
     columns, engine = node.columns(), reading.engine
-    batch = live(stored_rows(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns))).drop("_epoch")
+    batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).drop("_epoch")
     return diff(_stands(reading, node.name, columns, engine), batch, "").select("_key").distinct().count()

@@ -91,10 +91,7 @@ class Tables:
     def narrowed(self, engine: Engine, node: Node, values: RunValues, narrow: Narrow, at: int | None = None) -> DataFrame:
         """The live rows of a node that `narrow` chooses; it passes over the rejects of a node without a table. The others are not folded."""
         if self.plan.persisted(node):
-            table = self.changelog(node)
-            if table.rows() <= SMALL_ROWS:
-                return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
-            return live(stored_rows(engine, table, at=at), has_negatives=table.takes_back(), narrow=narrow)
+            return folded(engine, self.changelog(node), at, narrow)
         if len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
             return narrow(self.live(engine, node, values, at))
         [(name, port)] = node.inputs
@@ -173,6 +170,15 @@ def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] |
     if table.rows() <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
+
+
+def folded(engine: Engine, table: ChangelogTable, at: int | None = None, narrow: Narrow = as_it_is) -> DataFrame:
+    """The live rows of a table, rejects among them. Few rows are folded on the driver; what few retractions of many rows took back comes from there, so that the many need not meet it in a shuffle."""
+    if table.rows() <= SMALL_ROWS:
+        return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
+    most = table.retractions()
+    taken = engine.from_arrow(table.taken_back(at)) if 0 < most <= SMALL_ROWS else None
+    return live(stored_rows(engine, table, at=at), has_negatives=most > 0, taken=taken, narrow=narrow)
 
 
 def _as_appends(rows: DataFrame) -> DataFrame:

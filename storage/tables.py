@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.frames import told
-from changelog.ops import Op
+from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
@@ -105,9 +105,9 @@ class ChangelogTable:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
         return min((first for _, first, *_ in self._files()), default=0)
 
-    def takes_back(self) -> bool:
-        """Whether it may hold retractions: the statistics of its files do not rule them out."""
-        return any(highest > Op.APPEND for *_, highest in self._files())
+    def retractions(self) -> int:
+        """How many rows take something back at most: those of the files whose statistics do not rule it out."""
+        return sum(rows for rows, *_, highest in self._files() if highest > Op.APPEND)
 
     def counts(self, epoch: int) -> dict[Op, int]:
         """How many rows of each operation an epoch brought. Reads `_op` only of the files whose statistics do not tell."""
@@ -258,6 +258,11 @@ class ChangelogTable:
             placements = self._visible(self._required())
             wanted = [where.stored.name for where in placements if not where.missing]
             return logical_table(scanned(self._required(), wanted, *conditions), placements)
+
+    def taken_back(self, at: int | None = None) -> pa.Table:
+        """The keys that were taken back, up to an epoch, and when (`_key`, `_epoch`), on the driver: for tables with few retractions."""
+        with storing(self.uri):
+            return scanned(self._required(), [KEY, EPOCH], Within(OP, min(NEGATIVE), max(NEGATIVE)), Within(EPOCH, last=at))
 
     # -- maintenance
 
