@@ -178,7 +178,7 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, narrow:
         return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
     most = table.retractions()
     taken = engine.from_arrow(table.taken_back(at)) if 0 < most <= SMALL_ROWS else None
-    return live(stored_rows(engine, table, at=at), has_negatives=most > 0, taken=taken, narrow=narrow)
+    return live(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow)
 
 
 def _as_appends(rows: DataFrame) -> DataFrame:
