@@ -95,9 +95,8 @@ class Steady:
         wanted = {marked for key in keys for marked in (key, key + b"!")}
         if done.frame is None or not wanted:
             return set()
-        if done.table is not None:
-            return {bare(key) for key in done.table.column("_key").to_pylist() if key in wanted}
-        return {bare(key) for key in self._met(done.frame.select("_key"), "_key", wanted)}
+        there = set(done.table.column("_key").to_pylist()) if done.table is not None else self._met(done.frame.select("_key"), "_key", wanted)
+        return {key for key in keys if key in there or key + b"!" in there}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
         met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()

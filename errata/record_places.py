@@ -119,7 +119,9 @@ class Places:
             return {}
         wanted = self.engine.keys_frame([*plain, *(key + b"!" for key in plain)])
         live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
-        return {bare(bytes(row["_key"])): (row["_file"], row["_row"]) for row in self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()}
+        rows = self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()
+        found = {row["_key"]: (row["_file"], row["_row"]) for row in rows}
+        return {key: found.get(key) or found[key + b"!"] for key in plain if key in found or key + b"!" in found}
 
     def _as_now(self, source: str, known: Mapping[bytes, tuple[str, int | None]]) -> dict[bytes, tuple[str, int | None]]:
         """The places with the rows of today for records whose file was changed since it was read, where it is still the file of the epoch."""

@@ -228,6 +228,18 @@ def test_an_empty_text_is_a_key_and_null_is_none(folder: Folder) -> None:
     assert command("dlq", str(folder.path / "pipeline.yaml"), "retry", '"",1', "--engine", "sail")[0] == 2
 
 
+def test_a_key_may_end_like_the_key_of_a_reject(folder: Folder) -> None:
+    """The last byte of the key of record 33 is the one that closes keys of rejects."""
+    folder.write("pipeline.yaml", pipeline(keyed=True))
+    lay_out(folder, {"shop-a.csv": [line(1, 1), line(33, None, "bad"), line(34, 2), line(289, 2, "bad")]})
+    folder.run()
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["1"]
+    lay_out(folder, {"shop-a.csv": [line(1, 1), line(33, None), line(34, 2), line(289, 2, "bad"), line(545, 1, "bad")]})
+    folder.run()
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["33"]
+    assert causes(folder, "shop", 2) == [("-R", "rollback:shop:5", 1), ("+A", "correction", 33)]
+
+
 def test_groups_that_are_written_alike_stay_apart(folder: Folder) -> None:
     folder.write("pipeline.yaml", KEYED_BY_TEXT.replace("part, type: int", "part, type: string"))
     folder.write("data/lines.csv", 'order,part,item,qty\n"a,b",c,a,x\na,"b,c",b,x\n')
