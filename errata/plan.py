@@ -62,6 +62,8 @@ class Node:
             yield "declared columns only"
         if any(type_.kind is Kind.NUMERIC for row in inputs for type_ in row.data.values()):
             yield "numbers by value"
+        if self.operator.takes_counted is not None:
+            yield f"records that only count: {self.operator.takes_counted}"
         if self.operator.reads_source() & {"source.file", "source.path", "source.row"} and any(row.key.has_values for row in inputs):
             yield "files beside the keys"  # not in them: where that changes, what stood was read in another way
 

@@ -317,5 +317,5 @@ def _carry(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]], taki
     for node in nodes.values():
         operator, takes = node.operator, node.name in taking
         rows = [nodes[name].operator.port(port) for name, port in node.inputs]
-        operator.takes_counted = takes and any(COUNTED in row.hidden for row in rows)
+        operator.takes_counted = takes if any(COUNTED in row.hidden for row in rows) else None
         operator.carry(_entered([row if takes else row.without(COUNTED) for row in rows], node.entries), wanted[node.name])

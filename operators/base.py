@@ -108,8 +108,8 @@ class Operator(ABC):
     kind: ClassVar[str]
     explain_class: ClassVar[str]
     deterministic: bool = True
-    takes_counted: bool = False
-    """Whether it reads rows of records that are rolled back but still count behind relaxed aggregates, as these and what leads to them do."""
+    takes_counted: bool | None = None
+    """Whether it reads rows of records that are rolled back but still count behind relaxed aggregates, as these and what leads to them do; None: no input has any."""
     condenses: ClassVar[bool] = False
     """Whether its rows are expected to be far fewer than those of its inputs."""
 

@@ -317,6 +317,12 @@ def test_mates_count_behind_relaxed_aggregates_alone(folder: Folder, persist: st
         [], [("a", "8", "2", "5")],
         [("5", mate), ("bad", failed), ("7", mate), ("2", mate), ("4", mate), ("3", mate), ("", failed)],
     )  # fmt: skip
+    # the whole group goes once the pipeline says so, and comes back into the totals when it no longer does
+    broken = ("1,a,5", "1,a,bad", "1,b,7", "2,b,2")
+    folder.write("pipeline.yaml", RECORD_SCOPE.replace("PERSIST", persist).replace("scope: record", "scope: group"))
+    assert run(*broken) == (["2"], [("b", "2", "1", "2")], [("5", mate), ("bad", failed), ("7", mate)])
+    folder.write("pipeline.yaml", RECORD_SCOPE.replace("PERSIST", persist))
+    assert run(*broken) == (["2"], [("a", "5", "1", "5"), ("b", "9", "2", "7")], [("5", mate), ("bad", failed), ("7", mate)])
     # repaired: everything comes back by itself
     assert run("1,a,5", "1,a,1", "1,b,7", "2,b,2") == (["5", "1", "7", "2"], [("a", "6", "2", "5"), ("b", "9", "2", "7")], [])
     assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute", "--engine", "sail")[0] == 0
