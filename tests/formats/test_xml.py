@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import time
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
@@ -348,3 +349,29 @@ def test_a_record_beyond_the_cap_is_an_input_error(monkeypatch):
     assert len(everything(text + "</x>")) == 10
     with pytest.raises(InputError, match="a record is longer than 1 MB"):
         everything(f"{text}<r><n>{'x' * 3_000_000}</n></r></x>")
+
+
+ENDLESS = {
+    "a comment": (b"<!--", b"-->"),
+    "a comment full of ends": (b"<!--</r>", b"-->"),
+    "a value": (b"<r b='", b"'/>"),
+    "a value full of ends": (b"<r b='>>", b"'/>"),
+    "an instruction": (b"<?p ", b"?>"),
+}
+
+
+@pytest.mark.parametrize("before", [b"<x>", b"<x><r><a>1</a></r>"])
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_long_tag_is_not_read_again_with_each_piece(name, before):
+    begin, end = ENDLESS[name]
+    data = before + begin + b"x</r>"[: 1 if b"'" in end else None] * 1_500_000 + end + b"<r><a>2</a></r></x>"
+    reader = xml_reader([("a", "int")], on_unmapped="drop")
+    began = time.process_time()
+    assert [row.data["a"] for row in records_of(reader, data)][-1] == 2
+    assert time.process_time() - began < 2
+
+
+def test_a_tag_beyond_the_cap_is_an_input_error(monkeypatch):
+    monkeypatch.setattr("storage.formats.xml.scan.MAX_RECORD_BYTES", 1 << 20)
+    with pytest.raises(InputError, match="f: line 2: a tag or comment is longer than 1 MB"):
+        records_of(xml_reader([("a", "int")]), b"<x><r><a>1</a></r>\n<r b='" + b"x" * (3 << 20) + b"'/></x>", name="f")

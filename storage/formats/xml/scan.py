@@ -281,8 +281,9 @@ class Scan:
     def _next(self) -> None:
         """Hand the next piece to expat: up to the end of what may be a record, else a block."""
         data, start, runs = self.data, self.at, self._runs
-        end = min(start + (_FIRST if runs and not runs.closing else _BLOCK), len(data))
-        found = data.find(runs.closing, start, end) if runs and runs.closing else -1
+        unfinished = self._unfinished()
+        end = min(start + max(_FIRST if runs and not runs.closing else _BLOCK, unfinished), len(data))
+        found = data.find(runs.closing, start + unfinished, end) if runs and runs.closing else -1
         self.at = found + len(runs.closing) if runs and found >= 0 else end
         self._parser.Parse(data[start : self.at], False)
         self.between = False
@@ -291,6 +292,14 @@ class Scan:
             end = self._end(done)
             self.between = end == self.at
             self._runs.learn(done.begun + self.skipped, end)
+
+    def _unfinished(self) -> int:
+        """Bytes of a tag or comment that has begun. Expat reads it again from its beginning with each piece, so pieces grow with it. Raises InputError."""
+        begun = max(self._parser.CurrentByteIndex, 0)
+        length = self.at - self.skipped - begun if self.at else 0
+        if length > MAX_RECORD_BYTES:
+            raise InputError(self.name, f"a tag or comment is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
+        return length
 
     def _end(self, done: Done) -> int:
         """The byte behind a record."""
