@@ -67,7 +67,10 @@ def test_the_steps_of_the_recipe_make_what_runs_without_network_and_not_as_root(
     shutil.rmtree(image / "build")  # the final stage has the environment and the jars only
     settings = dict(re.findall(r"(\w+)=(\S+)", re.search(r"(?m)^ENV (.*)$", final)[1].replace("/opt", f"{image}/opt")))
     path = settings["PATH"].replace("$PATH", os.environ["PATH"])
-    alone = ["unshare", "--net", "bash", "-c", 'ip link set lo up && exec unshare --user --map-user=10001 --map-group=10001 "$@"', "alone"]
+    passwd = image / "passwd"
+    passwd.write_text(Path("/etc/passwd").read_text() + f"errata:x:10001:10001::{work}:/bin/sh\n")  # as useradd leaves it
+    begin = f'mount --bind {passwd} /etc/passwd && ip link set lo up && exec unshare --user --map-user=10001 --map-group=10001 "$@"'
+    alone = ["unshare", "--net", "--mount", "bash", "-c", begin, "alone"]
     for engine in ("sail", "spark"):
         command = ["errata", "run", "pipeline.yaml", "--engine", engine, "--state", f"state-{engine}", "--force", "--quiet"]
         told = {**settings, "PATH": path, "HOME": str(work)}
