@@ -78,10 +78,8 @@ def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[typed.Exp
         type_ = typerules.join(type_, entry.result(receiver.base, types))
     if all(entry.takes_null for entry in found):
         return type_
-    maybe = receiver.nullable or receiver.kind in (Kind.ANY, Kind.NULL)
-    values = (arg.type for arg in args if not isinstance(arg, typed.Closure))
-    lost = any(one.nullable or one.kind in (Kind.ANY, Kind.NULL) for one in values)
-    return type_.or_null if maybe or lost else type_
+    values = [receiver, *(arg.type for arg in args if not isinstance(arg, typed.Closure))]
+    return type_.or_null if any(one.nullable or one.kind in (Kind.ANY, Kind.NULL) for one in values) else type_
 
 
 # Arguments --------------------------------------------------------------------------------------------------------------

@@ -227,10 +227,13 @@ def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
     if declared.enum is not None and found not in declared.enum:
         raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
     if declared.range is not None and isinstance(found, int | float):
-        low, high = declared.range
-        if (low is not None and found < low) or (high is not None and found > high):
-            raise ValueError(f"in the range {low} to {high}")
+        _check_range(found, *declared.range)
     return found
+
+
+def _check_range(found: float, low: float | None, high: float | None) -> None:
+    if (low is not None and found < low) or (high is not None and found > high):
+        raise ValueError(f"in the range {low} to {high}")
 
 
 def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None) -> Iterator[tuple[tuple[str, str], Type]]:

@@ -103,7 +103,7 @@ class _Level:
         call = read_call(raw, signed, reporter, place)
         if call is None:
             return
-        if call.prefix in self.result.calls or call.prefix in {self.prefix + name for name in self.names - {raw.name}}:
+        if self._is_taken(call.prefix, raw.name):
             key = ("alias",) if call.alias else ("name",)
             reporter.report("E106", f"the nodes of composition '{raw.name}' would stand under '{call.prefix}', a name that is taken", key, help="give it another alias")
             return
@@ -113,6 +113,9 @@ class _Level:
         level.read()
         self.inner[raw.name] = level
         self.parts.append(level)
+
+    def _is_taken(self, prefix: str, node: str) -> bool:
+        return prefix in self.result.calls or prefix in {self.prefix + name for name in self.names - {node}}
 
     def _file(self, raw: RawNode) -> Document | None:
         """The composition's document; None when it cannot be used."""

@@ -194,16 +194,20 @@ def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = _present_files(head) if head else []
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
-    folder = project.plan.settings.folder
-    dlq = [str(folder / entry["path"]) for entry in nodes.get("dlq", {}).get("files", [])]
+    dlq = _paths(project, nodes.get("dlq", {}))
     return {
         "records_total": sum(file["rows"] for file in present),
         "records_ok": sum(one.get("live", 0) for one in outputs),
         "records_dlq": int(head.counters.get("rejected", 0)) if head else 0,
         "input_files": [file["path"] for file in present],
-        "output_files": [str(folder / entry["path"]) for one in outputs for entry in one.get("files", [])],
+        "output_files": [path for one in outputs for path in _paths(project, one)],
         "dlq_path": dlq[0] if dlq else None,
     }
+
+
+def _paths(project: Project, kept: Mapping[str, Any]) -> list[str]:
+    """The files that the ledger has of a node."""
+    return [str(project.plan.settings.folder / entry["path"]) for entry in kept.get("files", [])]
 
 
 def _present_files(head: Entry) -> list[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from cxl import typed
 from cxl.program import Conjunct, Program, conjuncts
@@ -156,18 +157,23 @@ def _band(build: str, pairs: Sequence[Conjunct]) -> Band | None:
     """The first two comparisons that bound both sides from either end; points are preferred, since they lie in one bucket."""
     if not all(_is_plain(part.left) and _is_plain(part.right) for part in pairs):
         return None  # what can fail is looked at pair by pair
-    below: list[tuple[typed.Field, typed.Field]] = []
-    above: list[tuple[typed.Field, typed.Field]] = []
-    for part in pairs:
-        left, right = part.left, part.right
-        if part.op not in _RANGES or not isinstance(left, typed.Field) or not isinstance(right, typed.Field):
-            continue
-        less = part.op in ("<", "<=")
-        if left.qualifier == build:
-            left, right, less = right, left, not less
-        (below if less else above).append((left, right))
-    found = [Band((first[0], last[0]), (last[1], first[1])) for first in below for last in above if _alike(first[0], last[0]) and _alike(*first) and _alike(*last)]
+    bounds = [bound for part in pairs if (bound := _bound(build, part)) is not None]
+    below, above = ([fields for less, fields in bounds if less is wanted] for wanted in (True, False))
+    found = [Band((first[0], last[0]), (last[1], first[1])) for first, last in product(below, above) if _on_one_line(first, last)]
     return max(found, key=lambda band: sum(band.points), default=None)
+
+
+def _bound(build: str, part: Conjunct) -> tuple[bool, tuple[typed.Field, typed.Field]] | None:
+    """Whether a comparison of two fields says that the first is less than the one of `build`, and both; None for any other."""
+    left, right = part.left, part.right
+    if part.op not in _RANGES or not isinstance(left, typed.Field) or not isinstance(right, typed.Field):
+        return None
+    less = part.op in ("<", "<=")
+    return (not less, (right, left)) if left.qualifier == build else (less, (left, right))
+
+
+def _on_one_line(first: tuple[typed.Field, typed.Field], last: tuple[typed.Field, typed.Field]) -> bool:
+    return _alike(first[0], last[0]) and _alike(*first) and _alike(*last)
 
 
 def _is_plain(expr: typed.Expr | None) -> bool:

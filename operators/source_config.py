@@ -107,6 +107,10 @@ class Merge(Strict):
             raise ValueError("strategy 'changelog' needs op, the field that holds the operation")
         if self.strategy == "append" and self.primary_key:
             raise ValueError("strategy 'append' takes no primary_key")
+        return self
+
+    @model_validator(mode="after")
+    def _fitting(self) -> "Merge":
         for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
             if getattr(self, name) is not None and self.strategy != strategy:
                 raise ValueError(f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'")

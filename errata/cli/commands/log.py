@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import rows_answer
+from errata.cli.console import Console, rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 from errata.options import LogFilter
@@ -37,15 +37,20 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     filters = LogFilter(**words)
     if node is None and filters != LogFilter():
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
-    rows = project.runs() if node is None else project.log(known_node(project, node), filters)
-    if node is not None:
-        rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
-        last = project.head_epoch()
-        if filters.epoch is not None and filters.epoch > (last or 0):
-            console.note(f"There is no epoch {filters.epoch}; {'the pipeline has not run yet' if last is None else f'the last one is {last}'}.")
+    if node is None:
+        runs = project.runs()
+        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, fit=WIDEST)
     else:
-        rows_answer(console, map(_in_short, rows) if format == "text" else rows, format, fit=WIDEST)
+        rows = project.log(known_node(project, node), filters)
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
+        _note_future(console, project.head_epoch(), filters.epoch)
     return 0
+
+
+def _note_future(console: Console, last: int | None, epoch: int | None) -> None:
+    """Say so where an epoch was asked for that is not there yet."""
+    if epoch is not None and epoch > (last or 0):
+        console.note(f"There is no epoch {epoch}; {'the pipeline has not run yet' if last is None else f'the last one is {last}'}.")
 
 
 def _in_short(run: Mapping[str, Any]) -> Mapping[str, Any]:

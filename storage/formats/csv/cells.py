@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 from typing import Final
@@ -41,24 +41,23 @@ def parse_cells(
         return pa.table({str(index): pa.array([], types.get(index, pa.string())) for index in wanted.values()})
     quoted = options.quote_char.encode() in body
     places = [str(index) for index in range(width)]
+    read = pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1 if quoted else _BLOCK, column_names=places)
+    parse = pacsv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=quoted, invalid_row_handler=refuse)
     try:
-        table = pacsv.read_csv(
-            pa.BufferReader(body),
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=len(body) + 1 if quoted else _BLOCK, column_names=places),
-            parse_options=pacsv.ParseOptions(
-                delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=quoted, invalid_row_handler=refuse
-            ),
-            convert_options=pacsv.ConvertOptions(
-                check_utf8=False,
-                include_columns=[str(index) for index in dict.fromkeys(wanted.values())] or places[:1],
-                column_types={place: types.get(index, pa.string()) for index, place in enumerate(places)},
-                strings_can_be_null=False,
-                null_values=[""],
-            ),
-        )
+        table = pacsv.read_csv(pa.BufferReader(body), read_options=read, parse_options=parse, convert_options=_conversion(places, wanted, types))
     except pa.ArrowInvalid:
         return None
     return None if ragged else table
+
+
+def _conversion(places: Sequence[str], wanted: Mapping[str, int], types: Mapping[int, pa.DataType]) -> pacsv.ConvertOptions:
+    return pacsv.ConvertOptions(
+        check_utf8=False,
+        include_columns=[str(index) for index in dict.fromkeys(wanted.values())] or places[:1],
+        column_types={place: types.get(index, pa.string()) for index, place in enumerate(places)},
+        strings_can_be_null=False,
+        null_values=[""],
+    )
 
 
 def is_plain(options: CsvReadOptions, body: bytes) -> bool:
