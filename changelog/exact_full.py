@@ -35,12 +35,12 @@ def with_total(states: DataFrame, total: FloatSum, name: str) -> DataFrame:
 def _rounding(lowest: int, name: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function over Arrow batches; all that it needs is inside, so that workers need not import this module."""
 
-    def nearest(limbs: list[int], counts: list[int]) -> float:
-        nan, inf, ninf = (count > 0 for count in counts)
-        if nan or (inf and ninf):
+    def special(nan: int, inf: int, ninf: int) -> float | None:
+        if nan > 0 or (inf > 0 and ninf > 0):
             return float("nan")
-        if inf or ninf:
-            return float("inf" if inf else "-inf")
+        return float("inf") if inf > 0 else float("-inf") if ninf > 0 else None
+
+    def nearest(limbs: list[int]) -> float:
         exact = 0
         for limb in limbs:
             exact = (exact << 32) + limb
@@ -49,12 +49,16 @@ def _rounding(lowest: int, name: str) -> Callable[[Iterable[pa.RecordBatch]], It
         except OverflowError:
             return float("inf" if exact > 0 else "-inf")
 
+    def total(limbs: list[int], counts: list[int]) -> float:
+        found = special(*counts)
+        return nearest(limbs) if found is None else found
+
     def rounded(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
             pairs = zip(batch.column("_limbs").to_pylist(), batch.column("_counts").to_pylist(), strict=True)
-            totals = pa.array([nearest(limbs, counts) for limbs, counts in pairs], pa.float64())
+            totals = pa.array([total(limbs, counts) for limbs, counts in pairs], pa.float64())
             others = [column for column in batch.schema.names if column not in ("_limbs", "_counts")]
             yield pa.RecordBatch.from_arrays([*(batch.column(other) for other in others), totals], [*others, name])
 

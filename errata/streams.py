@@ -93,10 +93,9 @@ def _milliseconds(moment: datetime | None) -> int | None:
 
 def flat(row: Row) -> Row:
     """A row of any form for csv: the data columns themselves, `old_<column>` for what an event took back."""
-    paired = "after" in row
-    if not paired and "data" not in row:
-        return row
-    new, old = (row["after"] or {}, row["before"] or {}) if paired else (row["data"] or {}, {})
-    names = list(dict.fromkeys([*new, *old]))
     system = {name: value for name, value in row.items() if name not in ("data", "before", "after")}
-    return beside(system, {name: new.get(name) for name in names}) | ({f"old_{name}": old.get(name) for name in names} if paired else {})
+    if "after" not in row:
+        return beside(system, row["data"] or {}) if "data" in row else row
+    new, old = row["after"] or {}, row["before"] or {}
+    names = list(dict.fromkeys([*new, *old]))
+    return beside(system, {name: new.get(name) for name in names}) | {f"old_{name}": old.get(name) for name in names}

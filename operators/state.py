@@ -230,17 +230,14 @@ class PassingState(Keyed):
 
     def _given(self, frame: DataFrame, context: spark.Context) -> Iterator[tuple[Given, Column]]:
         """The inputs of the assignments in columns of their own; variables that the records carry on are among them."""
-        fresh = set(self.writes.dotted) - set(riding(self.inputs[0]))
-        seen: set[str] = set()
-        for program in (program for _, _, program in self.writes.parts):
-            for node in program.nodes():
-                name = node.name if isinstance(node, typed.Field | typed.System) else ""
-                source = "field" if isinstance(node, typed.Field) else "system"
-                if not name or f"{source} {name}" in seen or (source == "system" and (name in fresh or name == "now")):
-                    continue
-                seen.add(f"{source} {name}")
-                value = column(name) if source == "field" else context.lower(node).value  # type: ignore[arg-type]  # a System
-                yield Given(f"__in_{len(seen)}", source, name, node.type), value
+        fresh = {*self.writes.dotted, "now"} - set(riding(self.inputs[0]))
+        nodes = [node for _, _, program in self.writes.parts for node in program.nodes()]
+        fields = {node.name: node for node in nodes if isinstance(node, typed.Field)}
+        system = {node.name: node for node in nodes if isinstance(node, typed.System) and node.name not in fresh}
+        for number, node in enumerate(fields.values()):
+            yield Given(f"__field_{number}", "field", node.name, node.type), column(node.name)
+        for number, variable in enumerate(system.values()):
+            yield Given(f"__system_{number}", "system", variable.name, variable.type), context.lower(variable).value
 
     def _fold(self, given: tuple[Given, ...], kept: tuple[str, ...], values: RunValues) -> Fold:
         assigned = tuple(

@@ -136,9 +136,8 @@ class ChangelogTable:
         else:
             files = [(*file, file[0]) for file in self._files()]
         own = [file for file in files if file[1] <= epoch <= file[2]]
-        if any((low, high) != (epoch, epoch) or first != last or nulls != rows for rows, low, high, first, last, nulls in own):
-            return None
-        return {op: sum(file[0] for file in own if file[3] == op) for op in Op}
+        plain = all(low == high and first == last and nulls == rows for rows, low, high, first, last, nulls in own)
+        return {op: sum(file[0] for file in own if file[3] == op) for op in Op} if plain else None
 
     # -- appending
 

@@ -64,6 +64,11 @@ def _told_nulls(made: Coerced, told: Sequence[bool]) -> Coerced:
     return made._replace(values=pc.replace_with_mask(made.values, pa.array(told, pa.bool_()), pa.scalar("null")))
 
 
+def _nulls_there(name: str, records: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Which records have a field, and it is null."""
+    return [name in record and record[name] is None for record in records]
+
+
 def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject], first_row: int) -> Iterator[pa.RecordBatch]:
     """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`.
 
@@ -74,9 +79,7 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     fields: Sequence[Mapping[str, Any]] = [{} if isinstance(record, Reject) else record for record in records]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
     done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
-    for name in (column.name for column in plan.undeclared):
-        told = [value is None and name in record for value, record in zip(values[name], fields, strict=True)]
-        done[name] = _told_nulls(done[name], told)
+    done |= {column.name: _told_nulls(done[column.name], _nulls_there(column.name, fields)) for column in plan.undeclared}
     rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
