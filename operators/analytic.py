@@ -148,7 +148,9 @@ def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTr
     if not all(good) or not _alike(partition, binding):
         return None
     order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
-    return AnalyticTransform(spec, binding.inputs, logic, partition, Frames(order, whole=len(binding.inputs) > 1))
+    plain = len(binding.inputs) == 1 and bool(partition[0]) and all(over.data[name].kind not in INEXACT for name in partition[0])
+    frames = Frames(order, whole=len(binding.inputs) > 1, fields=partition[0] if plain else (PART,))
+    return AnalyticTransform(spec, binding.inputs, logic, partition, frames)
 
 
 def _partition(window: AnalyticWindow, binding: Binding) -> tuple[tuple[str, ...], ...]:

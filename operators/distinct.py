@@ -13,7 +13,7 @@ from changelog.keys import key_column
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark, typed
-from operators.base import Keyed, shared_number
+from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.evaluation import RunValues, prepare
 from operators.origins import of_lookup
@@ -102,11 +102,16 @@ def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
     frame = applied.frame
     for key, statement in zip(applied.distinct, statements, strict=True):
         reached = F.col(key.reached)
-        alike = Window.partitionBy("__distinct", reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        marked = frame.withColumn("__distinct", _key_bytes(key, statement))
-        first = marked.withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
-        frame = first.drop("__distinct", "__place")
+        alike = Window.partitionBy(*_same(key, statement), reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        first = frame.withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
+        frame = first.drop("__place")
     return replace(applied, frame=frame)
+
+
+def _same(key: DistinctKey, statement: Distinct) -> list[Column]:
+    """What records of one key have in common: the values as they are, which engines sort quicker than bytes, where equal ones are the same."""
+    pairs = zip(key.columns, statement.keys, strict=True)
+    return [key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for name, (_, value) in pairs]
 
 
 def _key_bytes(key: DistinctKey, statement: Distinct) -> Column:
