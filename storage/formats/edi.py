@@ -96,6 +96,8 @@ class Reading:
 
     header_tag: ClassVar[str]
     trailer: ClassVar[str]
+    service: ClassVar[frozenset[str]]
+    """The segments that are never records, so that no columns limit their elements."""
 
     def __init__(self, name: str, most: int, seen: Seen | None = None) -> None:
         self.name, self.most, self.seen = name, most, seen
@@ -106,7 +108,7 @@ class Reading:
         """The record that a segment is; null for one of the envelope. Raises InputError."""
         self.number += 1
         tag, data = elements[0], elements[1:]
-        if len(data) > self.most:
+        if len(data) > self.most and tag not in self.service:
             raise self.wrong(f"has {len(data)} elements, more than max_elements {self.most}: raise options.max_elements", f" ({tag[:10]})")
         if self.closed:
             raise self.wrong(f"'{tag[:10]}' stands behind the {self.trailer} trailer")

@@ -80,6 +80,16 @@ EDIFACT_ERRORS = [
     (UNB.encode() + b"UNH+1+\xff'", f"f: byte {len(UNB) + 6}: not valid UTF-8: invalid start byte"),
     ("", "f: the UNZ trailer is missing: the interchange is cut off behind segment 0"),
 ]
+def test_the_columns_for_elements_limit_no_service_segments():
+    edifact = formats.reader("edifact", {"max_elements": 2}, ReadPlan((Column("e02"),)))
+    assert [row.data["e02"] for row in records_of(edifact, b"UNB+UNOC:3+S+R+240101:1200+IC1'UNH+M1+T'BGM+1+2'UNT+3+M1'UNZ+1+IC1'")] == ["T", "2"]
+    x12 = formats.reader("x12", {"max_elements": 3}, ReadPlan((Column("e03"),)))
+    assert records_of(x12, X12.encode())[0].data["e03"] is None
+    assert x12.levels()["functional_group"][-1] == "e08"
+    with pytest.raises(InputError, match=r"segment 2 \(UNH\) has 2 elements, more than max_elements 1"):
+        records_of(formats.reader("edifact", {"max_elements": 1}, ReadPlan((Column("e01"),))), b"UNB+UNOC:3+S+R+240101:1200+IC1'UNH+M1+T'UNT+2+M1'UNZ+1+IC1'")
+
+
 X12_ERRORS = [
     (X12.replace("SE*3", "SE*4"), "f: segment 5: SE01, the count of segments, is '4', but there are 3"),
     (X12.replace("SE*3*0001", "SE*3*0002"), "f: segment 5: SE02, the set control number, is '0002', but its header has '0001'"),

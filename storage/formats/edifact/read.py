@@ -68,6 +68,7 @@ class InterchangeReading(Reading):
     """The state of one interchange while its segments pass."""
 
     header_tag, trailer = "UNB", "UNZ"
+    service = frozenset({"UNB", "UNT", "UNZ"})
 
     def __init__(self, name: str, most: int, seen: Seen | None = None) -> None:
         super().__init__(name, most, seen)

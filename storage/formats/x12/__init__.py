@@ -30,6 +30,10 @@ class X12WriteOptions(EdiWriteOptions):
     set_type: str | None = None
 
 
+GROUP_ELEMENTS = 8
+"""Elements of a GS segment."""
+
+
 @register_reader("x12")
 class X12Reader(EdiReader):
     """Reads X12 interchanges."""
@@ -40,8 +44,8 @@ class X12Reader(EdiReader):
 
     @override
     def levels(self) -> Mapping[str, Sequence[str]]:
-        elements = [f"e{index:02d}" for index in range(1, self.options.max_elements + 1)]
-        return {"functional_group": elements, "transaction_set": elements}
+        elements = [f"e{index:02d}" for index in range(1, max(self.options.max_elements, GROUP_ELEMENTS) + 1)]
+        return {"functional_group": elements, "transaction_set": elements[: self.options.max_elements]}
 
     @override
     def bodies(self, data: Buffer, name: str, seen: Seen | None = None) -> Iterator[Body]:

@@ -16,6 +16,7 @@ class InterchangeReading(Reading):
     """The state of one interchange while its segments pass: the open group and set, what has been counted in each."""
 
     header_tag, trailer = "ISA", "IEA"
+    service = frozenset({"GS", "SE", "GE", "IEA"})
 
     def __init__(self, name: str, most: int, header: Sequence[str], seen: Seen | None = None) -> None:
         super().__init__(name, most, seen)
