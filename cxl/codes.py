@@ -85,7 +85,7 @@ CODES: tuple[Code, ...] = (
     Code("CXL-A004", "an aggregate inside an aggregate", "The argument of an aggregate function is an expression of one row.", "emit x = sum(max(amount))", "emit x = max(amount)", "aggregate"),
     Code("CXL-A005", "a field of single rows beside aggregates", "Outside of aggregate functions only the fields of group_by have one value.", "emit x = amount", "emit x = max(amount)", "aggregate"),
     Code("CXL-A006", "a statement that an aggregate cannot have", "distinct, emit each and emit meta belong to transforms.", "emit x = count(*)\ndistinct", "emit x = count(*)", "aggregate"),
-    Code("CXL-A007", "provenance of single rows beside aggregates", "$source, $record, $meta and $doc belong to single rows.", "emit x = $source.row", "emit x = max($source.row)", "aggregate"),
+    Code("CXL-A007", "provenance of single rows beside aggregates", "$source, $record, $meta and $doc belong to single rows; $source.count alone is one number for all.", "emit x = $source.row", "emit x = max($source.row)", "aggregate"),
     Code("CXL-A008", "an unknown group_by field", "group_by lists fields of the input.", "emit x = count(*)", "emit x = count(*)", "bad group", "aggregate"),
     # Windows
     Code("CXL-W001", "no window here", "$window functions need analytic_window; $window.start and .end a time window.", "emit x = $window.sum(amount)", "emit x = amount"),
