@@ -5,8 +5,8 @@ limb at e is N(e) - 2**32 * N(e + 32). Every step is exact, a limb has at most 3
 of limbs times weights are exact for 2**31 rows, in any order, and a row with the opposite weight takes its contribution back. NaN
 and the infinities are counted apart.
 
-Use: `contributions` on the rows, `sums` over each group, `carried` before the result is stored or read, then `total`. A group that
-is `inexact` then (values outside the layout) is summed again in the layout `FULL` and read by `exact_full.with_total`.
+Use: `contributions` on the rows, sums of these over each group, `carried` before the result is stored or read, then
+`exact_totals.with_totals`. A group that is `inexact` (values outside the layout) has to be summed in another way.
 """
 
 from __future__ import annotations
@@ -27,30 +27,10 @@ _HALF: Final = _BASE >> 1
 _INFINITY: Final = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which powers of two have a limb: `count` of them, from `top` down in steps of 32."""
-
-    top: int
-    count: int
-
-    @property
-    def exponents(self) -> tuple[int, ...]:
-        """The exponents of the limbs, highest first."""
-        return tuple(self.top - _BITS * at for at in range(self.count))
-
-    @property
-    def limit(self) -> float:
-        """Values of at least this size do not fit; infinity where every finite double fits."""
-        bits = self.top + _BITS - 1
-        return 2.0**bits if bits < 1023 else _INFINITY
-
-
-NORMAL: Final = Layout(96, 8)
-"""Doubles below 2**127 (1.7e38) whose last binary place is at 2**-128 or above, as all from 2.6e-23 up have."""
-
-FULL: Final = Layout(992, 66)
-"""Every finite double."""
+EXPONENTS: Final = tuple(range(96, -129, -_BITS))
+"""The exponents of the limbs, highest first."""
+LIMIT: Final = 2.0**127
+"""Doubles below this (1.7e38) fit whose last binary place is at 2**-128 or above, as all from 2.6e-23 up have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +38,32 @@ class FloatSum:
     """The exact sum of a double column in bigint columns that are named after `prefix`."""
 
     prefix: str
-    layout: Layout = NORMAL
 
     @property
     def limbs(self) -> tuple[str, ...]:
         """The names of the limb columns, highest first."""
-        return tuple(f"{self.prefix}_{at}" for at in range(self.layout.count))
+        return tuple(f"{self.prefix}_{at}" for at in range(len(EXPONENTS)))
+
+    @property
+    def special(self) -> tuple[str, str, str]:
+        """The names of the columns that count NaN, inf and -inf."""
+        return f"{self.prefix}_nan", f"{self.prefix}_inf", f"{self.prefix}_ninf"
+
+    @property
+    def value(self) -> str:
+        """The name of the total's column (`exact_totals.with_totals`)."""
+        return f"{self.prefix}_total"
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all state columns, each a bigint: limbs, then the counts of NaN, inf, -inf and of values outside the layout."""
-        return (*self.limbs, *(f"{self.prefix}_{kind}" for kind in ("nan", "inf", "ninf", "outside")))
+        return (*self.limbs, *self.special, f"{self.prefix}_outside")
 
     def contributions(self, value: Column, weight: Column) -> list[Column]:
         """What a row with this value and weight, 1 or -1, adds to each state column; nulls add nothing."""
         fits = self._fits(value)
         weighted = F.when(fits, value * weight.cast("double")).otherwise(0.0)
-        limbs = [limb.cast("bigint") for limb in _limbs(weighted, self.layout)]
+        limbs = [limb.cast("bigint") for limb in _limbs(weighted)]
         outside = (F.abs(value) < _INFINITY) & ~fits
         counted = (F.isnan(value), value == _INFINITY, value == -_INFINITY, outside)
         counts = [F.when(condition, weight).otherwise(F.lit(0).cast("bigint")) for condition in counted]
@@ -86,24 +75,19 @@ class FloatSum:
 
     def carried(self) -> list[Column]:
         """The state columns with the carries of the limbs settled: the one form that a total has. Needed before `total`."""
-        return [*_balanced(self.limbs), *map(column, self.columns[self.layout.count :])]
+        return [*_balanced(self.limbs), *map(column, self.columns[len(self.limbs) :])]
 
     def inexact(self) -> Column:
-        """Whether `total` leaves out values that the layout cannot hold: then sum the group with the layout `FULL`."""
+        """Whether the total leaves out values that the layout cannot hold."""
         return column(self.columns[-1]) != 0
 
     def total(self) -> Column:
-        """The double nearest to the exact total of carried state columns, as IEEE addition would treat NaN and the infinities."""
-        nan, inf, ninf = (column(name) > 0 for name in self.columns[self.layout.count : -1])
-        finite = _nearest([column(name) for name in self.limbs], self.layout)
-        return F.when(nan | (inf & ninf), float("nan")).when(inf, _INFINITY).when(ninf, -_INFINITY).otherwise(finite)
+        """The double nearest to the exact total, once `exact_totals.with_totals` has put it there."""
+        return column(self.value)
 
     def _fits(self, value: Column) -> Column:
-        small = F.abs(value) < self.layout.limit
-        if self.layout is FULL:
-            return small
-        last = value * 2.0 ** -self.layout.exponents[-1]
-        return small & (last == F.rint(last))
+        last = value * 2.0 ** -EXPONENTS[-1]
+        return (F.abs(value) < LIMIT) & (last == F.rint(last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +131,10 @@ def _total(name: str) -> Column:
     return F.coalesce(F.sum(column(name)), F.lit(0).cast("bigint")).alias(name)
 
 
-def _limbs(value: Column, layout: Layout) -> list[Column]:
+def _limbs(value: Column) -> list[Column]:
     """The limbs of a finite double, highest first, as doubles."""
-    nearest = [F.rint(_scaled(value, -exponent)) for exponent in layout.exponents]
-    rest = [here - above * float(_BASE) for above, here in pairwise(nearest)]
-    if layout is FULL:
-        rest = [_where_small(value, exponent, limb) for exponent, limb in zip(layout.exponents[1:], rest, strict=True)]
-    return [nearest[0], *rest]
-
-
-def _where_small(value: Column, exponent: int, limb: Column) -> Column:
-    """A limb, without scaling up values that are multiples of the next power anyway: that could overflow."""
-    bound = exponent + _BITS + 54
-    return limb if bound > 1023 else F.when(F.abs(value) < 2.0**bound, limb).otherwise(0.0)
-
-
-def _scaled(value: Column, exponent: int) -> Column:
-    """The value times 2**exponent, in two steps where the factor is no double."""
-    if exponent <= 1023:
-        return value * 2.0**exponent
-    return value * 2.0**1023 * 2.0 ** (exponent - 1023)
+    nearest = [F.rint(value * 2.0**-exponent) for exponent in EXPONENTS]
+    return [nearest[0], *(here - above * float(_BASE) for above, here in pairwise(nearest))]
 
 
 def _balanced(names: tuple[str, ...]) -> list[Column]:
@@ -177,35 +145,3 @@ def _balanced(names: tuple[str, ...]) -> list[Column]:
         carry = F.shiftright(limb + _HALF, _BITS)
         settled.append((limb - F.shiftleft(carry, _BITS) if name != names[0] else limb).alias(name))
     return settled[::-1]
-
-
-def _nearest(limbs: list[Column], layout: Layout) -> Column:
-    """The nearest double (ties to even) of balanced limbs: from the highest that is not 0, the next two, and the sign of what follows."""
-    zero, carry = F.lit(0).cast("bigint"), F.shiftright(limbs[0] + _HALF, _BITS)
-    limbs = [carry, limbs[0] - F.shiftleft(carry, _BITS), *limbs[1:]]
-    padded, signs, result = [*limbs, zero, zero], _tail_signs(limbs), F.lit(0.0)
-    for at, exponent in reversed(list(enumerate((layout.top + _BITS, *layout.exponents)))):
-        first, second, third = padded[at : at + 3]
-        rounded = _rounded(first, second, third, signs[at]) * 2.0 ** (exponent - 2 * _BITS - 2)
-        result = F.when(limbs[at] != 0, rounded).otherwise(result)
-    return result
-
-
-def _rounded(first: Column, second: Column, third: Column, sign: Column) -> Column:
-    """(first * 2**64 + second * 2**32 + third) * 4 + sign, rounded once: two doubles that are exact are added.
-
-    The sign stands for all lower limbs: they are less than one unit of `third`, so they decide ties and nothing else.
-    """
-    high = F.shiftleft(first, 21) + F.shiftright(second, 11)
-    low = F.shiftleft(second.bitwiseAND(F.lit(2047)), 34) + F.shiftleft(third, 2) + sign
-    return high.cast("double") * 2.0**45 + low.cast("double")
-
-
-def _tail_signs(limbs: list[Column]) -> list[Column]:
-    """For each limb the sign of what lies more than two places behind it."""
-    sign = F.lit(0).cast("bigint")
-    signs = [sign, sign, sign]
-    for limb in reversed(limbs[3:]):
-        sign = F.when(limb > 0, 1).when(limb < 0, -1).otherwise(sign).cast("bigint")
-        signs.append(sign)
-    return signs[::-1]

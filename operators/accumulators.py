@@ -15,6 +15,8 @@ from changelog.schema import column
 from cxl.types import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column
 
     from cxl.typed import AggregateUse
@@ -36,8 +38,12 @@ class Accumulator(Protocol):
     def carried(self) -> list[Column]:
         """The state columns in the one form that a total has."""
 
+    @property
+    def floats(self) -> Sequence[FloatSum]:
+        """The sums whose totals have to be there (`exact_totals.with_totals`) before `result`."""
+
     def result(self) -> Column:
-        """The call's value from carried state columns."""
+        """The call's value from carried state columns and totals."""
 
     def overflows(self) -> Column:
         """Whether the value does not fit its type."""
@@ -66,6 +72,11 @@ class Count:
         """The weight of each row that has a value."""
         amount = weight if self.column_name is None else F.when(column(self.column_name).isNotNull(), weight).otherwise(_zero())
         return [amount.alias(self.columns[0])]
+
+    @property
+    def floats(self) -> Sequence[FloatSum]:
+        """None."""
+        return ()
 
     def carried(self) -> list[Column]:
         """The counter as it is."""
@@ -100,6 +111,11 @@ class Sum:
         """What each row adds."""
         counted = F.when(column(self.value).isNotNull(), weight).otherwise(_zero()).alias(f"{self.name}_n")
         return [*self.total.contributions(column(self.value), weight), counted]
+
+    @property
+    def floats(self) -> Sequence[FloatSum]:
+        """The total, of floats."""
+        return (self.total,) if isinstance(self.total, FloatSum) else ()
 
     def carried(self) -> list[Column]:
         """The total with its carries settled, and the counter."""
@@ -142,6 +158,11 @@ class WeightedMean:
         known = value.isNotNull() & share.isNotNull()
         product = F.when(known, value * share)
         return [*self.products.contributions(product, weight), *self.weights.contributions(F.when(known, share), weight)]
+
+    @property
+    def floats(self) -> Sequence[FloatSum]:
+        """Both totals."""
+        return self.products, self.weights
 
     def carried(self) -> list[Column]:
         """Both totals with their carries settled."""

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends
+from changelog.exact_totals import with_totals
 from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
@@ -223,7 +224,8 @@ class Aggregate(Keyed):
         alive = state.where(column(ROWS) > 0) if self.groups else state
         results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
         wrong = first_true(wrongs(accumulators))
-        return self._finished(values.settle(alive.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), [*self.groups], values)
+        totals = with_totals(alive, [total for one in accumulators for total in one.floats])
+        return self._finished(values.settle(totals.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), [*self.groups], values)
 
     def _finished(self, groups: DataFrame, fields: Sequence[str], values: RunValues) -> DataFrame:
         """Rows of the output from group fields (`fields`), `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""

@@ -7,13 +7,12 @@ import random
 from fractions import Fraction
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from changelog.exact import FULL, NORMAL, FloatSum, IntSum
-from changelog.exact_full import with_total
+from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
+from changelog.exact_totals import with_totals
 from tests.changelog.histories import on_engines
 
 FLOATS, INTS = FloatSum("_s"), IntSum("_i")
@@ -73,7 +72,7 @@ def test_state_columns_are_bigints(engine):
 @on_engines
 @given(batch=groups(inside))
 def test_a_sum_is_that_of_the_survivors(engine, batch):
-    states = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried())
+    states = with_totals(float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried()), [FLOATS])
     made = totals(engine, states, FLOATS.total().alias("total"), FLOATS.inexact().alias("inexact"))
     assert {at: row["total"] for at, row in made.items()} == {at: fsum(values) for at, (values, _) in enumerate(batch)}
     assert not any(row["inexact"] for row in made.values())
@@ -82,21 +81,13 @@ def test_a_sum_is_that_of_the_survivors(engine, batch):
 @on_engines
 @given(batch=groups(anything | inside))
 def test_what_does_not_fit_is_said(engine, batch):
-    states = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried())
+    states = with_totals(float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried()), [FLOATS])
     made = totals(engine, states, FLOATS.total().alias("total"), FLOATS.inexact().alias("inexact"))
     for at, (values, _) in enumerate(batch):
         finite = [value for value in values if math.isfinite(value)]
         assert made[at]["inexact"] == any(abs(value) >= 2.0**127 or value * 2.0**128 != int(value * 2.0**128) for value in finite)
         if not made[at]["inexact"]:
             assert repr(made[at]["total"]) == repr(fsum(values) + 0.0)
-
-
-@on_engines
-@given(batch=groups(anything | inside))
-def test_the_full_layout_holds_every_double(engine, batch):
-    spec = FloatSum("_f", FULL)
-    made = totals(engine, with_total(float_states(weighted_rows(engine, batch, pa.float64()), spec), spec, "total"), "total")
-    assert {at: repr(row["total"]) for at, row in made.items()} == {at: repr(fsum(values) + 0.0) for at, (values, _) in enumerate(batch)}
 
 
 @on_engines
@@ -115,23 +106,21 @@ def test_states_merge_and_a_carried_state_has_one_form(engine, values, cut):
 def test_many_values_near_the_limit(engine):
     biggest = math.nextafter(2.0**127, 0)
     batch = [([biggest] * 5000 + [-(2.0**-128)], []), ([-biggest] * 5000, [])]
-    states = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried())
+    states = with_totals(float_states(weighted_rows(engine, batch, pa.float64()), FLOATS).select("g", *FLOATS.carried()), [FLOATS])
     assert {at: row["total"] for at, row in totals(engine, states, FLOATS.total().alias("total")).items()} == {
         at: fsum(values) for at, (values, _) in enumerate(batch)
     }
 
 
-@pytest.mark.parametrize("spec", [FLOATS, FloatSum("_f", FULL)])
-def test_nulls_add_nothing(sail, spec):
+def test_nulls_add_nothing(sail):
     frame = sail.from_arrow(pa.table({"g": [1, 1, 2], "v": pa.array([None, 2.5, None], pa.float64()), "w": [1, 1, 1]}))
-    made = totals(sail, with_total(float_states(frame, spec), spec, "total"), "total")
+    made = totals(sail, with_totals(float_states(frame, FLOATS).select("g", *FLOATS.carried()), [FLOATS]), FLOATS.total().alias("total"))
     assert {at: row["total"] for at, row in made.items()} == {1: 2.5, 2: 0.0}
 
 
 def test_names_and_limits():
     assert FLOATS.columns == (*(f"_s_{at}" for at in range(8)), "_s_nan", "_s_inf", "_s_ninf", "_s_outside")
-    assert (NORMAL.exponents[0], NORMAL.exponents[-1], NORMAL.limit) == (96, -128, 2.0**127)
-    assert (FULL.exponents[0], FULL.exponents[-1], FULL.limit) == (992, -1088, math.inf)
+    assert (len(EXPONENTS), EXPONENTS[0], EXPONENTS[-1], LIMIT) == (8, 96, -128, 2.0**127)
 
 
 @on_engines
