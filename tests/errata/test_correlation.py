@@ -240,6 +240,31 @@ def test_a_key_may_end_like_the_key_of_a_reject(folder: Folder) -> None:
     assert causes(folder, "shop", 2) == [("-R", "rollback:shop:5", 1), ("+A", "correction", 33)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("int", "33", "34"), ("float", "-0.5", "0.5"), ("bool", "true", "false"), ("date", "2024-02-29", "2024-03-01"),
+        ("date_time", "2024-02-29T10:00:00.000001", "2024-02-29T10:00:00.000002"), ("string", "ä", "a"),
+    ],
+)  # fmt: skip
+def test_keys_of_every_type_lead_to_the_mates(folder: Folder, kind: str, one: str, other: str) -> None:
+    folder.write("pipeline.yaml", KEYED_BY_TEXT.replace("correlation_key: [order, part]", "correlation_key: order").replace("order, type: string", f"order, type: {kind}"))
+    folder.write("data/lines.csv", f"order,part,item,qty\n{one},1,a,1\n{other},1,b,1\n{one},2,c,x\n{one},3,d,1\n")
+    assert folder.run().exit_code == 2
+    assert [row["item"] for row in folder.rows("out/out.csv")] == ["b"]
+    folder.write("data/lines.csv", f"order,part,item,qty\n{one},1,a,1\n{other},1,b,x\n{one},2,c,1\n{one},3,d,1\n")
+    assert folder.run().exit_code == 2
+    assert [row["item"] for row in folder.rows("out/out.csv")] == ["a", "c", "d"]
+
+
+def test_many_rejects_are_read_by_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("errata.tables.DRIVER_ROWS", 0)
+    first = {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2), line(4, None, "bad")], "web-a.csv": [line(5, 1)]}
+    second = {**first, "shop-a.csv": [line(1, 1), line(2, 1), line(3, 2, "bad"), line(4, None, "bad")]}
+    for keyed in (False, True):
+        run_history([first, second], keyed=keyed)
+
+
 def test_groups_that_are_written_alike_stay_apart(folder: Folder) -> None:
     folder.write("pipeline.yaml", KEYED_BY_TEXT.replace("part, type: int", "part, type: string"))
     folder.write("data/lines.csv", 'order,part,item,qty\n"a,b",c,a,x\na,"b,c",b,x\n')
