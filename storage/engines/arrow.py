@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["TIMESTAMP", "collected", "frame_of", "plain", "plain_type", "row_of_nulls", "spark_schema", "without_dictionaries"]
 
 TIMESTAMP = pa.timestamp("us", "UTC")
+INLINE_BYTES = 1 << 19
+"""Smaller tables go with the plan; the server may want larger ones to be sent ahead of it."""
 
 
 def plain(table: pa.Table) -> pa.Table:
@@ -50,7 +52,19 @@ def without_dictionaries(table: pa.Table) -> pa.Table:
 def frame_of(session: Any, table: pa.Table) -> DataFrame:
     """A DataFrame of the rows of a table that has some. Its columns are known, so nobody need ask the engine for them."""
     given = without_dictionaries(table)
-    return told(session.createDataFrame(given), spark_schema(given.schema))
+    schema = spark_schema(given.schema)
+    if given.nbytes < INLINE_BYTES and type(session).__module__.startswith("pyspark.sql.connect"):
+        return told(_inline(session, given, schema), schema)
+    return told(session.createDataFrame(given), schema)
+
+
+def _inline(session: Any, table: pa.Table, schema: StructType) -> DataFrame:
+    """What `createDataFrame` makes of a small table, which asks the server for thirteen settings each time."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.plan import LocalRelation
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return cast("DataFrame", ConnectFrame(LocalRelation(table.cast(to_arrow_schema(schema, timezone="UTC"))), session))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
