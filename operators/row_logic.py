@@ -68,7 +68,7 @@ class RowLogic:
         `refused`: the `_error` of records that failed ahead of the program, null for the others; the frame has their key as `RECORD` too.
         """
         limit = self.config.max_expansion
-        done = evaluate(frame, self.steps, row, self.name, values, max_expansion=limit, settle=self.settle, inline=True, refused=refused)
+        done = evaluate(frame, self.steps, row, self.name, values, max_expansion=limit, settle=self.settle, inline=refused is not None, refused=refused)
         good, unfit = self._checked(done, output, values)
         names = [*(name for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")), *output.columns()]
         rows = output.shaped(good.withColumns(done.made(output.data, "_key" if refused is None else RECORD)), names)
