@@ -43,7 +43,7 @@ def looked_at_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: b
 def _looked(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
     view = np.frombuffer(data, np.uint8)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = pairwise(_bounds(data, CHUNK_BYTES // 4))
+        parts = pairwise(_bounds(data, CHUNK_BYTES // 2))
         yield from pool.map(lambda part: look(filled_lines(view[part[0] : part[1]], blank_lines=blank_lines) + part[0]), parts)
 
 

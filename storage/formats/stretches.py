@@ -6,9 +6,7 @@ records by then. Two versions of a file so have the same stretches but where the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +30,6 @@ DIGEST = 16
 """Bytes of a stretch's hash."""
 _WORD = 8
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xFF51AFD7ED558CCD], np.uint64)
-_HASHED_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +143,8 @@ def _chosen(words: Words, looked: Iterable[_Seen | None], begin: int, end: int) 
 
 
 def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:
-    bounds = list(pairwise(starts.tolist()))
-
-    def hashed(at: int) -> list[bytes]:
-        return [blake3(view[start:end], key=seed).digest(DIGEST) for start, end in bounds[at : at + _HASHED_AT_A_TIME]]
-
-    with memoryview(data) as view, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return tuple(digest for some in pool.map(hashed, range(0, len(bounds), _HASHED_AT_A_TIME)) for digest in some)
+    with memoryview(data) as view:  # threads would hand the interpreter to each other more often than they hash
+        return tuple(blake3(view[start:end], key=seed).digest(DIGEST) for start, end in pairwise(starts.tolist()))
 
 
 __all__ = ["DIGEST", "Stretches", "stretches_of"]

@@ -92,7 +92,7 @@ def record_starts_of(options: CsvReadOptions, data: Buffer, name: str, look: Cal
     def plain(bound: Bound) -> T:
         return quoted(bound, np.flatnonzero(terminators(view[slice(*bound)])) + bound[0])
 
-    return Looked(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 4))
+    return Looked(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
 
 
 def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Positions:
