@@ -6,15 +6,17 @@ keeps the answer with the frame and with what filters make of it; here it gets t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from changelog.schema import TYPES, column, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
+
+_ACCEPTED: Final = "_errata_accepted"
 
 
 def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
@@ -59,6 +61,28 @@ def united(one: DataFrame, *others: DataFrame) -> DataFrame:
         schema = known(one) or known(other) or one.schema
         one = told(_picked(one, schema).union(_picked(other, schema)), schema)
     return one
+
+
+def with_rejects(good: DataFrame, *bad: DataFrame) -> DataFrame:
+    """Rows with rejects among them. That the others are `good` is kept with the frame (`accepted`): else the plan of each node in a chain would hold that of the node above twice."""
+    rows = united(good, *bad)
+    if bad:
+        vars(rows)[_ACCEPTED] = good
+    return rows
+
+
+def accepted(rows: DataFrame) -> DataFrame:
+    """The rows without the rejects that `with_rejects` put among them; of any other frame all."""
+    good: DataFrame = vars(rows).get(_ACCEPTED, rows)
+    return good
+
+
+def alike(rows: DataFrame, change: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """What a change of columns makes of rows, those that are `accepted` still known."""
+    changed, good = change(rows), accepted(rows)
+    if good is not rows:
+        vars(changed)[_ACCEPTED] = change(good)
+    return changed
 
 
 def _picked(frame: DataFrame, schema: StructType) -> DataFrame:

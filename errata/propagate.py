@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from changelog.frames import without
+from changelog.frames import accepted, alike, without
 from changelog.lazy import F
 from changelog.on_driver import consolidated
 from changelog.ops import SYMBOLS, Op
@@ -291,7 +291,7 @@ class Flow:
             return NodeDelta(node.name, rows, signed, bound)
         bad = self.engine.few(rows.where(F.col("_error").isNotNull()), SMALL_ROWS)
         _, rejected, repaired = self._rejects_kept(node, bad if isinstance(bad, pa.Table) else self.engine.up_to(bad, SMALL_ROWS))
-        return NodeDelta(node.name, rows.where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
+        return NodeDelta(node.name, accepted(rows).where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
 
     def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
         import pyarrow.compute as pc
@@ -321,7 +321,7 @@ class Flow:
 
 def _whole(node: Node, rows: DataFrame) -> DataFrame:
     """Op rows with the columns of a node's table."""
-    return rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()]))
+    return alike(rows, lambda rows: rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()])))
 
 
 def _net_rows(node: Node, outcome: Outcome) -> DataFrame:

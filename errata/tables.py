@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from changelog.algebra import consolidate, live
-from changelog.frames import among, chosen, known, told, united
+from changelog.frames import accepted, alike, among, chosen, known, told, united
 from changelog.on_driver import newest, standing
 from changelog.ops import Op
 from changelog.schema import column
@@ -86,7 +86,7 @@ class Tables:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
         if self.plan.persisted(node):
             return self.narrowed(engine, node, values, as_it_is, at)
-        return _through(node, map(_as_appends, self._inputs(node, lambda above: self.live(engine, above, values, at))), values).drop("_op", "_cause")
+        return _without_ops(_through(node, map(_as_appends, self._inputs(node, lambda above: self.live(engine, above, values, at))), values))
 
     def narrowed(self, engine: Engine, node: Node, values: RunValues, narrow: Narrow, at: int | None = None) -> DataFrame:
         """The live rows of a node that `narrow` chooses; it passes over the rejects of a node without a table. The others are not folded."""
@@ -98,7 +98,7 @@ class Tables:
         above = self.plan[name]
 
         def mapped(rows: DataFrame) -> DataFrame:
-            return narrow(_through(node, [_as_appends(entered(stands(rows, above, port, node), node, 0))], values).drop("_op", "_cause"))
+            return narrow(_without_ops(_through(node, [_as_appends(entered(stands(rows, above, port, node), node, 0))], values)))
 
         return self.narrowed(engine, above, values, mapped, at)
 
@@ -195,6 +195,10 @@ def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> Data
     return united(*made)
 
 
+def _without_ops(rows: DataFrame) -> DataFrame:
+    return alike(rows, lambda rows: rows.drop("_op", "_cause"))
+
+
 def with_more_than_keys(state: pa.Table) -> pa.Table:
     """The same on the driver."""
     import pyarrow as pa
@@ -212,6 +216,7 @@ def more_than_keys(state: DataFrame) -> DataFrame:
 
 def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> DataFrame:
     """The rows of a node that a consumer of a port sees: no rejects, none of the columns that are the node's own."""
+    rows = accepted(rows)
     port_rows = node.operator.port_rows(rows.where(condition) if (condition := _seen(rows, node, consumer)) is not None else rows, port)
     unseen = OWN_HIDDEN if consumer.operator.takes_counted else {*OWN_HIDDEN, "_counted"}
     return chosen(port_rows, [name for name in port_rows.columns if name not in unseen])

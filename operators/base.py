@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from changelog.algebra import as_appends, changed, consolidate, diff
-from changelog.frames import of_keys, united
+from changelog.frames import alike, of_keys, united
 from changelog.lazy import F
 from cxl.types import Kind, Type
 from operators.evaluation import Narrow, RunValues, as_it_is
@@ -216,7 +216,7 @@ class Linear(Operator):
         return compared(around, united(*images), cause)
 
     def _mapped(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
-        return self.output.shaped(self.images(frame, index, values), [*SYSTEM, *self.output.columns()])
+        return alike(self.images(frame, index, values), lambda rows: self.output.shaped(rows, [*SYSTEM, *self.output.columns()]))
 
 
 class Keyed(Operator):

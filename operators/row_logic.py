@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import united
+from changelog.frames import united, with_rejects
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark
@@ -72,10 +72,8 @@ class RowLogic:
         good, unfit = self._checked(done, output, values)
         names = [*(name for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")), *output.columns()]
         rows = output.shaped(good.withColumns(done.made(output.data, "_key" if refused is None else RECORD)), names)
-        for bad in (done.bad, unfit):
-            if bad is not None:
-                rows = united(rows, output.shaped(as_output(bad, names, output), names))
-        return rows
+        bad = [output.shaped(as_output(one, names, output), names) for one in (done.bad, unfit) if one is not None]
+        return united(rows, *bad) if done.inline else with_rejects(rows, *bad)
 
     def _checked(self, done: Evaluated, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:
         """Rows that pass every error check, and rejects of the others, None where there are no error checks."""
