@@ -47,6 +47,11 @@ def kept_records(operator: Source) -> Sequence[FileStat]:
     return (FileStat(path, file_name(operator), facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns),)
 
 
+def services(plan: Plan) -> dict[str, str]:
+    """The sources that read a service, with why a run looks at each."""
+    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("Source", node.operator).config.service is not None}
+
+
 def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
     """Bring what is kept of every service up to date. `warn` is told of one that had more than its limits let through. Raises StorageFailed."""
     for node in plan.of_kind("source"):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from errata import failing_record
 from errata.failures import Stopped, StorageFailed
 from errata.ingest import place_told
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from errata.options import RunOptions
     from errata.plan import Node, Plan
     from errata.propagate import Flow, NodeDelta
+    from errata.record_places import Places
     from operators.ingest.files import FileRecord
 
 MAX_RETRACT_SHARE = 0.5
@@ -30,22 +31,33 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 
-def stop_at_first(plan: Plan, flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord]) -> None:
+def stop_at_first(flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
     """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
 
-    Raises Stopped, StorageFailed where a record is malformed.
+    `files` are those of a source, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
     """
     fatal = node.operator.fatal
-    strict = plan.model.error_handling.strategy == "fail_fast"
+    strict = flow.tables.plan.model.error_handling.strategy == "fail_fast"
     if not delta.rejected or not (strict or fatal):
         return
     first = flow.first_reject(node, frozenset() if strict else fatal)
     if first:
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-        message = f"node '{node.name}': {place_told(first, files)}{first.get('detail', '')} ({first.get('category', '')})"
+        place = place_told(first, files) if node.kind == "source" else _place_behind(flow, node, first, places())
+        message = f"node '{node.name}': {place}{first.get('detail', '')} ({first.get('category', '')})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = failing_record.told(flow, node, first["_key"])
         raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details)
+
+
+def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Places) -> str:
+    """`orders.csv: record 3: ` of the source record behind a row that a node rejected; nothing where no single one is."""
+    from errata.rejects import Rejects
+
+    found = Rejects(flow.tables.plan, flow.tables, flow.engine, flow.values, places).behind(node, first["_key"], first)
+    if found is None:
+        return ""
+    return f"{found.file}: " if found.row is None else f"{found.file}: record {found.row}: "
 
 
 def judge(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> None:

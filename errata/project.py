@@ -248,14 +248,18 @@ class Project:
         return report(self, self._reading())
 
     def plan_next(self) -> Iterator[Row]:
-        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason."""
+        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason.
+
+        No service is asked, so the records of one count as changed.
+        """
         from errata.correlation_plan import Before, ruled_anew
+        from errata.fetching import services
         from errata.ingest import look_at_sources
         from errata.stages import rows_known, with_retries
 
         head = self.head()
         sources = look_at_sources(self.plan, head.sources if head else {})
-        changed = {name: one.reason for name, one in sources.items() if one.reason}
+        changed = services(self.plan) | {name: one.reason for name, one in sources.items() if one.reason}
         before = Before.of(head)
         stages = with_retries(self.plan, head.plan if head else None, changed | ruled_anew(self.plan, before), before.held)
         rows = rows_known(self.plan, stages, head.nodes if head else {})

@@ -80,6 +80,11 @@ class Rejects:
         """Entries of rows of aggregates that failed and whose records were rolled back."""
         return [self._entry(self.plan[one.node], (one.key, one.epoch, one.error), {}) for one in rows if one.node in self.plan.nodes]
 
+    def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> Place | None:
+        """The place of the source record behind a row that a node other than a source rejected; None where no single one is."""
+        lead = lead_of_reject(node, key, error)
+        return None if lead is None or lead.grouped else self._records([lead]).get(lead, ({}, None))[1]
+
     def _of_node(self, node: Node) -> Iterator[Reject]:
         rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
         return self._of_source(node, rows) if node.kind == "source" else self._of_operator(node, rows.select(["_epoch", "_key", "_error"]).to_pylist())

@@ -237,7 +237,7 @@ class Run:
                 delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
             else:
                 delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
-        stop_at_first(self.plan, flow, node, delta, files.get(node.name, ()))
+        stop_at_first(flow, node, delta, files.get(node.name, ()), lambda: self._places(flow, sources, files))
         return _event(node, stage, delta, flow, monotonic() - began)
 
     def _settle(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], files: dict[str, tuple[FileRecord, ...]]) -> None:

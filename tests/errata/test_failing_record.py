@@ -46,7 +46,7 @@ def test_the_expression_and_the_record_are_told(cxl: str, expression: str, recor
         code, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
     assert code == 3
     assert f"\n  expression: {expression}\n  record: {record}\n" in told
-    assert told.startswith("error: node 'compute_ratio': ")
+    assert told.startswith("error: node 'compute_ratio': o.csv: record 2: ")
 
 
 def test_a_failing_check_has_its_own_words(tmp_path: Path) -> None:

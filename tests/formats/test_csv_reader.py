@@ -160,7 +160,8 @@ ERRORS = [
     (b"", "file.csv: line 1: the header row is missing: the file is empty"),
     (b"\n\n", "file.csv: line 1: the header row is missing: the file is empty"),
     (b",,\n1,2,3\n", "file.csv: line 1: the header row is empty"),
-    (b'a,b\n1,"2\n3,4\n', "file.csv: a quoted field is never closed: '\"2\\n3,4\\n'"),
+    (b'a,b\n1,"2\n3,4\n', "file.csv: line 2: a quoted field is never closed: '\"2\\n3,4\\n'"),
+    (b'a\r\n"1\r\n2"\r\n\r\n"3', "file.csv: line 5: a quoted field is never closed: '\"3'"),
     (b"a\ncaf\xe9\n", "file.csv: byte 5: not valid UTF-8: invalid continuation byte"),
     (b"a\n\xff\n", "file.csv: byte 2: not valid UTF-8: invalid start byte"),
 ]

@@ -379,6 +379,16 @@ def test_a_check_asks_nothing(tmp_path):
         assert service.asked == []
 
 
+def test_a_plan_asks_nothing_and_says_so(tmp_path):
+    with serving(lambda _: page([{"id": 1, "total": 1}])) as service:
+        folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
+        folder.run()
+        asked = len(service.asked)
+        planned = [(row["node"], row["action"], row["reason"]) for row in folder.load().plan_next()]
+        assert planned[:2] == [("orders", "delta", "only the run asks the service"), ("t", "delta", "input changed: orders")]
+        assert len(service.asked) == asked
+
+
 def test_a_token_that_changes_is_no_change_of_logic(tmp_path, monkeypatch):
     with serving(lambda _: page([{"id": 1, "total": 1}])) as service:
         folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")

@@ -26,9 +26,10 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
         text = to_utf8(options, data, name)
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
         names, body, first = header.names, text[header.end :], 1
+        _check_closed(options, body, name, text[: header.end])
     else:
         names, body, first = names_in(options, part.head), to_utf8(options, data, name, part.start), part.first_row
-    _check_closed(options, body, name)
+        _check_closed(options, body, name)
     batches = _without_errors(reader, body, names, first)
     if batches is not None:
         yield from batches
@@ -66,12 +67,14 @@ def _typed(reader: CsvReader, table: pa.Table, wanted: dict[str, int], first: in
         first += batch.num_rows
 
 
-def _check_closed(options: CsvReadOptions, body: bytes, name: str) -> None:
+def _check_closed(options: CsvReadOptions, body: bytes, name: str, before: bytes | None = None) -> None:
+    """`before`: what stands before the body, None where that is not at hand and lines cannot be counted."""
     dialect = Dialect.of(options)
     if options.quote_char.encode() in body:
         quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
         if still_open:
-            raise InputError(name, f"a quoted field is never closed: {body[quotes[-1] :][:60].decode(errors='replace')!r}")
+            line = None if before is None else len((before + body[: quotes[-1]]).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
+            raise InputError(name, f"a quoted field is never closed: {body[quotes[-1] :][:60].decode(errors='replace')!r}", line=line)
 
 
 def _wanted(reader: CsvReader, names: Sequence[str]) -> dict[str, int]:
