@@ -92,6 +92,7 @@ def test_input_errors(data, options, message):
         (None, "a fixed_width format needs a layout: give format_schema, a path or a map with 'fields'"),
         ({"fields": [{"name": "a", "start": 0, "widht": 3}]}, "format_schema.fields.0.widht: there is no such key"),
         ({"fields": [{"name": "a", "start": 0}]}, "format_schema.fields.0: field 'a' needs width or end"),
+        ({"fields": [{"name": "a", "width": 1}, {"name": "b", "width": 1}, {"name": "a", "width": 2}]}, "format_schema.fields: there are two fields 'a'"),
         ({"fields": [{"name": "a", "start": 5, "end": 3}]}, "format_schema.fields.0: field 'a' ends before it starts"),
         (
             {"fields": [{"name": "a", "start": 0, "end": 3, "width": 2}]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from storage.formats.contract import OptionError
 
@@ -62,6 +62,15 @@ class Layout(BaseModel):
     format: Any = None
     encoding: Literal["utf-8"] = "utf-8"
     fields: tuple[LayoutField, ...] = Field(min_length=1)
+
+    @field_validator("fields")
+    @classmethod
+    def _each_once(cls, fields: tuple[LayoutField, ...]) -> tuple[LayoutField, ...]:
+        names = [one.name for one in fields]
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise ValueError(f"there are two fields '{twice}'")
+        return fields
 
     @classmethod
     def of(cls, content: Mapping[str, Any] | None, key: str) -> Layout:
