@@ -116,22 +116,25 @@ class Flow:
             return self.keep_nothing(node)
         around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
         if refreshed:
-            return self.keep(node, node.operator.rebuild(around, "recompute"), around.bound)
+            return self._answered(node, around, "recompute")
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
         if rebuild and not self.tables.plan.persisted(node) and not node.operator.may_reject:
             return self._note(NodeDelta(node.name, None, False, 0))  # its consumers are compared
-        return self._answered(node, around, rebuild=rebuild)
+        return self._answered(node, around, "logic" if rebuild else None)
 
-    def _answered(self, node: Node, around: NodeSurroundings, *, rebuild: bool) -> NodeDelta:
-        """Keep what the operator answers; where sums turn out to need more than their limbs hold, what it answers with wide ones."""
+    def _answered(self, node: Node, around: NodeSurroundings, cause: str | None) -> NodeDelta:
+        """Keep what the operator answers; where sums turn out to need more than their limbs hold, what it answers with wide ones.
+
+        `cause`: why all of its rows are computed anew; None where it answers to deltas.
+        """
         before = self.versions_of(node)
-        outcome = node.operator.rebuild(around) if rebuild else node.operator.answer(around)
-        delta = self.keep(node, outcome, around.bound, follows=around.stage.action == "delta" and self.small_deltas(node))
+        outcome = node.operator.answer(around) if cause is None else node.operator.rebuild(around, cause)
+        delta = self.keep(node, outcome, around.bound, follows=cause is None and around.stage.action == "delta" and self.small_deltas(node))
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
         node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
-        return self.keep(node, node.operator.rebuild(around, "logic" if rebuild else "recompute"), None)
+        return self.keep(node, node.operator.rebuild(around, cause or "recompute"), None)
 
     def _least(self, node: Node, stage: Stage) -> int | None:
         """About how many rows a node reads at least: its deltas, and what stands of it; None where it is not known."""

@@ -67,6 +67,26 @@ def test_the_total_of_a_source(tmp_path: Path) -> None:
     assert folder.violations() == []
 
 
+SUMS = """
+pipeline: {name: sums}
+error_handling: {strategy: continue}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: g, type: string}, {name: v, type: float}]}}
+  - {type: aggregate, name: sums, input: s, config: {group_by: [g], cxl: "emit total = sum(v)\\nemit of = $source.count"}}
+  - {type: output, name: out, input: sums, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+def test_sums_stay_exact_where_the_total_changes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SUMS)
+    folder.write("s.csv", "g,v\na,1.5\n")
+    assert run(folder) == 0
+    folder.write("s.csv", "g,v\na,1.5\na,1e-30\n")  # further apart than what stands of a sum has places for
+    assert run(folder) == 0
+    assert folder.text("out.csv") == "g,total,of\na,1.5,2\n"
+
+
 TWO = """
 pipeline: {name: two}
 nodes:
