@@ -19,12 +19,12 @@ from cxl.text import display
 
 Record = Mapping[str, Any]
 NAN_CATEGORY = "nan_in_output_field"
+EXPANSION_CATEGORY = "expansion_limit_exceeded"
 
 
 def nan_message(name: str) -> str:
     """What is said of a record whose emitted field `name` is NaN."""
     return f"the value of '{name}' is NaN"
-EXPANSION_CATEGORY = "expansion_limit_exceeded"
 
 
 @dataclass(slots=True)

@@ -199,19 +199,19 @@ def _without_ops(rows: DataFrame) -> DataFrame:
     return alike(rows, lambda rows: rows.drop("_op", "_cause"))
 
 
-def with_more_than_keys(state: pa.Table) -> pa.Table:
-    """The same on the driver."""
-    import pyarrow as pa
-
-    there = [state.column(name).is_valid().to_pylist() for name in state.column_names if name != "_key"]
-    return state.filter(pa.array([any(row) for row in zip(*there, strict=True)], pa.bool_()))
-
-
 def more_than_keys(state: DataFrame) -> DataFrame:
     """Accumulators without those that are there no more: nothing stands beside their key."""
     from pyspark.sql import functions as F
 
     return state.where(F.coalesce(*(column(name).cast("string") for name in state.columns if name != "_key")).isNotNull())
+
+
+def with_more_than_keys(state: pa.Table) -> pa.Table:
+    """`more_than_keys` on the driver."""
+    import pyarrow as pa
+
+    there = [state.column(name).is_valid().to_pylist() for name in state.column_names if name != "_key"]
+    return state.filter(pa.array([any(row) for row in zip(*there, strict=True)], pa.bool_()))
 
 
 def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> DataFrame:
