@@ -16,7 +16,7 @@ from cxl.types import Kind, Type
 from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.distinct import first_of_each
-from operators.evaluation import Evaluated, RunValues, error_text, evaluate
+from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate
 from operators.origins import by_key, of_lookup
 from operators.row_logic import RECORD, RowLogic, as_new, as_output
 from operators.rows import RowType, key_parts
@@ -105,7 +105,7 @@ class AnalyticTransform(Keyed):
         """The program on each record, with the values of its window."""
         placed = [self.lookup(as_new(frame), at, values).withColumn(PART, self._part(at)) for at, frame in enumerate(frames)]
         ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
-        refused = F.when(column(WRONG).isNotNull(), error_text("aggregate_finalize", column(WRONG), self.name))
+        refused = F.when(column(WRONG).isNotNull(), error_text(FINALIZE, column(WRONG), self.name))
         marked = values.settle(ready).withColumn(RECORD, F.col("_key"))
         rows = self.logic.images(marked, self.inputs[0], self.output, values, refused)
         for rejected in bad:

@@ -30,6 +30,8 @@ Narrow = Callable[["DataFrame"], "DataFrame"]
 """Chooses rows by what they hold, and may shape them; `_key` and `_epoch` stay."""
 REFUSED = "_refused"
 """A column with the `_error` of rows that are rejects, null for the others."""
+FINALIZE = "aggregate_finalize"
+"""The category of what fails once the rows of a group are added up."""
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")
 
 
@@ -187,3 +189,8 @@ def error_text(category: Column | str, detail: Column, stage: str, trigger: Colu
         (F.lit("") if trigger is None else trigger).alias("trigger"),
     ]
     return F.coalesce(F.to_json(F.struct(*members)), F.lit(""))
+
+
+def is_of(category: str) -> Column:
+    """Whether the `_error` of a row is one that `error_text` made, of this category."""
+    return F.coalesce(F.col("_error").startswith(f'{{"category":"{category}"'), F.lit(False))

@@ -19,7 +19,7 @@ from cxl.types import STRING, Kind, Schema
 from operators.accumulators import Accumulator, accumulator
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
-from operators.evaluation import Evaluated, RunValues, error_text, evaluate, rejects
+from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate, is_of, rejects
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
 from operators.rows import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
@@ -168,7 +168,8 @@ class Aggregate(Keyed):
             rows = self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad)
             return Outcome(as_appends(rows, "recompute"), signed=False)
         state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
-        stood = around.live_own(among(state.select("_key"), "_key"))
+        touched = among(state.select(column("_key").alias("_lookup")), "_lookup")
+        stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
         made = Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
         return made if before.bad is None else made.beside(self._rejected(self.lookup(before.bad, 0, around.values)))
 
@@ -234,9 +235,8 @@ class Aggregate(Keyed):
         names = ["_op", "_key", "_cause", "_lookup", *self.output.riders, *results]
         keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), *map(column, results))
         assert self.program.after is not None  # programs of mode aggregate have it
-        category = "aggregate_finalize"
-        wrong = F.when(column("__wrong").isNotNull(), error_text(category, column("__wrong"), self.name))
-        done = evaluate(keyed, self.program.after, self.output, self.name, values, category=category, names=names, inline=True, refused=wrong)
+        wrong = F.when(column("__wrong").isNotNull(), error_text(FINALIZE, column("__wrong"), self.name))
+        done = evaluate(keyed, self.program.after, self.output, self.name, values, category=FINALIZE, names=names, inline=True, refused=wrong)
         columns = done.made([*self.output.riders, *self.output.data])
         rows = self.output.shaped(done.good.withColumns(columns), ["_key", "_lookup", "_error", *self.output.riders, *self.output.data])
         return rows if done.bad is None else united(rows, self._rejected(done.bad))

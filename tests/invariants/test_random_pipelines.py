@@ -62,6 +62,11 @@ def steps(place: Path, nodes: str, texts: Sequence[str], persist: str = "all") -
     return folder
 
 
+def categories(folder: Folder) -> list[str]:
+    """Those of the rejects that stand."""
+    return [row["_cxl_dlq_error_category"] for row in folder.rows("out/dlq.csv")] if (folder.path / "out/dlq.csv").exists() else []
+
+
 @pytest.mark.parametrize("persist", ["all", "boundaries"])
 def test_a_changed_expression_reaches_outputs_through_nodes_that_keep_no_table(tmp_path: Path, persist: str) -> None:
     nodes = (
@@ -199,4 +204,27 @@ def test_a_group_fails_as_a_whole_where_the_statements_on_its_sums_fail(tmp_path
     folder.write("rows/b.csv", "id,g\n3,1\n")
     folder.run()
     assert folder.text("out/mean.csv") == "mean\n4\n"
+    assert categories(folder) == []
+    assert folder.violations() == []
+
+
+def test_a_group_that_goes_on_failing_is_one_reject(tmp_path: Path) -> None:
+    nodes = '  - { type: aggregate, name: parts, input: rows, config: { group_by: [g], cxl: "emit part = 12 / sum(id)" } }\n' + output("parts")
+    folder = steps(tmp_path, nodes, ["1,7\n-1,7\n3,8\n"])
+    for more, parts, failed in (("2,7\n-2,7\n", "8,4\n", 1), ("6,7\n", "7,2\n8,4\n", 0), ("-6,7\n", "8,4\n", 1)):
+        folder.write("rows/more.csv", folder.text("rows/more.csv") + more if (tmp_path / "rows/more.csv").exists() else "id,g\n" + more)
+        folder.run()
+        assert (folder.text("out/parts.csv"), categories(folder)) == ("g,part\n" + parts, ["aggregate_finalize"] * failed)
+    assert folder.violations() == []
+
+
+def test_a_group_may_have_the_key_of_the_record_that_fails_in_it(tmp_path: Path) -> None:
+    nodes = '  - { type: aggregate, name: parts, input: rows, config: { group_by: [id], cxl: "emit part = 32 / sum(g + 25 / g - 10)" } }\n' + output("parts")
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {KEYED}") + nodes)
+    record, group = "type_coercion_failure", "aggregate_finalize"
+    for g, parts, failed in (("0", "", [record]), ("5", "", [group]), ("0", "", [record]), ("1", "1,2\n", []), ("5", "", [group]), ("1", "1,2\n", [])):
+        folder.write("rows/a.csv", f"id,g\n1,{g}\n")
+        folder.run()
+        assert (folder.text("out/parts.csv"), categories(folder)) == ("id,part\n" + parts, failed)
     assert folder.violations() == []
