@@ -75,4 +75,4 @@ def _fetch(operator: Source, warn: Callable[[str], None]) -> None:
     except OSError as error:
         raise StorageFailed(f"source '{operator.name}': {error.filename}: {error.strerror}") from error
     if pull.capped:
-        warn(f"source '{operator.name}': the service has more than max_pages or max_records let through")
+        warn(f"source '{operator.name}': the service has more than max_pages or max_records let through: what lies beyond was not read")

@@ -379,6 +379,16 @@ def test_a_check_asks_nothing(tmp_path):
         assert service.asked == []
 
 
+def test_a_run_warns_of_what_lies_beyond_its_limits(tmp_path):
+    with serving(by_link([{"id": 1, "total": 1}, {"id": 2, "total": 2}, {"id": 3, "total": 3}], 1)) as service:
+        folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("max_pages: 9", "max_pages: 2"))
+        with standing_in(folder.path):
+            code, _, told = command("run", "pipeline.yaml", "--engine", "sail")
+        assert (code, folder.text("out.csv").count("\n")) == (0, 3)
+        assert "warning: source 'orders': the service has more than max_pages or max_records let through: what lies beyond was not read" in told
+
+
 def test_a_plan_asks_nothing_and_says_so(tmp_path):
     with serving(lambda _: page([{"id": 1, "total": 1}])) as service:
         folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
