@@ -30,8 +30,12 @@ _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def _decimal_size(value: Any) -> Any:
-    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return int(float(match[1]) * 1000 ** _POWERS[match[2].upper()]) if match else value
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"'{value}' is not a size such as 500MB or 50GB")
+    return int(float(match[1]) * 1000 ** _POWERS[match[2].upper()])
 
 
 Size = Annotated[int, BeforeValidator(_decimal_size), Field(ge=0)]

@@ -41,6 +41,7 @@ def test_sizes_are_decimal(tmp_path: Path) -> None:
     [
         ("[state\n", [("TOML-001", 1, 7)]),
         ("[storage.spil]\n", [("CFG-001", 1, 10)]),
+        ('[storage.spill]\ndisk_cap_bytes = "50XB"\n', [("CFG-004", 2, 18)]),
         ('[storage.spill]\ncompress = "yes"\n', [("CFG-004", 2, 12)]),
         ('[storage.spill]\ndir = "no-such-folder"\n', [("FILE-001", 2, 7)]),
         ('[storage.spill]\ndir = "."\n[storage.staging]\nenabled = true\ndir = "."\n', [("E334", 5, 7)]),
