@@ -6,6 +6,7 @@ A table of tasks has the columns `path, name, start, end, first_row, head, piece
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -43,16 +44,27 @@ class Task:
 def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, ...]:
     """`Reader.undeclared` of a file. Raises InputError, also for a section of its envelope that is not what it is declared to be."""
     data = buffer_of(path, name)
-    if reader.plan.sections and not reader.plan.document:
-        reader.envelope(data, name)
-    return reader.undeclared(data, name)
+    with told_by_line(path, name):
+        if reader.plan.sections and not reader.plan.document:
+            reader.envelope(data, name)
+        return reader.undeclared(data, name)
+
+
+@contextmanager
+def told_by_line(path: Path, name: str) -> Iterator[None]:
+    """What is wrong at some byte of a file is told with its line, too."""
+    try:
+        yield
+    except InputError as wrong:
+        raise wrong.in_text(buffer_of(path, name)) from None
 
 
 def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
     """The tasks that together read a file. Raises InputError."""
     data = buffer_of(path, name)
     # Nothing in a compressed file can be found by its place: one task reads it all, in pieces.
-    parts = [Range(0, len(data))] if is_compressed(path) else reader.split(data, name, target)
+    with told_by_line(path, name):
+        parts = [Range(0, len(data))] if is_compressed(path) else reader.split(data, name, target)
     return [Task(str(path), name, part, attached or {}) for part in parts]
 
 
@@ -77,6 +89,11 @@ def tail_tasks(
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of one task. Raises InputError."""
     path = Path(task.path)
+    with told_by_line(path, task.name):
+        yield from _read_file(reader, path, task)
+
+
+def _read_file(reader: Reader, path: Path, task: Task) -> Iterator[pa.RecordBatch]:
     if task.part.pieces:
         yield from _read_pieces(reader, buffer_of(path, task.name), task)
         return

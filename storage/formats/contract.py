@@ -38,6 +38,11 @@ def begins_a_line(data: Buffer, at: int) -> bool:
     return data[at - 1 : at] in (b"\n", b"\r") or data[at : at + 1] in (b"\n", b"\r")
 
 
+def line_behind(before: bytes) -> int:
+    """The number of the line that goes on behind some text."""
+    return len(before.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
+
+
 class OptionError(FormatError):
     """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`; `unknown`: there is no such key."""
 
@@ -64,15 +69,26 @@ class InputError(FormatError):
     """A file that cannot be read as what it is said to be (exit 4).
 
     `line` counts lines or records from 1, `offset` bytes from 0; either may be unknown. The text is
-    `file: line 3: message`, from which `found_in` recovers the error when an engine only hands its text on.
+    `file: line 3, byte 57: message`, from which `found_in` recovers the error when an engine only hands its text on.
     """
 
     _MARK: ClassVar[re.Pattern[str]] = re.compile(r"InputError: (?P<text>[^\n]+)")
 
     def __init__(self, file: str, message: str, *, line: int | None = None, offset: int | None = None) -> None:
         self.file, self.message, self.line, self.offset = file, message, line, offset
-        place = f": line {line}" if line is not None else f": byte {offset}" if offset is not None else ""
-        super().__init__(f"{file}{place}: {message}")
+        super().__init__(": ".join(filter(None, (file, self.place, message))))
+
+    @property
+    def place(self) -> str:
+        """`line 3, byte 57`, as far as it is known."""
+        told = (f"{name} {number}" for name, number in (("line", self.line), ("byte", self.offset)) if number is not None)
+        return ", ".join(told)
+
+    def in_text(self, data: Buffer) -> InputError:
+        """The same error with the line of its byte, which is one of this file's."""
+        if self.line is not None or self.offset is None:
+            return self
+        return InputError(self.file, self.message, line=line_behind(data[: self.offset]), offset=self.offset)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_input_error, (self.file, self.message, self.line, self.offset))

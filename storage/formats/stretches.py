@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from blake3 import blake3
 
+from storage.formats.chunks import told_by_line
 from storage.formats.contract import CHUNK_BYTES, Buffer, Piece, Range, Reader
 from storage.transports.files import buffer_of, is_compressed
 
@@ -87,10 +88,11 @@ def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
     if len(data) < _WORD:
         return None
     words = _words(data)
-    found = reader.record_starts(data, name, lambda starts: _look(words, starts))
-    if found is None:
-        return None
-    starts, rows = _chosen(words, found.looked, found.begin, len(data))
+    with told_by_line(path, name):
+        found = reader.record_starts(data, name, lambda starts: _look(words, starts))
+        if found is None:
+            return None
+        starts, rows = _chosen(words, found.looked, found.begin, len(data))
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
     seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()

@@ -105,9 +105,17 @@ class Pull:
         answer = self._answer(client, url, known.headers() if known else {})
         if answer.status == 304 and known is not None:
             return Page(url, None, known)
-        lines = self.records_of(answer.body) if answer.body.strip() else ()
+        lines = self._records(answer.body) if answer.body.strip() else ()
         following = self._following(url, answer, len(lines))
         return Page(url, lines, Kept(answer.headers.get("etag"), answer.headers.get("last-modified"), len(lines), following))
+
+    def _records(self, body: bytes) -> tuple[bytes, ...]:
+        """The records of the page that was read last. Raises InputError."""
+        try:
+            return self.records_of(body)
+        except InputError as wrong:
+            told = wrong.in_text(body)
+            raise self._wrong(": ".join(filter(None, (told.place, told.message)))) from None
 
     def _following(self, url: str, answer: _Answer, count: int) -> str | None:
         """The URL of the next page; None behind the last one."""

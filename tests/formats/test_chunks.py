@@ -2,6 +2,7 @@
 
 import gzip
 import zipfile
+from itertools import chain
 
 import pyarrow as pa
 import pytest
@@ -41,6 +42,16 @@ def test_each_batch_may_be_finished_where_it_is_read(csv_file):
     table = task_table(tasks_of(READER, csv_file, "f.csv"))
     function = chunk_reader(READER, finish=lambda batch, _: batch.select(["_row"]))
     assert pa.Table.from_batches(function(iter(table.to_batches()))).schema.names == ["_row"]
+
+
+@pytest.mark.parametrize("target", [100, 1 << 20])
+def test_a_bad_byte_is_told_with_its_line(csv_file, target):
+    csv_file.write_bytes(TEXT + b"501,caf\xe9\r\n")
+    tasks = tasks_of(READER, csv_file, "f.csv", target=target)
+    with pytest.raises(InputError) as caught:
+        list(chain.from_iterable(read_task(READER, task) for task in tasks))
+    message = "not valid UTF-8: invalid continuation byte; options.encoding names the encoding that the file has, such as cp1252"
+    assert str(caught.value) == f"f.csv: line 502, byte {len(TEXT) + 7}: {message}"
 
 
 def compressed(path, suffix):

@@ -114,8 +114,28 @@ def test_drop_and_reject_of_undeclared_columns():
         csv_reader([("b",)], on_unmapped="reject").undeclared(b"z,b\n1,2\n", "f.csv")
 
 
-def test_of_columns_with_one_name_the_last_counts():
-    assert records_of(csv_reader([("a",)]), b"a,a\n1,2\n")[0].data == {"a": "2"}
+TWICE = [
+    (b"a,b,a\n1,2,3\n", {}, "file.csv: line 1: E224: the header names 'a' more than once, in columns 1 and 3: rename all but one of them"),
+    (b"\r\n\r\na,x,y,x,x\r\n", {}, "file.csv: line 3: E224: the header names 'x' more than once, in columns 2 and 4 and 5: rename all but one of them"),
+    (b"a,a\n", {"on_unmapped": "drop"}, "file.csv: line 1: E224: the header names 'a' more than once, in columns 1 and 2: rename all but one of them"),
+]
+
+
+@pytest.mark.parametrize(("data", "plan", "message"), TWICE)
+def test_a_header_with_one_name_twice_is_an_input_error(data, plan, message):
+    reader = csv_reader([("a",)], **plan)
+    for look in (lambda: reader.undeclared(data, "file.csv"), lambda: records_of(reader, data)):
+        with pytest.raises(InputError) as caught:
+            look()
+        assert str(caught.value) == message
+
+
+def test_columns_of_one_name_of_which_nothing_is_read_may_stand():
+    data = b"x,a,x\n1,2,3\n"
+    reader = csv_reader([("a",)], on_unmapped="drop")
+    assert reader.undeclared(data, "f.csv") == ()
+    assert [row.data for row in records_of(reader, data)] == [{"a": "2"}]
+    assert records_of(csv_reader([("col_0",)], {"has_header": False}), b"x,x\n")[0].data == {"col_0": "x"}
 
 
 def test_no_header_names_the_columns_by_number():
@@ -156,14 +176,15 @@ def test_rejects_keep_the_numbers_of_the_other_records():
     ]  # fmt: skip
 
 
+WAY_OUT = "options.encoding names the encoding that the file has, such as cp1252"
 ERRORS = [
     (b"", "file.csv: line 1: the header row is missing: the file is empty"),
     (b"\n\n", "file.csv: line 1: the header row is missing: the file is empty"),
     (b",,\n1,2,3\n", "file.csv: line 1: the header row is empty"),
     (b'a,b\n1,"2\n3,4\n', "file.csv: line 2: a quoted field is never closed: '\"2\\n3,4\\n'"),
     (b'a\r\n"1\r\n2"\r\n\r\n"3', "file.csv: line 5: a quoted field is never closed: '\"3'"),
-    (b"a\ncaf\xe9\n", "file.csv: byte 5: not valid UTF-8: invalid continuation byte"),
-    (b"a\n\xff\n", "file.csv: byte 2: not valid UTF-8: invalid start byte"),
+    (b"a\ncaf\xe9\n", f"file.csv: byte 5: not valid UTF-8: invalid continuation byte; {WAY_OUT}"),
+    (b"a\n\xff\n", f"file.csv: byte 2: not valid UTF-8: invalid start byte; {WAY_OUT}"),
 ]
 
 
@@ -207,7 +228,7 @@ def test_the_place_of_a_bad_byte_counts_from_the_beginning_of_the_file(target):
     data = b"\xef\xbb\xbfa,b\n" + b"1,x\n" * 50
     with pytest.raises(InputError) as caught:
         records_of(csv_reader([("a",)]), data + b"2,\xe9\n", target)
-    assert str(caught.value) == f"file.csv: byte {len(data) + 2}: not valid UTF-8: invalid continuation byte"
+    assert str(caught.value) == f"file.csv: byte {len(data) + 2}: not valid UTF-8: invalid continuation byte; {WAY_OUT}"
 
 
 def test_long_cells_in_the_first_record():

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from storage.formats import InputError
+from storage import formats
+from storage.formats import InputError, ReadPlan
 from storage.transports.addresses import is_public
 from storage.transports.fetched import fetch
 from storage.transports.rest import Pull
@@ -148,6 +149,24 @@ def test_nobody_there_is_told_with_the_attempts():
         gone = service.url
     with pytest.raises(InputError, match=r"ConnectError.*2 attempts"):
         pulled(gone, retries=1)
+
+
+BROKEN = [
+    ("json", {"format": "array"}, b'[{"id": 1},\n {"id": 2,}]', "page 2: line 2: not valid JSON: "),
+    ("xml", {"record_path": "//r"}, b"<x>\n<r></x>", "page 2: line 2: not well-formed XML: mismatched tag, column 6"),
+]
+
+
+@pytest.mark.parametrize(("form", "options", "body", "told"), BROKEN)
+def test_a_broken_page_is_told_with_its_number_and_place(form, options, body, told):
+    reader = formats.reader(form, options, ReadPlan(()))
+    good = {"json": b"[]", "xml": b"<x/>"}[form]
+    answer = lambda asked: Answer(body) if asked.query else Answer(good, headers={"Link": '</rows?at=2>; rel="next"'})  # noqa: E731
+    with serving(answer) as service:
+        pull = Pull(rest(service.url, pagination={"strategy": "link_header"}), "<source:s>", lambda text: tuple(reader.lines(text, "<source:s>")))
+        with pytest.raises(InputError) as caught:
+            list(pull.pages())
+    assert str(caught.value).startswith(f"<source:s>: {told}")
 
 
 def test_a_pull_ends_with_its_seconds_and_its_bytes():

@@ -2,7 +2,7 @@
 
 A quote opens only at the start of a field; text behind a closing quote belongs to the field, as Python's `csv` has it. A record with too
 few or too many cells is a reject of category `malformed_record`; a quote that is never closed, bytes that are not valid in the
-encoding, or an empty header are input errors.
+encoding, an empty header or one that has a name twice are input errors.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ class CsvReader(Reader):
         from storage.formats.csv.header import header_of
 
         header = header_of(self.options, data, name)
+        header.check(self.plan, name)
         extra = tuple(Column(field) for field in dict.fromkeys(header.names) if field not in self.plan.names)
         if extra and self.plan.on_unmapped == "reject":
-            raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=1)
+            raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=header.line)
         return extra if self.plan.on_unmapped == "auto_widen" else ()
 
     @override

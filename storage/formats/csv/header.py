@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, ReadPlan, line_behind
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.scan import Dialect, as_bytes, records
@@ -15,11 +16,20 @@ _FIRST_LOOK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Names of the columns, where the data begins, and the first record's own text (UTF-8), from which the names can be had again."""
+    """Names of the columns, where the data begins, the first record's own text (UTF-8), from which the names can be had again, and its line."""
 
     names: tuple[str, ...]
     end: int
     text: bytes
+    line: int = 1
+
+    def check(self, plan: ReadPlan, name: str) -> None:
+        """Raise InputError (E224) where two columns have one name, unless nothing is read of them."""
+        read = (field for field, count in Counter(self.names).items() if count > 1 and (plan.on_unmapped != "drop" or field in plan.names))
+        twice = next(read, None)
+        if twice is not None:
+            places = " and ".join(str(place) for place, field in enumerate(self.names, 1) if field == twice)
+            raise InputError(name, f"E224: the header names '{twice}' more than once, in columns {places}: rename all but one of them", line=self.line)
 
 
 def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> bytes:
@@ -31,8 +41,8 @@ def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> byt
     try:
         text = data.decode("utf-8" if options.encoding == "utf-8-sig" else options.encoding)
     except UnicodeDecodeError as wrong:
-        shown = options.encoding.upper()
-        raise InputError(name, f"not valid {shown}: {wrong.reason}", offset=at + wrong.start) from None
+        told = f"not valid {options.encoding.upper()}: {wrong.reason}; options.encoding names the encoding that the file has, such as cp1252"
+        raise InputError(name, told, offset=at + wrong.start) from None
     return data if options.encoding.startswith("utf-8") else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
 
 
@@ -46,9 +56,10 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
     found = names_in(options, text)
     if not options.has_header:
         return Header(found, at, text)
+    line = line_behind(data[:start])
     if not text.strip(options.delimiter.encode() + options.quote_char.encode() + b" \t\r\n"):
-        raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=1)
-    return Header(found, end, text)
+        raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=line)
+    return Header(found, end, text, line)
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from storage.coerce import base_type
 from storage.formats.batches import typed_batches
-from storage.formats.contract import ERROR, InputError, Range, Reject
+from storage.formats.contract import ERROR, InputError, Range, Reject, line_behind
 from storage.formats.csv.cells import DIRECT, has_strange, is_plain, parse_cells
 from storage.formats.csv.header import header_of, names_in, to_utf8
 from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
@@ -25,6 +25,7 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
     if part is None or not part.head:
         text = to_utf8(options, data, name)
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
+        header.check(reader.plan, name)
         names, body, first = header.names, text[header.end :], 1
         _check_closed(options, body, name, text[: header.end])
     else:
@@ -73,12 +74,12 @@ def _check_closed(options: CsvReadOptions, body: bytes, name: str, before: bytes
     if options.quote_char.encode() in body:
         quotes, still_open = toggles(as_bytes(body), dialect, 0, len(body), False)
         if still_open:
-            line = None if before is None else len((before + body[: quotes[-1]]).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
+            line = None if before is None else line_behind(before + body[: quotes[-1]])
             raise InputError(name, f"a quoted field is never closed: {body[quotes[-1] :][:60].decode(errors='replace')!r}", line=line)
 
 
 def _wanted(reader: CsvReader, names: Sequence[str]) -> dict[str, int]:
-    """Which cell each column of the plan has; of columns with one name the last counts."""
+    """Which cell each column of the plan has."""
     places = {name: index for index, name in enumerate(names)}
     return {column.name: places[column.name] for column in reader.plan.columns if column.name in places}
 
@@ -95,7 +96,7 @@ def _with_rejects(reader: CsvReader, body: bytes, names: Sequence[str], name: st
     good = np.flatnonzero(found.cells == len(names))
     table = parse_cells(reader.options, _without(body, data, found, bad), len(names), wanted)
     if table is None or table.num_rows != len(good):
-        raise InputError(name, "the CSV text cannot be read", line=_line_of(body, int(found.starts[0])))
+        raise InputError(name, "the CSV text cannot be read", line=line_behind(body[: found.starts[0]]))
     order = np.argsort(np.concatenate([good, bad]), kind="stable")
     errors = [None] * len(good) + [_malformed(body, found, index, len(names)) for index in bad.tolist()]
     padding = pa.nulls(len(bad), pa.string())
@@ -116,7 +117,3 @@ def _without(body: bytes, data: Bytes, found: Records, bad: np.ndarray) -> bytes
 def _malformed(body: bytes, found: Records, index: int, width: int) -> str:
     raw = body[found.starts[index] : found.ends[index]].decode("utf-8", "replace")
     return Reject("malformed_record", f"{found.cells[index]} cells where the header has {width}", raw=raw).json()
-
-
-def _line_of(body: bytes, offset: int) -> int:
-    return body.count(b"\n", 0, offset) + 1
