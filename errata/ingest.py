@@ -224,7 +224,18 @@ def ingest(
     if anew and stood is not None:
         made = _replacing(flow, made, stood.rows())
     delta = _accepted(_kept(flow, source.node, made), made)
-    return delta, _with_lists(flow, source.node, _counted(flow, delta, made, files), made, _unread(lists, changes))
+    counted = _counted(flow, delta, made, files)
+    for text in _without_records(operator, counted, changes):
+        warn(text)
+    return delta, _with_lists(flow, source.node, counted, made, _unread(lists, changes))
+
+
+def _without_records(operator: Source, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
+    """What is told of files that were read and in which no record was found, where that may be a mistake in the pipeline."""
+    told, read = operator.reader().nothing_found(), _read_labels(changes)
+    for record in records if told else ():
+        if record.label in read and record.present and not record.rows:
+            yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
 
 
 def _accepted(delta: NodeDelta, made: Ingested) -> NodeDelta:

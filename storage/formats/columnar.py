@@ -26,6 +26,7 @@ JSON = "arrow.json"
 
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
     """The columns that the plan does not name, as dynamic ones. Raises InputError under reject."""
+    plan.check_names(schema.names, name)
     roots = plan.names | {column.name.partition(".")[0] for column in plan.declared}
     extra = [] if plan.on_unmapped == "drop" else [field.name for field in schema if field.name not in roots]
     if extra and plan.on_unmapped == "reject":

@@ -8,6 +8,7 @@ a rejected record and its data columns are of no use). A file that is broken as 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from mmap import mmap
@@ -228,6 +229,14 @@ class ReadPlan:
         """The declared names."""
         return frozenset(column.name for column in self.declared)
 
+    def check_names(self, names: Sequence[str], file: str, line: int | None = None) -> None:
+        """Raise InputError (E224) where two columns of a file have one name, unless nothing is read of them."""
+        counted = Counter(names)
+        twice = next((name for name in counted if counted[name] > 1 and (self.on_unmapped != "drop" or name in self.names)), None)
+        if twice is not None:
+            places = " and ".join(str(place) for place, name in enumerate(names, 1) if name == twice)
+            raise InputError(file, f"E224: columns {places} have one name, '{twice}': rename all but one of them in the file", line=line)
+
 
 def without_sections(plan: ReadPlan, form: str) -> Sequence[str]:
     """What there is to say of sections of a format that has none."""
@@ -268,6 +277,10 @@ class Reader:
     def notes(self) -> Sequence[str]:
         """What the source asks for that its format does not have, and that changes nothing."""
         return ()
+
+    def nothing_found(self) -> str | None:
+        """What there is to say of a file in which no record was found; None where that is nothing strange."""
+        return None
 
     def levels(self) -> Mapping[str, Sequence[str]]:
         """Sections that the format supplies besides the declared ones, with their fields; they may differ between the records of a file."""

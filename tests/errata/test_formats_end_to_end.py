@@ -466,3 +466,54 @@ def test_what_changes_nothing_is_told(more, words, told_lines, tmp_path):
     assert folder.text("o.csv") == "a,b\nab,\ncd,\n"
     lines = [line for line in told.splitlines() if line.startswith("info: source")]
     assert [line[: len(start)] for line, start in zip(lines, told_lines, strict=True)] == told_lines
+
+
+# What would be lost ------------------------------------------------------------------------------------------------------
+ITEMS = """
+pipeline: {name: items}
+error_handling: {strategy: STRATEGY, dlq: {path: dlq.csv}}
+nodes:
+  - type: source
+    name: items
+    config:
+      name: items
+      type: xml
+      path: items.xml
+      options: {record_path: //item}
+      merge: MERGE
+      schema: [{name: id, type: int}, {name: tag, type: TYPE}]
+  - {type: output, name: out, input: items, config: {name: out, type: json, path: out.json, options: {format: ndjson}, if_exists: overwrite}}
+"""
+REPEATED = "<items>\n<item><id>1</id><tag>a</tag></item>\n<item><id>2</id><tag>b</tag><tag>c</tag></item>\n</items>\n"
+
+
+def items(path: Path, text: str, *, strategy: str = "fail_fast", merge: str = "snapshot", declared: str = "string") -> Folder:
+    pipeline = ITEMS.replace("STRATEGY", strategy).replace("MERGE", merge).replace("TYPE", declared)
+    return project(path, pipeline, {"items.xml": text})
+
+
+def test_repeated_elements_are_told_or_go_to_the_dead_letter_queue(tmp_path):
+    code, told = stopped(items(tmp_path, REPEATED))
+    assert code == 4
+    assert "items.xml: record 2: element 'tag' comes more than once: name it in array_paths, or declare a column 'tag' of type array" in told
+    folder = items(tmp_path, REPEATED, strategy="continue")
+    assert stopped(folder)[0] == 2
+    (entry,) = folder.rows("dlq.csv")
+    assert (entry["_cxl_dlq_error_category"], entry["_cxl_dlq_source_row"]) == ("malformed_record", "2")
+    assert folder.text("out.json") == '{"id":1,"tag":"a"}\n'
+    folder = items(tmp_path, REPEATED, declared="array")
+    assert stopped(folder)[0] == 0
+    assert folder.text("out.json") == '{"id":1,"tag":["a"]}\n{"id":2,"tag":["b","c"]}\n'
+
+
+@pytest.mark.parametrize("merge", ["snapshot", "{strategy: snapshot, primary_key: [id]}"])
+def test_a_record_path_that_finds_nothing_is_warned_of_in_the_run_that_reads_the_file(tmp_path, merge):
+    warning = "warning: source 'items': items.xml: no element is at record_path '//item': it gives no records\n"
+    folder = items(tmp_path, REPEATED.replace("item>", "Item>").replace("<tag>b</tag>", ""), merge=merge)
+    code, told = stopped(folder)
+    assert (code, warning in told) == (0, True)
+    assert warning not in stopped(folder)[1]
+    folder.write("items.xml", REPEATED.replace("<tag>b</tag>", ""))
+    code, told = stopped(folder)
+    assert (code, warning in told) == (0, False)
+    assert len(folder.text("out.json").splitlines()) == 2

@@ -50,6 +50,16 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("form", FILES)
+def test_columns_of_one_name_are_an_input_error_where_one_is_read(form):
+    data = FILES[form](pa.table([[1], [2], [3]], names=["a", "b", "a"]))
+    with pytest.raises(InputError, match="f: E224: columns 1 and 3 have one name, 'a'"):
+        formats.reader(form, {}, ReadPlan((Column("a", "int"),), on_unmapped="drop")).undeclared(data, "f")
+    reader = formats.reader(form, {}, ReadPlan((Column("b", "int"),), on_unmapped="drop"))
+    assert reader.undeclared(data, "f") == ()
+    assert [row.data for row in records_of(reader, data)] == [{"b": 2}]
+
+
 @pytest.mark.parametrize(("kind", "value", "wanted"), CASES, ids=[f"{kind}={value}" for kind, value, _ in CASES])
 def test_values_as_declared_types(kind, value, wanted):
     given_values = pa.array([value, None], kind) if not isinstance(kind, pa.BaseExtensionType) else pa.ExtensionArray.from_storage(kind, pa.array([value, None], kind.storage_type))

@@ -115,9 +115,9 @@ def test_drop_and_reject_of_undeclared_columns():
 
 
 TWICE = [
-    (b"a,b,a\n1,2,3\n", {}, "file.csv: line 1: E224: the header names 'a' more than once, in columns 1 and 3: rename all but one of them"),
-    (b"\r\n\r\na,x,y,x,x\r\n", {}, "file.csv: line 3: E224: the header names 'x' more than once, in columns 2 and 4 and 5: rename all but one of them"),
-    (b"a,a\n", {"on_unmapped": "drop"}, "file.csv: line 1: E224: the header names 'a' more than once, in columns 1 and 2: rename all but one of them"),
+    (b"a,b,a\n1,2,3\n", {}, "file.csv: line 1: E224: columns 1 and 3 have one name, 'a': rename all but one of them in the file"),
+    (b"\r\n\r\na,x,y,x,x\r\n", {}, "file.csv: line 3: E224: columns 2 and 4 and 5 have one name, 'x': rename all but one of them in the file"),
+    (b"a,a\n", {"on_unmapped": "drop"}, "file.csv: line 1: E224: columns 1 and 2 have one name, 'a': rename all but one of them in the file"),
 ]
 
 

@@ -116,6 +116,21 @@ def test_array_paths(paths, record, expected):
     assert found == expected
 
 
+def test_under_ndjson_the_record_path_leads_to_the_records_of_each_line():
+    reader = json_reader([("n", "int")], {"format": "ndjson", "record_path": "$.d.r"})
+    data = b'{"d": {"r": [{"n": 1}, {"n": 2, "m": 0}]}}\n{"d": {"r": []}}\n{"d": []}\n{"d": {"r": [7, {"n": 3}]}}\n{\n'
+    assert [column.name for column in reader.undeclared(data, "f")] == ["m"]
+    for target in (None, 10):
+        rows = records_of(reader, data, target)
+        assert [(row.number, row.data["n"]) for row in rows] == [(1, 1), (2, 2), (3, None), (4, None), (5, 3), (6, None)]
+        assert [json.loads(row.error)["raw"] for row in rows if row.error] == ['{"d":[]}', "7", "{"]
+
+
+def test_an_array_has_nothing_at_a_path_of_keys():
+    with pytest.raises(InputError, match="f: the document is an array, in which record_path 'd' leads nowhere"):
+        records_of(json_reader([], {"record_path": "d"}), b'[{"d": [{"n": 1}]}]', name="f")
+
+
 def test_bad_lines_are_rejects_with_their_text():
     rows = records_of(json_reader([("n", "int")], {"format": "ndjson"}), b'{"n": 1}\n{"n": }\r\n[1]\n\n{"n": "x", "m": 2}\n')
     assert [row.number for row in rows] == [1, 2, 3, 4]

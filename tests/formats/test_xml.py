@@ -52,17 +52,22 @@ ELEMENT = st.recursive(
 )
 
 
+def has_repeated(node):
+    """Whether a child comes more than once, here or below."""
+    tags = [child.tag for child in node]
+    return len(set(tags)) < len(tags) or any(map(has_repeated, node))
+
+
 def flattened(node, before=""):
-    """The fields of an element as the documents name them: the first of repeated children counts."""
+    """The fields of an element as the documents name them; nothing of a record that is rejected, since a child comes more than once."""
+    if not before and has_repeated(node):
+        return {}
     found = {f"{before}@{name}": value for name, value in node.attrib.items()}
-    seen = set()
     for child in node:
-        if child.tag not in seen:
-            seen.add(child.tag)
-            found |= flattened(child, f"{before}{child.tag}.")
-            text = (child.text or "").strip()
-            if text and not len(child):
-                found[f"{before}{child.tag}"] = text
+        found |= flattened(child, f"{before}{child.tag}.")
+        text = (child.text or "").strip()
+        if text and not len(child):
+            found[f"{before}{child.tag}"] = text
     return found
 
 
@@ -204,6 +209,58 @@ ARRAYS = [
 @pytest.mark.parametrize(("arrays", "inside", "expected"), ARRAYS)
 def test_array_paths(arrays, inside, expected):
     assert everything(f"<x><r>{inside}</r></x>", arrays=arrays) == expected
+
+
+def test_a_record_with_repeated_children_is_a_reject_with_its_text():
+    text = b"<x><r><k>1</k><l>a</l><l><m/></l></r>\n<r><k>2</k><l>b</l></r><r><g><h/><h/></g></r></x>"
+    rows = records_of(xml_reader([("k", "int"), ("l",)]), text)
+    assert [row.data["k"] for row in rows] == [None, 2, None]
+    first, _, last = (json.loads(row.error) if row.error else None for row in rows)
+    told = "comes more than once: name it in array_paths, or declare a column"
+    assert (first["category"], first["detail"]) == ("malformed_record", f"element 'l' {told} 'l' of type array")
+    assert first["raw"] == "<r><k>1</k><l>a</l><l><m/></l></r>"
+    assert (last["detail"], last["raw"]) == (f"element 'g.h' {told} 'g.h' of type array", "<r><g><h/><h/></g></r>")
+
+
+@pytest.mark.parametrize("before", ["", ROWS])
+def test_the_text_of_such_a_record_is_its_own_behind_runs_and_in_parts(before):
+    record = "<r><n>1</n><n>é</n></r>"
+    data = f"<x>{before}{record}<r><n>2</n></r>{before}{record}</x>".encode()
+    for target in (None, 5000):
+        found = [json.loads(row.error)["raw"] for row in records_of(xml_reader([("n",)]), data, target) if row.error]
+        assert found == [record] * 2
+
+
+@pytest.mark.parametrize(("columns", "rejects"), [([("k", "int")], 0), ([("k", "int"), ("l",)], 1), ([("k", "int"), ("l.m",)], 1), ([("k", "int"), ("lm",)], 0)])
+def test_repeated_children_of_which_nothing_is_read_are_no_matter(columns, rejects):
+    rows = records_of(xml_reader(columns, on_unmapped="drop"), b"<x><r><k>1</k><l><m>a</m></l><l><m>b</m></l></r></x>")
+    assert sum(row.error is not None for row in rows) == rejects
+
+
+LISTS = [
+    ("<l>a</l><l>b</l>", '["a","b"]'),
+    ("<l>a</l>", '["a"]'),
+    ("<l/>", None),
+    ("", None),
+    ("<l/><l>b</l>", '[null,"b"]'),
+    ('<l i="1"><m>a</m></l><l>b</l>', '[{"@i":"1","m":"a"},"b"]'),
+    ('<l>["a",1]</l>', '["a",1]'),
+]
+
+
+@pytest.mark.parametrize(("inside", "expected"), LISTS)
+def test_the_elements_of_a_column_of_type_array(inside, expected):
+    (row,) = records_of(xml_reader([("k", "int"), ("l", "array")]), f"<x><r>{inside}<k>1</k></r></x>".encode())
+    assert (row.data, row.error) == ({"k": 1, "l": expected}, None)
+
+
+def test_a_page_tells_of_a_record_that_is_rejected_in_a_line_that_is_no_record():
+    reader = xml_reader([("l",)])
+    lines = list(reader.lines(b"<x><r><l>a</l>\n<l>b</l></r><r><l>c</l></r></x>", "f"))
+    assert lines[1] == b'{"l":"c"}'
+    (reject,) = records_of(formats.reader("json", {"format": "ndjson"}, reader.plan), lines[0] + b"\n")
+    raw = "element 'l' comes more than once: name it in array_paths, or declare a column 'l' of type array: <r><l>a</l> <l>b</l></r>"
+    assert json.loads(reject.error)["raw"] == raw
 
 
 HOSTILE = [

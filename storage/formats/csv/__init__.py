@@ -92,7 +92,7 @@ class CsvReader(Reader):
         from storage.formats.csv.header import header_of
 
         header = header_of(self.options, data, name)
-        header.check(self.plan, name)
+        self.plan.check_names(header.names, name, header.line)
         extra = tuple(Column(field) for field in dict.fromkeys(header.names) if field not in self.plan.names)
         if extra and self.plan.on_unmapped == "reject":
             raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=header.line)

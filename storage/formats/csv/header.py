@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, ReadPlan, line_behind
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, line_behind
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.scan import Dialect, as_bytes, records
@@ -22,14 +21,6 @@ class Header:
     end: int
     text: bytes
     line: int = 1
-
-    def check(self, plan: ReadPlan, name: str) -> None:
-        """Raise InputError (E224) where two columns have one name, unless nothing is read of them."""
-        read = (field for field, count in Counter(self.names).items() if count > 1 and (plan.on_unmapped != "drop" or field in plan.names))
-        twice = next(read, None)
-        if twice is not None:
-            places = " and ".join(str(place) for place, field in enumerate(self.names, 1) if field == twice)
-            raise InputError(name, f"E224: the header names '{twice}' more than once, in columns {places}: rename all but one of them", line=self.line)
 
 
 def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> bytes:

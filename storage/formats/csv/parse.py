@@ -25,7 +25,7 @@ def read_chunk(reader: CsvReader, data: bytes, name: str, part: Range | None) ->
     if part is None or not part.head:
         text = to_utf8(options, data, name)
         header = header_of(options.model_copy(update={"encoding": "utf-8"}), text, name)
-        header.check(reader.plan, name)
+        reader.plan.check_names(header.names, name, header.line)
         names, body, first = header.names, text[header.end :], 1
         _check_closed(options, body, name, text[: header.end])
     else:

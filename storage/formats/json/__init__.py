@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class JsonReadOptions(Options):
-    """`options:` of a JSON source; without `format` the content decides: `[` begins an array, lines of whole objects are NDJSON."""
+    """`options:` of a JSON source; without `format` the content decides: `[` begins an array, lines of whole objects are NDJSON.
+
+    `record_path` leads to the array of records in the document; under `format: ndjson` in each line.
+    """
 
     format: Literal["array", "ndjson", "object"] | None = None
     record_path: str | None = None

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
@@ -112,7 +112,7 @@ def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[
         return whole
     form = form_of(reader.options, data)
     if form == "ndjson":
-        return line_ranges_of(data, name, target)
+        return whole if reader.options.steps else line_ranges_of(data, name, target)
     array = _array(reader.options, form, data, name, target)
     if array is None or not array.pieces:
         return whole
@@ -123,7 +123,7 @@ def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[
 
 def has_plain_lines(reader: JsonReader, data: Buffer) -> bool:
     """Whether each line is one record."""
-    return not _explodes(reader) and form_of(reader.options, data) == "ndjson"
+    return not _explodes(reader) and form_of(reader.options, data) == "ndjson" and not reader.options.steps
 
 
 def _explodes(reader: JsonReader) -> bool:
@@ -211,7 +211,8 @@ def _line_records(text: bytes, first_row: int, name: str) -> Iterator[Record]:
 def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Record]:
     form = form_of(options, data)
     if form == "ndjson":
-        yield from _all_lines(data, name)
+        lines = _all_lines(data, name)
+        yield from chain.from_iterable(_below(line, options) for line in lines) if options.steps else lines
         return
     array = _array(options, form, data, name, PIECE)
     if array is None:
@@ -220,6 +221,16 @@ def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Reco
     _skeleton(data, array, name)
     for piece in array.pieces:
         yield from map(_element, _elements(data[piece.start : piece.end], piece.start, name, data))
+
+
+def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
+    """The records of a line that is a document with an array of them."""
+    if isinstance(line, Reject):
+        return (line,)
+    value = _walked(line, options.steps)
+    if isinstance(value, list):
+        return map(_element, value)
+    return (Reject("malformed_record", f"record_path '{options.record_path}' leads to no array", raw=orjson.dumps(line).decode()),)
 
 
 def _array(options: JsonReadOptions, form: str, data: Buffer, name: str, target: int) -> Located | None:
@@ -265,6 +276,8 @@ def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list
         raise InputError(name, f"the array of records is missing or cut off, and a record is not longer than {MAX_RECORD_BYTES >> 20} MB")
     document = _document(bytes(data), name)
     if form == "array":
+        if isinstance(document, list):
+            raise InputError(name, f"the document is an array, in which record_path '{options.record_path}' leads nowhere")
         raise InputError(name, "the document is no array, as format 'array' has it")
     return _target(document, options, name)
 
@@ -319,9 +332,7 @@ def _reason(wrong: orjson.JSONDecodeError) -> str:
 def _target(document: Any, options: JsonReadOptions, name: str) -> list[Any]:
     if not isinstance(document, dict):
         raise InputError(name, "the document is no object, as format 'object' or record_path have it")
-    value: Any = document
-    for step in options.steps:
-        value = value.get(step) if isinstance(value, dict) else None
+    value = _walked(document, options.steps)
     if not options.steps:
         return [document]
     if not isinstance(value, list):
@@ -334,11 +345,11 @@ def _picker(reader: JsonReader) -> Callable[[dict[str, Any]], dict[str, Any]]:
     dotted = [column.name for column in reader.plan.declared if "." in column.name]
     if not dotted:
         return lambda record: record
-    return lambda record: {**{name: _walked(record, name) for name in dotted}, **record}
+    return lambda record: {**{name: _walked(record, name.split(".")) for name in dotted}, **record}
 
 
-def _walked(record: Any, dotted: str) -> Any:
+def _walked(record: Any, steps: Iterable[str]) -> Any:
     value = record
-    for step in dotted.split("."):
+    for step in steps:
         value = value.get(step) if isinstance(value, dict) else None
     return value

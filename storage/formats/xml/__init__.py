@@ -1,7 +1,8 @@
 """XML (user guide, "XML"; SPEC-DECISIONS, "Formats: XML"): elements found by a path become records, their attributes and children fields.
 
 Nothing external is read and no declared entity expanded: a reference to one, like anything that is not well-formed or nested deeper than 1000
-levels, is an input error. Of repeated children the first counts, unless `array_paths` names them.
+levels, is an input error. Repeated children are those that `array_paths` names, or the elements of a column of type array; a record with others is a reject,
+unless nothing is read of them.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ class XmlReader(Reader):
 
     def __post_init__(self) -> None:
         self.refuse_sections_but("xml_path", "an XML")
+
+    @override
+    def nothing_found(self) -> str | None:
+        path = self.options.record_path
+        return None if path is None else f"no element is at record_path '{path}'"
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage.coerce import base_type
 from storage.formats.batches import document_text, typed_batches
-from storage.formats.contract import ArrayPath, Buffer, Column, InputError, Range
+from storage.formats.contract import Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.xml.runs import Run
 from storage.formats.xml.scan import Collector, Fields, Record, Scan
@@ -40,33 +41,43 @@ class Part(NamedTuple):
 def read_records(reader: XmlReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a document or of a range of one."""
     columns, row = reader.plan.columns, part.first_row if part else 1
-    for text, count in _blocks(reader, data, name, Part.of(part)):
-        yield from typed_batches(columns, text, pa.array(np.arange(row, row + count)), reader.plan.date_formats)
-        row += count
+    for text, size, rejected in _blocks(reader, data, name, Part.of(part)):
+        yield from typed_batches(columns, text, pa.array(np.arange(row, row + size)), reader.plan.date_formats, rejected=rejected)
+        row += size
 
 
-def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[tuple[dict[str, pa.Array], int]]:
-    """The text of the columns, block by block, and how many records a block has."""
+class Block(NamedTuple):
+    """The text of the columns, how many records there are, and the errors of those that are rejected, where some are."""
+
+    text: dict[str, pa.Array]
+    size: int
+    rejected: pa.Array | None = None
+
+
+def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
     names = [column.name for column in reader.plan.columns]
     known = frozenset(names)
-    single: list[Fields] = []
+    single: list[Fields | Reject] = []
     for item in _items(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None):
         if isinstance(item, Run) and item.count >= _SHORT:
             yield from _of_records(single, names)
             single = []
-            yield {column: _clean(text) for column, text in item.columns().items()}, item.count
+            yield Block({column: _clean(text) for column, text in item.columns().items()}, item.count)
             continue
-        single += _plainly(item, reader.plan.array_paths)
+        single += _plainly(item, reader.plan, data)
         if len(single) >= _BLOCK:
             yield from _of_records(single, names)
             single = []
     yield from _of_records(single, names)
 
 
-def _of_records(records: Sequence[Fields], names: Sequence[str]) -> Iterator[tuple[dict[str, pa.Array], int]]:
+def _of_records(records: Sequence[Fields | Reject], names: Sequence[str]) -> Iterator[Block]:
     for at in range(0, len(records), _BLOCK):
         block = records[at : at + _BLOCK]
-        yield {name: pa.array([record.get(name) for record in block], pa.string()) for name in names}, len(block)
+        errors = [record.json() if isinstance(record, Reject) else None for record in block]
+        fields = [{} if isinstance(record, Reject) else record for record in block]
+        text = {name: pa.array([record.get(name) for record in fields], pa.string()) for name in names}
+        yield Block(text, len(block), pa.array(errors, pa.string()) if any(errors) else None)
 
 
 def _clean(text: Sequence[str]) -> pa.Array:
@@ -76,9 +87,10 @@ def _clean(text: Sequence[str]) -> pa.Array:
 
 
 def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
-    """The records of a document as lines of JSON."""
+    """The records of a document as lines of JSON; those that are rejected as lines that are none, which tell why."""
     for item in _items(reader, data, name):
-        yield from map(orjson.dumps, _plainly(item, reader.plan.array_paths))
+        for record in _plainly(item, reader.plan, data):
+            yield " ".join(f"{record.detail}: {record.raw}".split()).encode() if isinstance(record, Reject) else orjson.dumps(record)
 
 
 def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Column, ...]:
@@ -91,9 +103,9 @@ def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Colum
         if isinstance(item, Run):
             number += item.count
             continue
-        for record in _plainly(item, reader.plan.array_paths):
+        for record in _plainly(item, reader.plan, data):
             number += 1
-            if not record.keys() <= known:
+            if isinstance(record, dict) and not record.keys() <= known:
                 extra = [field for field in record if field not in known]
                 if reader.plan.on_unmapped == "reject":
                     text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
@@ -125,25 +137,41 @@ def ranges_of(reader: XmlReader, data: Buffer, name: str, target: int) -> list[R
 
 
 def _scan(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Scan:
-    return Scan(data, name, _collector(reader, reader.options.record_path, reader.plan.array_paths), **how)
+    return Scan(data, name, _collector(reader, reader.options.record_path, _arrays(reader.plan)), **how)
 
 
 def _items(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Iterator[list[Record] | Run]:
     return iter(_scan(reader, data, name, **how))
 
 
-def _collector(reader: XmlReader, path: str | None, arrays: Sequence[ArrayPath]) -> Collector:
+def _collector(reader: XmlReader, path: str | None, arrays: Iterable[str]) -> Collector:
     options = reader.options
     return Collector(path, options.attribute_prefix, arrays, strip=options.namespace_handling == "strip")
 
 
-def _plainly(item: list[Record] | Run, arrays: Sequence[ArrayPath]) -> Iterator[Fields]:
-    """Every record as text by field name, arrays exploded or joined."""
+def _arrays(plan: ReadPlan) -> list[str]:
+    """The fields whose elements may come more than once."""
+    return [*(".".join(array.steps) for array in plan.array_paths), *(column.name for column in plan.declared if base_type(column.type) == "array")]
+
+
+def _plainly(item: list[Record] | Run, plan: ReadPlan, data: Buffer) -> Iterator[Fields | Reject]:
+    """Every record as text by field name, arrays exploded, joined or as JSON; a reject where more elements come twice than those of arrays."""
     if isinstance(item, Run):
         yield from item.records()
         return
-    for fields, found in item:
-        yield from _expanded(fields, found, arrays) if found else (fields,)
+    for fields, found, repeated in item:
+        twice = _read_of(repeated.names, plan) if repeated else None
+        if repeated and twice is not None:
+            detail = f"element '{twice}' comes more than once: name it in array_paths, or declare a column '{twice}' of type array"
+            yield Reject("malformed_record", detail, raw=data[repeated.start : repeated.end].decode(errors="replace"))
+        else:
+            yield from _expanded(fields, found, plan) if found else (fields,)
+
+
+def _read_of(names: Iterable[str], plan: ReadPlan) -> str | None:
+    """The first of some fields of which something is read: itself or what is inside; null where nothing is."""
+    kept = (name for name in sorted(names) if plan.on_unmapped != "drop" or any(f"{column}.".startswith(f"{name}.") for column in plan.names))
+    return next(kept, None)
 
 
 def sections_of(reader: XmlReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
@@ -162,11 +190,12 @@ def sections_of(reader: XmlReader, data: Buffer, name: str) -> dict[str, dict[st
     return {section: found[section] for section in sections if section in found}
 
 
-def _expanded(fields: Fields, found: dict[str, list[Any]], arrays: Sequence[ArrayPath]) -> list[Fields]:
+def _expanded(fields: Fields, found: dict[str, list[Any]], plan: ReadPlan) -> list[Fields]:
+    left = dict(found)
     made = [fields]
-    for array in arrays:
+    for array in plan.array_paths:
         name = ".".join(array.steps)
-        elements = found.get(name)
+        elements = left.pop(name, None)
         if elements is None:
             continue
         if array.mode == "join":
@@ -174,7 +203,15 @@ def _expanded(fields: Fields, found: dict[str, list[Any]], arrays: Sequence[Arra
             made = [{**each, name: text} for each in made]
         else:
             made = [{**each, **(element if isinstance(element, dict) else {name: element})} for each in made for element in elements]
-    return made
+    lists = {name: _array_text(elements) for name, elements in left.items()}
+    return [{**each, **lists} for each in made] if lists else made
+
+
+def _array_text(elements: Sequence[Fields | str | None]) -> str | None:
+    """An array as JSON text; one element that is such text, or empty, is the array itself."""
+    (first, *others) = elements
+    alone = not others and (first is None or (isinstance(first, str) and first.startswith("[")))
+    return first if alone else orjson.dumps(elements).decode()  # type: ignore[return-value]  # then it is no map
 
 
 def _plain(element: Fields | str | None) -> str:

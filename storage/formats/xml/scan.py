@@ -6,17 +6,17 @@ expat calls back for each tag and text; the state is the path of open elements a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
-from storage.formats.contract import MAX_RECORD_BYTES, ArrayPath, Buffer, InputError
+from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
 from storage.formats.xml.runs import Run, Runs
 
 Fields: TypeAlias = dict[str, str | None]
 Found: TypeAlias = dict[str, list[Fields | str | None]]
 """The elements of arrays by their names."""
-Record: TypeAlias = tuple[Fields, Found]
+Record: TypeAlias = "tuple[Fields, Found, Repeated | None]"
 MAX_DEPTH = 1000
 _BLOCK, _FIRST = 1 << 18, 1 << 12
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
@@ -39,6 +39,14 @@ class _Name:
         return f"{self.name}." if self.name and not self.array else ""
 
 
+class Repeated(NamedTuple):
+    """The fields of a record whose elements came more than once and are no arrays, and the bytes at which the record stands."""
+
+    names: frozenset[str]
+    start: int
+    end: int
+
+
 class Done(NamedTuple):
     """Where expat says that a record began and ended: at the beginning of its end tag, or behind its only tag where that is an empty one."""
 
@@ -50,15 +58,17 @@ class Done(NamedTuple):
 class Collector:
     """Collects the elements at `path` (`//a`, `/a/b` or `a/b`; none: the root) while expat reads."""
 
-    def __init__(self, path: str | None, prefix: str, arrays: Sequence[ArrayPath], *, strip: bool) -> None:
+    def __init__(self, path: str | None, prefix: str, arrays: Iterable[str], *, strip: bool) -> None:
         self.anywhere = bool(path) and str(path).startswith("//")
         self.steps = [step for step in (path or "").split("/") if step]
         self.prefix, self.strip = prefix, strip
-        self.arrays = frozenset(".".join(array.steps) for array in arrays)
+        self.arrays = frozenset(arrays)
         self.path: list[str] = []
         self.tags: list[str] = []
         self.records: list[Record] = []
         self.place: Callable[[], int] = lambda: -1
+        self.bytes_of: Callable[[Done], tuple[int, int]] = lambda done: (done.begun, done.ended)
+        """Where a record stands in the document."""
         self.begun = -1
         self.done: Done | None = None
         """The record that was completed last; None once somebody has looked."""
@@ -71,6 +81,7 @@ class Collector:
         self.depth = self.ignored = self.stamp = self.last = 0
         self.fields: Fields = {}
         self.found: Found = {}
+        self.repeated: set[str] = set()
         self.leaf = False
         self.text: list[str] = []
 
@@ -88,6 +99,7 @@ class Collector:
             return
         child = node.children.get(tag) or self._remember(node, tag)
         if child.stamp == self.stamp and not child.array:
+            self.repeated.add(child.name)
             self.ignored = 1
             return
         self.open.append(node)
@@ -129,10 +141,14 @@ class Collector:
         self.node = self.open.pop()
         if self.node is None:
             self._leave()
-            self.records.append((self.fields, self.found))
             self.done = Done(self.begun, self.place(), self.leaf)
+            self.records.append((self.fields, self.found, self._told_repeated(self.done) if self.repeated else None))
         elif self.fields.get(node.name, "") is None:
             del self.fields[node.name]  # it has children, so it is no field
+
+    def _told_repeated(self, done: Done) -> Repeated:
+        names, self.repeated = frozenset(self.repeated), set()
+        return Repeated(names, *self.bytes_of(done))
 
     def characters(self, text: str) -> None:
         """Text inside an element of a record."""
@@ -242,6 +258,7 @@ class Scan:
         parser.StartDoctypeDeclHandler = lambda *_: self._without_runs()
         parser.buffer_text = True
         collector.place = lambda: parser.CurrentByteIndex
+        collector.bytes_of = lambda done: (done.begun + self.skipped, self._end(done))
         if wide:
             self._without_runs()
         return parser

@@ -63,7 +63,7 @@ class SectionCollector(Collector):
     @override
     def taken(self) -> list[Record]:
         for name, collector in self.sections.items():
-            for fields, _ in collector.taken():
+            for fields, _, _ in collector.taken():
                 self.take(name, fields)
         self.records = []
         return []
