@@ -4,7 +4,7 @@ CFG-001 unknown key, CFG-002 missing key, CFG-003 value of a wrong type, CFG-004
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -130,7 +130,9 @@ class _Reader:
     def _missing(self, place: Path) -> Diagnostic:
         owner = (*self._path, *place[:-1])
         inside = f" in '{owner[-1]}'" if owner and isinstance(owner[-1], str) else ""
-        return self._document.error(owner, "CFG-002", f"missing key '{place[-1]}'{inside}", key=True, node=self._node)
+        choices = [f"'{word}'" for model in _models_at(self._model, place[:-1]) for word in _choices(model, str(place[-1]))]
+        help_line = f"it is {_either(list(dict.fromkeys(choices)))}" if choices else ""
+        return self._document.error(owner, "CFG-002", f"missing key '{place[-1]}'{inside}", key=True, help=help_line, node=self._node)
 
     def _unexpected(self, place: Path, choices: list[str], *, bounded: bool) -> Diagnostic:
         value = _value_at(self._value, place)
@@ -206,6 +208,22 @@ def _keys(model: type[BaseModel]) -> Iterator[str]:
     """The keys of a model as they are written."""
     for name, field in model.model_fields.items():
         yield field.alias or name
+
+
+def _choices(model: type[BaseModel], key: str) -> Iterator[Any]:
+    """The words that a key of a model takes, where it takes some words only."""
+    for name, field in model.model_fields.items():
+        if key in (name, field.alias):
+            yield from _words(field.annotation)
+
+
+def _words(annotation: Any) -> Iterator[Any]:
+    """The words of an annotation: through optionals and Annotated."""
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+        return
+    for argument in get_args(annotation):
+        yield from _words(argument)
 
 
 def _models_at(model: type[BaseModel], place: Path) -> list[type[BaseModel]]:

@@ -180,7 +180,8 @@ def _knowing(nodes: Mapping[str, Node], binding: Binding) -> Binding:
     """A binding that knows which of its sources have no event time, and the documents of all."""
     sources = {name: nodes[name].operator for name in binding.sources if name in nodes}
     undated = tuple(name for name, one in sources.items() if "_event_time" not in one.output.hidden)
-    return replace(binding, undated=undated, documents=together(getattr(one, "documents", {}) for one in sources.values()))
+    headers = {name: tag for one in sources.values() for name, tag in getattr(one, "headers", {}).items()}
+    return replace(binding, undated=undated, documents=together(getattr(one, "documents", {}) for one in sources.values()), headers=headers)
 
 
 def _keep_promises(expansion: Expansion, nodes: Mapping[str, Node], findings: Findings) -> None:

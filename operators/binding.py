@@ -1,6 +1,6 @@
 """What a node is bound with: the row types of its inputs, the pipeline's settings, the reporter, and the CXL compiler."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,8 @@ class Binding:
     """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
 
     `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read.
-    `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any.
+    `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any. `headers`: those of them that are
+    whole segments, with their tags.
     """
 
     inputs: Sequence[RowType]
@@ -33,6 +34,7 @@ class Binding:
     variables: NodeVariables = field(default_factory=NodeVariables)
     reads: set[str] = field(default_factory=set)
     documents: Documents = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def input(self) -> RowType:

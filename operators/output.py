@@ -195,7 +195,23 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return None
+    good = _echoes_known(config, output, binding) and good
     return output if good else None
+
+
+def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
+    """Whether a source has the section of which the header of an interchange is made."""
+    from storage import formats
+
+    tag, section = formats.writer_type(config.type).echoes, output.echoed
+    if tag is None or section is None or binding.headers.get(section) == tag:
+        return True
+    known = [name for name, found in binding.headers.items() if found == tag]
+    declared = f'a source declares one with envelope: {{sections: {{{section}: {{extract: {{segment: "{tag}"}}}}}}}}'
+    help_text = binding.problems.similar(section, known) or (f"its sections of this kind: {', '.join(known)}" if known else declared)
+    message = f"no source above this output has a section '{section}' with its {tag} segment"
+    binding.problems.report("E325", message, ("config", "options", "interchange_from_doc"), help=help_text)
+    return False
 
 
 def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:

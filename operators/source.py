@@ -91,6 +91,11 @@ class Source(Operator):
         declared = {section.name: {field.name: parse_type(field.type) for field in section.fields} for section in self._reader.plan.sections}
         return declared | {name: dict.fromkeys(fields, STRING) for name, fields in self._reader.levels().items()}
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The sections that are whole segments, with their tags."""
+        return {section.name: section.where for section in self._reader.plan.sections if section.kind == "segment"}
+
     def reader(self) -> Any:
         """What reads the source's files: the reader of its format; of a service's kept records that of JSON lines."""
         plan = replace(self._reader.plan, document="_doc" in self.output.hidden)

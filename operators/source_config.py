@@ -154,7 +154,6 @@ class SourceConfig(Strict):
     max_size: int | str | None = None
     files: Files = Files()
     schema_: list[Column] = Field(alias="schema", min_length=1)
-    schema_overrides: Any = None
     options: dict[str, Any] = Field(default_factory=dict)
     on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy)] = OnUnmapped()
     sort_order: SortOrder = Field(default_factory=list)

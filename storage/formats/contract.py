@@ -58,8 +58,9 @@ class OptionError(FormatError):
         first = wrong.errors()[0]
         path = (key, *(part for part in first["loc"] if part != "[key]"))
         unknown = first["type"] == "extra_forbidden"
-        said = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ")
-        return cls(f"{'.'.join(map(str, path))}: {said}", path, unknown=unknown)
+        said = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        given = f", not {first['input']!r}" if first["type"] == "literal_error" else ""
+        return cls(f"{'.'.join(map(str, path))}: {said}{given}", path, unknown=unknown)
 
 
 class OutputError(FormatError):
@@ -402,6 +403,8 @@ class Writer(Session):
     """Whether what it writes is text."""
     laid_out: ClassVar[bool] = False
     """Whether a layout says where the fields are."""
+    echoes: ClassVar[str | None] = None
+    """The segment of a document from which the header of a file can be made (`options.interchange_from_doc`)."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""

@@ -76,7 +76,7 @@ CASES = [
     ("{name: x, split: 7}", "CFG-003", "'split' must be a map, not the number 7", 21, ""),
     ("{name: x, parts: [{max_records: 1}, {max_records: x}]}", "CFG-003", "'max_records' must be a whole number, not the text 'x'", 54, ""),
     ("{name: x, shape: {kind: cube}}", "CFG-004", "'kind' must be 'circle' or 'square', not the text 'cube'", 28, ""),
-    ("{name: x, shape: {size: 1}}", "CFG-002", "missing key 'kind' in 'shape'", 14, ""),
+    ("{name: x, shape: {size: 1}}", "CFG-002", "missing key 'kind' in 'shape'", 14, "it is 'circle' or 'square'"),
     (
         "{name: x, merge: appnd}",
         "CFG-004",

@@ -225,6 +225,18 @@ nodes:
     input: t
     config: {name: out, type: edifact, path: out.edi, if_exists: overwrite, options: {interchange_from_doc: unb, message_type: "ORDERS:D:96A:UN"}}
 """
+
+
+@pytest.mark.parametrize(("section", "extract", "told"), [("nope", "segment: UNB", "its sections of this kind: unb"), ("unb", "xml_path: /UNB", "takes segment"), ("unb", "segment: UNB", "")])
+def test_a_header_is_echoed_from_a_section_that_a_source_has(tmp_path, section, extract, told):
+    pipeline = EDIFACT.replace("interchange_from_doc: unb", f"interchange_from_doc: {section}").replace("segment: UNB", extract)
+    folder = project(tmp_path, pipeline, {})
+    with standing_in(folder.path):
+        code, _, error = command("check", "pipeline.yaml")
+    assert (code, told in error) == (1 if told else 0, True)
+    assert ("E325" in error) == (section == "nope")
+
+
 element = st.text(st.characters(codec="ascii", categories=["L", "N"]) | st.sampled_from(" +'?:"), min_size=1, max_size=6).filter(lambda text: text.strip() == text)
 segments = st.lists(st.tuples(st.sampled_from(["BGM", "LIN", "QTY"]), st.lists(element, min_size=1, max_size=4)), min_size=1, max_size=4)
 

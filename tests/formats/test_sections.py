@@ -20,7 +20,7 @@ def test_sections():
         ({"extract": {"json_pointer": "a"}}, "json_pointer 'a' does not begin with '/'"),
         ({"extract": {"xpath": "/a"}}, "envelope.sections.h.extract.xpath: there is no such key"),
         ({}, "envelope.sections.h.extract: Field required"),
-        ({"extract": {"segment": "UNB"}, "fields": {"a": "text"}}, "envelope.sections.h.fields.a: Input should be 'string', 'int'"),
+        ({"extract": {"segment": "UNB"}, "fields": {"a": "text"}}, "envelope.sections.h.fields.a: must be 'string', 'int', 'float', 'bool', 'date' or 'date_time', not 'text'"),
     ],
 )
 def test_what_is_refused(section, message):

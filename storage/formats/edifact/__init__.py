@@ -54,6 +54,7 @@ class EdifactWriter(EdiWriter):
 
     Options: ClassVar[type[Options]] = EdifactWriteOptions
     form: ClassVar[str] = "an EDIFACT"
+    echoes: ClassVar[str | None] = "UNB"
     options: EdifactWriteOptions
 
     @override

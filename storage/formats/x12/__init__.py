@@ -66,6 +66,7 @@ class X12Writer(EdiWriter):
 
     Options: ClassVar[type[Options]] = X12WriteOptions
     form: ClassVar[str] = "an X12"
+    echoes: ClassVar[str | None] = "ISA"
     options: X12WriteOptions
 
     def __post_init__(self) -> None:
