@@ -40,9 +40,22 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
     met = reading.live_rows(node).where(_meets(node, conditions)).select("_key")
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
-        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}")
+        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, conditions))
     for source, records in trail.sources(name, keys).items():
         yield from _records(reading, source, records)
+
+
+def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
+    """Where to look for a row that does not stand: the dead letter queue where records are in it, those with the values that were asked for before others."""
+    from errata.dead_letters import rejects_of
+
+    rejects = rejects_of(reading)
+    alike = [one for one in rejects if all(one.fields.get(name) == text for name, text in conditions.items())]
+    if not rejects:
+        return ""
+    count, which = (len(alike), " of these values") if alike else (len(rejects), "")
+    told = f"1 record{which} is" if count == 1 else f"{count:,} records{which} are"
+    return f"{told} rejected or rolled back: errata dlq lists them and says why"
 
 
 def _meets(node: Kept, conditions: Mapping[str, str]) -> Column:

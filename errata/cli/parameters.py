@@ -72,7 +72,7 @@ def pairs(given: Sequence[tuple[str, str]], what: str) -> Mapping[str, str]:
 
 
 common_options = together(
-    option("--quiet", "-q", is_flag=True, help="No progress and no notes; errors are still told."),
+    option("--quiet", "-q", is_flag=True, help="No progress and no notes; warnings and errors are still told."),
     option("--verbose", "-v", count=True, help="Tell more; -vv still more."),
     option("--no-color", is_flag=True, help="Plain text, as with NO_COLOR."),
 )
@@ -81,7 +81,8 @@ common_options = together(
 
 def console_of(quiet: bool, verbose: int, no_color: bool, log_level: str = "info") -> Console:
     """The console that the common options ask for."""
-    level = "error" if quiet else LEVELS[min(LEVELS.index(log_level) + verbose, len(LEVELS) - 1)]
+    most = LEVELS.index("warn") if quiet else len(LEVELS) - 1
+    level = LEVELS[min(LEVELS.index(log_level) + verbose, most)]
     console = click.get_current_context().find_object(Console) or Console()
     console.level, console.no_color = level, no_color
     return console

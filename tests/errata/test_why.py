@@ -70,6 +70,30 @@ def test_records_that_are_not_named_do_not_matter(seed: int, tmp_path: Path) -> 
         assert shown(rest, node)[row], node
 
 
+ROLLED_BACK = """
+pipeline: {name: sales}
+error_handling: {strategy: continue}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: in.csv, correlation_key: sale, schema: [{name: sale, type: int}, {name: n, type: int}]}}
+  - {type: transform, name: t, input: s, config: {cxl: "emit share = 10 / n"}}
+  - {type: output, name: out, input: t, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "conditions", "told"),
+    [("s", {"sale": "1"}, "2 records of these values are"), ("out", {"sale": "1", "n": "5"}, "1 record of these values is"), ("out", {"share": "7"}, "2 records are")],
+)
+def test_what_is_rolled_back_is_in_the_dead_letter_queue(node: str, conditions: dict[str, str], told: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", ROLLED_BACK)
+    folder.write("in.csv", "sale,n\n1,5\n1,0\n2,2\n")
+    folder.run()
+    with pytest.raises(Usage) as refused:
+        list(folder.load().why(node, conditions))
+    assert refused.value.help == f"{told} rejected or rolled back: errata dlq lists them and says why"
+
+
 def test_a_record_brings_the_chain_of_its_versions(tmp_path: Path) -> None:
     folder = with_history(tmp_path)
     standing = next(row for row in folder.load().show("lines") if row["line"] == "l02")

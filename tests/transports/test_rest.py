@@ -403,9 +403,9 @@ def test_a_run_warns_of_what_lies_beyond_its_limits(tmp_path):
         folder = of_service(tmp_path, service.url, "json", "{format: object, record_path: items}")
         folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("max_pages: 9", "max_pages: 2"))
         with standing_in(folder.path):
-            code, _, told = command("run", "pipeline.yaml", "--engine", "sail")
+            code, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
         assert (code, folder.text("out.csv").count("\n")) == (0, 3)
-        assert "warning: source 'orders': the service has more than max_pages or max_records let through: what lies beyond was not read" in told
+        assert told == "warning: source 'orders': the service has more than max_pages or max_records let through: what lies beyond was not read\n"
 
 
 def test_a_plan_asks_nothing_and_says_so(tmp_path):
