@@ -13,6 +13,7 @@ from errata.failures import StorageFailed
 from errata.fetching import kept_records
 from errata.plan import Node, Plan
 from errata.stretch_lists import Listed, read_lists, write_lists
+from operators.evaluation import Narrow, as_it_is
 from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.lineage import FileLabels
 
@@ -216,9 +217,9 @@ def ingest(
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
-    given = (None, None) if stood is None or anew else (stood.rows(), stood.near)
+    given = (None, None, None) if stood is None or anew else (stood.rows(), stood.near, stood.narrowed)
     intake = Intake(
-        operator, files, changes, given[0], flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), given[1],
+        operator, files, changes, given[0], flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), *given[1:],
     )  # fmt: skip
     made = _read(intake)
     if anew and stood is not None:
@@ -275,8 +276,12 @@ class _Stood:
 
     def rows(self) -> DataFrame:
         """All of them."""
+        return self.narrowed(as_it_is)
+
+    def narrowed(self, narrow: Narrow) -> DataFrame:
+        """Those that a function chooses."""
         flow = self.flow
-        return self._told(flow.tables.live(flow.engine, self.node, flow.values, at=flow.epoch - 1))
+        return self._told(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1))
 
     def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> DataFrame:
         """Those whose keys lie within some ranges, by way of the driver."""

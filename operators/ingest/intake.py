@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from operators.evaluation import RunValues
+    from operators.evaluation import Narrow, RunValues
     from operators.ingest.stretches import StretchList
     from operators.source import Source
     from operators.source_config import SourceConfig
@@ -68,6 +68,8 @@ class Intake:
     """How many rejects of the source stand."""
     near: Near | None = None
     """Gives those rows of `stood` whose keys lie within some ranges, by way of the driver: few rows are read sooner so. None where nothing stands."""
+    narrowed: Callable[[Narrow], DataFrame] | None = None
+    """Gives those rows of `stood` that a function chooses by what they hold; the others are not folded. None where nothing stands."""
 
     @property
     def config(self) -> SourceConfig:

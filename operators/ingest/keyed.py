@@ -19,7 +19,7 @@ from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import FEW_KEYS, image_hash, joined
 from operators.ingest.intake import Ingested, InputChanged, Intake
 from operators.ingest.spans import Spans, standing
-from operators.ingest.stretches import REGION_BYTES, SETTLED_ROWS, StretchList, is_little, matched
+from operators.ingest.stretches import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, StretchList, is_little, matched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -198,7 +198,7 @@ def _difference(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh:
     compare = list(dict.fromkeys([*intake.compared(), "_file"]))
     if fresh.table is not None and all(one.stretches is None for one in found):
         return _Difference(old, fresh.frame, compare, bound)
-    few = not whole_files and fresh.table is not None and sum(one.records for one in found) <= SETTLED_ROWS
+    few = not whole_files and sum(one.records for one in found) <= FETCHED_ROWS and sum(one.part.size for one in found) <= FETCHED_BYTES
     return _differing(intake, found, (old, fresh), compare, few=few)
 
 
@@ -207,7 +207,8 @@ def _before(intake: Intake, stood: DataFrame, found: Sequence[_File], whole_file
     narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
     if not narrowed:
         return _of_files(stood, whole_files)
-    near = standing(stood, narrowed, intake.engine)
+    assert intake.narrowed is not None  # else nothing stood
+    near = intake.narrowed(standing(narrowed, intake.engine))
     return united(_of_files(stood, whole_files), near) if whole_files else near
 
 

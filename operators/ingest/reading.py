@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import united
+from changelog.frames import told, united
 from changelog.labels import row_label
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
@@ -168,7 +168,8 @@ class FileReader:
 
         read = chunk_reader(_reader_of(self.reader, record), attached, finish)
         spread = engine.from_arrow(task_table(tasks, attached)).repartition(max(1, len(tasks)))
-        return spread.mapInArrow(read, from_arrow_schema(schema))
+        columns = from_arrow_schema(schema)
+        return told(spread.mapInArrow(read, columns), columns)
 
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""

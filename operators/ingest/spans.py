@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from changelog.frames import known, told
 from changelog.lazy import F
 from operators.ingest import stretches as listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame
 
+    from operators.evaluation import Narrow
     from operators.ingest.align import Positions
     from operators.ingest.stretches import StretchList
     from storage.engines import Engine
@@ -32,6 +33,7 @@ GAP: Final = 1024
 MOST: Final = 8
 """Spans of a stretch on an average beyond which a list is not kept: so much was moved that whole files are compared in less time."""
 BIN_BITS: Final = 9
+_EPOCH_BITS: Final = 32
 _WIDTH: Final = 24
 
 
@@ -125,19 +127,20 @@ class Spans:
         return found
 
 
-def standing(rows: DataFrame, places: Sequence[tuple[str, Spans]], engine: Engine) -> DataFrame:
-    """The live rows (with `_epoch`) that lie within spans of files, given by path."""
+def standing(places: Sequence[tuple[str, Spans]], engine: Engine) -> Narrow:
+    """What chooses the rows (with `_epoch`) that lie within spans of files, given by path."""
     ends = [(path, *span) for path, spans in places for span in zip(spans.epoch.tolist(), spans.first.tolist(), spans.last.tolist(), strict=True)]
     if len(ends) > listed.FEW_RANGES:
-        return _in_bins(rows, ends, engine)
+        return _in_bins(ends, engine)
     within = [(F.col("_file") == path) & (F.col("_epoch") == epoch) & F.col("_row").between(first, last) for path, epoch, first, last in ends]
-    return rows.where(reduce(or_, within)) if within else rows.where(F.lit(False))
+    return lambda rows: rows.where(reduce(or_, within, F.lit(False)))
 
 
-def _in_bins(rows: DataFrame, ends: Sequence[tuple[str, int, int, int]], engine: Engine) -> DataFrame:
-    """The rows within one of many spans: found by the upper bits of their numbers."""
-    spread = [(bin_, *end) for end in ends for bin_ in range(end[2] >> BIN_BITS, (end[3] >> BIN_BITS) + 1)]
-    names = ("__bin", "__path", "__epoch", "__first", "__last")
+def _in_bins(ends: Sequence[tuple[str, int, int, int]], engine: Engine) -> Narrow:
+    """What chooses the rows within one of many spans, found by their epochs and the upper bits of their numbers as one number, which is met sooner than several."""
+    spread = [((epoch << _EPOCH_BITS) + bin_, path, first, last) for path, epoch, first, last in ends for bin_ in range(first >> BIN_BITS, (last >> BIN_BITS) + 1)]
+    names = ("__bin", "__path", "__first", "__last")
     wanted = engine.from_arrow(pa.table(dict(zip(names, map(pa.array, zip(*spread, strict=True)), strict=True))))
-    same = (F.shiftright("_row", BIN_BITS) == F.col("__bin")) & (F.col("_epoch") == F.col("__epoch")) & (F.col("_file") == F.col("__path"))
-    return rows.join(F.broadcast(wanted), same & (F.col("_row") >= F.col("__first")) & (F.col("_row") <= F.col("__last")), "left_semi")
+    same = F.shiftleft("_epoch", _EPOCH_BITS) + F.shiftright("_row", BIN_BITS) == F.col("__bin")
+    within = same & (F.col("_row") >= F.col("__first")) & (F.col("_row") <= F.col("__last")) & (F.col("_file") == F.col("__path"))
+    return lambda rows: told(rows.join(F.broadcast(wanted), within, "left_semi"), known(rows))

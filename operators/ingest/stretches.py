@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 SETTLED_ROWS: Final = 20_000
 """So many rows that stand are brought to the driver at once, where more than one question is asked of them."""
+FETCHED_ROWS: Final = 500_000
+FETCHED_BYTES: Final = 32 << 20
+"""So many records, and so much of their text, are brought to the driver with all columns, so that what differs need not be read again."""
 REGION_BYTES: Final = 4 << 20
 """About so many bytes of changed stretches are read by one task."""
 MOST_CHANGED: Final = 1 / 3

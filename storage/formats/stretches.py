@@ -23,9 +23,9 @@ from storage.transports.files import buffer_of, is_compressed
 Positions: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-RECORDS = 512
+RECORDS = 128
 """Records of a stretch on an average, as far as the content has them."""
-LEAST = 64
+LEAST = 16
 """Records that a stretch has at least, but for the last one."""
 DIGEST = 16
 """Bytes of a stretch's hash."""
@@ -135,11 +135,12 @@ def _chosen(words: Words, looked: Iterable[_Seen | None], begin: int, end: int) 
         numbers, places = seen.numbers, seen.places
         if before is not None and _last_ones(words, np.array([before]), np.array([seen.first]))[0]:
             numbers, places = np.concatenate([[0], numbers]), np.concatenate([[seen.first], places])
-        at = int(np.searchsorted(numbers, rows[-1] + LEAST - count - 1))
-        while at < len(numbers):
-            starts.append(int(places[at]))
-            rows.append(int(numbers[at]) + count + 1)
-            at = int(np.searchsorted(numbers, numbers[at] + LEAST))
+        least = rows[-1] + LEAST
+        for number, place in zip((numbers + (count + 1)).tolist(), places.tolist(), strict=True):
+            if number >= least:
+                starts.append(place)
+                rows.append(number)
+                least = number + LEAST
         count, before = count + seen.count, seen.last
     return np.array([*starts, end], np.int64), np.array([*rows, count + 1], np.int64)
 
