@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from errata.environment import redacted
 from errata.failures import Failure
 from errata.openlineage import INTERRUPTED, Lineage
 from errata.options import Event, RunOptions, RunResult
@@ -131,7 +133,7 @@ def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> N
     from errata.prometheus import prometheus_text
 
     if places.spool is not None:
-        _replace(places.spool / f"{_file_name(str(content['execution_id']))}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
+        _replace(_unused(places.spool, _file_name(str(content["execution_id"]))), json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
     if places.prometheus is not None:
         _replace(places.prometheus, prometheus_text(content), options)
 
@@ -141,11 +143,17 @@ def _file_name(text: str) -> str:
     return re.sub(r"^\.|[/\\\x00-\x1f]", "_", text)
 
 
+def _unused(folder: Path, name: str) -> Path:
+    """The file of a run; one of a batch that is tried again does not replace the file of the run before."""
+    numbered = (folder / f"{name}{'' if number == 1 else f'-{number}'}.json" for number in count(1))
+    return next(path for path in numbered if not path.exists())
+
+
 def _replace(path: Path, text: str, options: RunOptions) -> None:
     from errata.writing import replace_file
 
     try:
-        replace_file(path, text)
+        replace_file(path, redacted(text))
     except OSError as error:
         options.listener(Event("warning", action=f"no metrics were written to {path.parent}: {error.strerror}"))
 
@@ -159,7 +167,7 @@ def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8", buffering=1) as file:
-            file.write(json.dumps(event(), ensure_ascii=False) + "\n")
+            file.write(redacted(json.dumps(event(), ensure_ascii=False)) + "\n")
     except OSError as error:
         options.listener(Event("warning", action=f"no lineage was written to {path}: {error.strerror}"))
 
@@ -167,14 +175,14 @@ def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: 
 def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
     from errata.uuids import uuid7
 
-    result, finished = ended.result, datetime.now(UTC)
+    result, finished, head = ended.result, datetime.now(UTC), _head(project)
     name = options.batch_id or result.execution_id or uuid7(state.started)
     return {
         "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
-        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, _head(project)),
-        "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": options.engine.threads or os.cpu_count() or 1,
-        "error": ended.error, "batch_id": options.batch_id or name, "engine": options.engine.engine, "epoch": result.epoch,
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head),
+        "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(project, options),
+        "error": ended.error, "batch_id": options.batch_id or name, "engine": _engine(options), "epoch": head.epoch if head else None,
         "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
     }  # fmt: skip
 
@@ -194,20 +202,32 @@ def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = _present_files(head) if head else []
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
-    dlq = _paths(project, nodes.get("dlq", {}))
+    dlq = _paths(nodes.get("dlq", {}))
     return {
         "records_total": sum(file["rows"] for file in present),
         "records_ok": sum(one.get("live", 0) for one in outputs),
         "records_dlq": int(head.counters.get("rejected", 0)) if head else 0,
         "input_files": [file["path"] for file in present],
-        "output_files": [path for one in outputs for path in _paths(project, one)],
+        "output_files": [path for one in outputs for path in _paths(one)],
         "dlq_path": dlq[0] if dlq else None,
     }
 
 
-def _paths(project: Project, kept: Mapping[str, Any]) -> list[str]:
-    """The files that the ledger has of a node."""
-    return [str(project.plan.settings.folder / entry["path"]) for entry in kept.get("files", [])]
+def _paths(kept: Mapping[str, Any]) -> list[str]:
+    """The files that the ledger has of a node, as the pipeline names them."""
+    return [str(entry["path"]) for entry in kept.get("files", [])]
+
+
+def _threads(project: Project, options: RunOptions) -> int:
+    return options.engine.threads or project.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
+
+
+def _engine(options: RunOptions) -> str:
+    """The engine that the options mean on this machine."""
+    from storage.engines import EngineChoice, resolved
+
+    chosen = options.engine
+    return resolved(EngineChoice(chosen.engine, chosen.master, chosen.remote)).kind
 
 
 def _present_files(head: Entry) -> list[Mapping[str, Any]]:

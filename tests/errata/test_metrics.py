@@ -52,8 +52,8 @@ def test_every_field_of_the_documents(folder):
     assert UUID(one["execution_id"]).version == 7
     assert (one["schema_version"], one["pipeline_name"], one["config_path"]) == (1, "counted", str(folder.path / "pipeline.yaml"))
     assert (one["records_total"], one["records_ok"], one["records_dlq"], one["exit_code"], one["error"]) == (4, 2, 1, 2, None)
-    assert (one["input_files"], one["output_files"]) == (["in/a.csv", "in/b.csv"], [str(folder.path / "out.csv")])
-    assert (one["dlq_path"], one["execution_mode"]) == (str(folder.path / "dlq.csv"), "streaming")
+    assert (one["input_files"], one["output_files"]) == (["in/a.csv", "in/b.csv"], ["out.csv"])
+    assert (one["dlq_path"], one["execution_mode"], one["engine"]) == ("dlq.csv", "streaming", "sail")
     began, ended = (datetime.fromisoformat(one[name]) for name in ("started_at", "finished_at"))
     assert abs((ended - began).total_seconds() * 1000 - one["duration_ms"]) < 50
     assert one["peak_rss_bytes"] > 10_000_000
@@ -71,12 +71,41 @@ def test_counts_stand_for_the_state_and_changes_for_the_run(folder):
     assert (third["records_ok"], third["committed"], third["changes"]) == (3, False, {})
 
 
-def test_a_failed_run_says_why(folder):
+def test_a_failed_run_says_why_and_what_stands(folder):
+    folder.run()
     folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "fail_fast"))
+    folder.write("in/c.csv", "a,b\n7,0\n")
     with pytest.raises(Failure) as failed:
         folder.run()
-    (one,) = spooled(folder)
-    assert (one["exit_code"], one["error"], one["records_ok"]) == (3, failed.value.message, 0)
+    first, one = spooled(folder)
+    assert (one["exit_code"], one["error"], one["records_ok"], one["epoch"], one["committed"]) == (3, failed.value.message, first["records_ok"], 1, False)
+
+
+def test_a_secret_is_in_no_metrics(folder, monkeypatch):
+    monkeypatch.setenv("SHOP_TOKEN", "t0psecret")
+    folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("in/*.csv", "${secret:SHOP_TOKEN}/*.csv").replace("spool_dir: spool", f"spool_dir: spool, {TOLD[10:-1]}"))
+    with standing_in(folder.path):
+        assert command("run", "pipeline.yaml")[0] == 4
+    (file,) = (folder.path / "spool").glob("*.json")
+    assert json.loads(file.read_text())["error"] == "source 's': ***/*.csv: no file matches"
+    assert [event["inputs"][0]["name"] for event in events(folder)] == [str(folder.path / "***/*.csv")] * 2
+    assert "t0psecret" not in "".join(file.read_text() for folder_ in ("spool", "told") for file in (folder.path / folder_).iterdir())
+
+
+def test_a_batch_that_is_tried_again_has_a_file_of_its_own(folder):
+    with standing_in(folder.path):
+        codes = [command("run", "pipeline.yaml", "--batch-id", "night/1", "--threads", threads)[0] for threads in ("1", "2")]
+    assert codes == [2, 2]
+    names = ("night_1.json", "night_1-2.json")
+    found = [json.loads(folder.text(f"spool/{name}")) for name in names]
+    assert sorted(file.name for file in (folder.path / "spool").iterdir()) == sorted(names)
+    assert [(one["execution_id"], one["batch_id"], one["committed"], one["thread_count"]) for one in found] == [("night/1", "night/1", True, 1), ("night/1", "night/1", False, 2)]
+
+
+def test_the_threads_that_the_pipeline_asks_for(folder):
+    folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("{name: counted,", "{name: counted, concurrency: {threads: 3},"))
+    folder.run()
+    assert [one["thread_count"] for one in spooled(folder)] == [3]
 
 
 def test_the_option_wins_over_the_variable_and_that_over_the_pipeline(folder, monkeypatch):
@@ -181,8 +210,15 @@ def events(folder: Folder) -> list[dict[str, Any]]:
     return [json.loads(line) for line in folder.text("told/lineage.jsonl").splitlines()]
 
 
+NEEDED = {
+    "errorMessage": {"message", "programmingLanguage"}, "outputStatistics": {"rowCount", "fileCount"}, "schema": {"fields"}, "columnLineage": {"fields"},
+    "jobType": {"processingType", "integration"},
+}  # fmt: skip
+"""What the specification of a facet requires, and what is promised besides."""
+
+
 def check_event(event: dict[str, Any]) -> None:
-    """The members that the OpenLineage specification requires of a run event, of its datasets and of each facet."""
+    """The members that the OpenLineage specification (2-0-2) requires of a run event, of its datasets and of each facet."""
     assert event["eventType"] in {"START", "COMPLETE", "ABORT", "FAIL"}
     assert datetime.fromisoformat(event["eventTime"]).tzinfo is not None
     assert event["producer"].startswith("urn:errata:")
@@ -194,8 +230,9 @@ def check_event(event: dict[str, Any]) -> None:
     facets = {name: facet for one in holders for kind in ("facets", "outputFacets") for name, facet in one.get(kind, {}).items()}
     for name, facet in facets.items():
         assert facet["_producer"].startswith("urn:errata:")
-        assert facet["_schemaURL"].startswith("https://openlineage.io/spec/")
-        assert {"errorMessage": {"message", "programmingLanguage"}, "outputStatistics": {"rowCount"}, "schema": {"fields"}}.get(name, set()) <= facet.keys()
+        assert re.fullmatch(r"https://openlineage\.io/spec/(facets/)?\d+-\d+-\d+/\w+\.json#/\$defs/\w+", facet["_schemaURL"])
+        assert NEEDED.get(name, set()) <= facet.keys()
+    assert all(isinstance(one["name"], str) for dataset in datasets for one in dataset["facets"]["schema"]["fields"])
     for one in event["outputs"]:
         for column in one["facets"]["columnLineage"]["fields"].values():
             assert all(set(field) == {"namespace", "name", "field"} for field in column["inputFields"])
