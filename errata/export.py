@@ -283,9 +283,9 @@ class Shape:
 
 def _scalar(fields: Mapping[str, Any], name: str, type_: str) -> str | None:
     """The cell of an undeclared field: JSON text where it may be of any type, null where the record does not have it."""
-    import orjson
+    from storage.json_text import canonical
 
     value = fields.get(name)
     if name not in fields or (type_ == "string" and (value is None or isinstance(value, str))):
         return value
-    return orjson.dumps(value).decode()
+    return canonical(value)

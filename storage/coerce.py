@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.dates import parse_dates, parse_times
+from storage.json_text import canonical
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -135,7 +136,7 @@ def _json_of(cell: str | None, kind: type) -> str | None:
         value = orjson.loads(cell) if cell else None
     except orjson.JSONDecodeError:
         return None
-    return orjson.dumps(value).decode() if isinstance(value, kind) else None
+    return canonical(value) if isinstance(value, kind) else None
 
 
 def _as_json(text: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import orjson
 
 from errata.rendering.terminal import cut, escaped, padded, width
+from storage.json_text import deep_text
 
 Row = Mapping[str, Any]
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -37,7 +38,7 @@ def json_text(value: object) -> str:
     try:
         return orjson.dumps(value, default=_foreign, option=_OPTIONS).decode()
     except orjson.JSONEncodeError:
-        return orjson.dumps(_plain(value), option=_OPTIONS).decode()
+        return deep_text(value, lambda item: orjson.dumps(_plain(item), default=_foreign, option=_OPTIONS).decode())
 
 
 def _foreign(value: object) -> object:
@@ -45,17 +46,12 @@ def _foreign(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, (bytes, bytearray)):
-        return bytes(value).hex()
+    """What orjson takes in the place of a value that is no map and no list."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
-    return value if isinstance(value, (str, int, float, bool, dt.date)) or value is None else str(value)
+    return value
 
 
 def _jsonl(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,8 @@ from storage.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, c
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.contract import Column, InputError, ReadPlan
 from storage.formats.texts import float_text, time_text
-from storage.formats.values import canonical, coerce_values, text_of_value
+from storage.formats.values import coerce_values, text_of_value
+from storage.json_text import canonical
 
 JSON = "arrow.json"
 

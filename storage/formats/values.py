@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, NESTED, Coerced, arrow_type, base_type, coerce
+from storage.json_text import canonical
 
 _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str, type(None)}),
@@ -65,47 +65,6 @@ def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) ->
     if parsed.failed is not None:
         failed = pc.or_(failed, parsed.failed)
     return Coerced(pc.coalesce(parsed.values, direct), failed if failed.true_count else None)
-
-
-def canonical(value: Any) -> str:
-    """Compact JSON text of a value, members in their order; ints beyond 64 bits are floats."""
-    try:
-        return orjson.dumps(value).decode()
-    except (TypeError, orjson.JSONEncodeError):
-        return _deep_json(value)
-
-
-def _deep_json(value: Any) -> str:
-    """The same for what is nested deeper than orjson writes, or holds ints beyond 64 bits; a stack of its own instead of recursion."""
-    out: list[str] = []
-    stack: list[Any] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, _Text):
-            out.append(item)
-        elif isinstance(item, dict):
-            members = [(orjson.dumps(key).decode() + ":", member) for key, member in item.items()]
-            _push(stack, "{}", members)
-        elif isinstance(item, list):
-            _push(stack, "[]", [("", member) for member in item])
-        else:
-            big = type(item) is int and not _INT_MIN <= item <= _INT_MAX
-            out.append(orjson.dumps(float(item) if big else item).decode())
-    return "".join(out)
-
-
-class _Text(str):
-    """Text of the output that waits for its turn."""
-
-    __slots__ = ()
-
-
-def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -> None:
-    stack.append(_Text(brackets[1]))
-    for index, (key, member) in reversed(list(enumerate(members))):
-        stack.append(member)
-        stack.append(_Text(("," if index else "") + key))
-    stack.append(_Text(brackets[0]))
 
 
 def text_of_value(value: Any) -> str | None:

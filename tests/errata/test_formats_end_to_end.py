@@ -529,3 +529,28 @@ def test_a_record_path_that_finds_nothing_is_warned_of_in_the_run_that_reads_the
     code, told = stopped(folder)
     assert (code, warning in told) == (0, False)
     assert len(folder.text("out.json").splitlines()) == 2
+
+
+DEEP = """
+pipeline: {name: deep}
+nodes:
+  - {type: source, name: s, config: {name: s, type: json, path: s.json, schema: [{name: id, type: int}, {name: any, type: any}, {name: text, type: array}]}}
+  - {type: transform, name: t, input: s, config: {cxl: "emit copy = any"}}
+  - {type: output, name: out, input: t, config: {name: out, type: json, path: out.json, options: {pretty: true}, if_exists: overwrite}}
+  - {type: output, name: lines, input: t, config: {name: lines, type: csv, path: out.csv, if_exists: overwrite}}
+"""
+
+
+@pytest.mark.parametrize("levels", [64, 300, 990])
+def test_what_is_nested_deep_is_written_and_shown(tmp_path, levels):
+    value = "[" * levels + "]" * levels
+    folder = project(tmp_path, DEEP, {"s.json": f'[{{"id": 1, "any": {value}, "text": "{value}", "more": {value}}}]'})
+    assert stopped(folder)[0] == 0
+    loads = json.JSONDecoder(strict=False).decode
+    assert loads(folder.text("out.json")) == [{"id": 1, **dict.fromkeys(("any", "text", "copy", "more"), loads(value))}]
+    assert folder.rows("out.csv") == [{"id": "1", "any": value, "text": value, "copy": value, "more": value}]
+    with standing_in(tmp_path):
+        for words in (("show", "pipeline.yaml", "t", "--format", "jsonl"), ("log", "pipeline.yaml", "t", "--format", "jsonl", "--form", "debezium")):
+            code, shown, told = command(*words)
+            assert (code, told, value in shown) == (0, "", True)
+        assert command("show", "pipeline.yaml", "t")[0] == 0

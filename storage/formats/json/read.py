@@ -18,6 +18,7 @@ from storage.formats.json.arrays import expanded
 from storage.formats.json.flat import flat_batch, names_in
 from storage.formats.json.structure import Located, located
 from storage.formats.lines import line_ranges_of
+from storage.json_text import canonical
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +103,7 @@ def _members_of_lines(text: bytes, name: str) -> Iterable[str]:
 def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
     """The records of a document as lines, those that are rejected as their raw text."""
     for record in _expanded(reader, data, name):
-        yield (record.raw or "null").encode() if isinstance(record, Reject) else orjson.dumps(record)
+        yield ((record.raw or "null") if isinstance(record, Reject) else canonical(record)).encode()
 
 
 def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
@@ -230,7 +231,7 @@ def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
     value = _walked(line, options.steps)
     if isinstance(value, list):
         return map(_element, value)
-    return (Reject("malformed_record", f"record_path '{options.record_path}' leads to no array", raw=orjson.dumps(line).decode()),)
+    return (Reject("malformed_record", f"record_path '{options.record_path}' leads to no array", raw=canonical(line)),)
 
 
 def _array(options: JsonReadOptions, form: str, data: Buffer, name: str, target: int) -> Located | None:
@@ -283,7 +284,7 @@ def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list
 
 
 def _element(value: Any) -> Record:
-    return value if isinstance(value, dict) else _no_object(orjson.dumps(value).decode())
+    return value if isinstance(value, dict) else _no_object(canonical(value))
 
 
 def _pieces(data: Buffer, name: str) -> Iterator[bytes]:

@@ -30,7 +30,15 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
     members = [_texts(batch.column(index), column, key, null) for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True))]
     rows = _rows(members, some_missing=any(column.optional for column in plan.columns))
     lines = [b"{" + b",".join(row) + b"}" for row in rows] if members else [b"{}"] * batch.num_rows
-    return [orjson.dumps(orjson.loads(line), option=orjson.OPT_INDENT_2) for line in lines] if pretty else lines
+    return [_pretty(line) for line in lines] if pretty else lines
+
+
+def _pretty(line: bytes) -> bytes:
+    """An object over several lines; one that is nested too deep for that stays on one."""
+    try:
+        return orjson.dumps(orjson.loads(line), option=orjson.OPT_INDENT_2)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return line
 
 
 def _texts(values: pa.Array, column: Column, key: bytes, null: bytes) -> list[bytes]:

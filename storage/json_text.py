@@ -1,0 +1,54 @@
+"""Values as compact JSON text however deep they are nested: orjson writes some 250 levels, files may have 1,000."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+
+
+def canonical(value: Any) -> str:
+    """Compact JSON text of a value, members in their order; ints beyond 64 bits are floats."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return deep_text(value, _scalar)
+
+
+def deep_text(value: Any, scalar: Callable[[Any], str]) -> str:
+    """The same for what orjson does not write, with a stack of its own instead of recursion; `scalar` writes what is no map and no list."""
+    out: list[str] = []
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _Text):
+            out.append(item)
+        elif isinstance(item, Mapping):
+            _push(stack, "{}", [(scalar(str(key)) + ":", member) for key, member in item.items()])
+        elif isinstance(item, (list, tuple)):
+            _push(stack, "[]", [("", member) for member in item])
+        else:
+            out.append(scalar(item))
+    return "".join(out)
+
+
+class _Text(str):
+    """Text of the output that waits for its turn."""
+
+    __slots__ = ()
+
+
+def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -> None:
+    stack.append(_Text(brackets[1]))
+    for index, (key, member) in reversed(list(enumerate(members))):
+        stack.append(member)
+        stack.append(_Text(("," if index else "") + key))
+    stack.append(_Text(brackets[0]))
+
+
+def _scalar(value: Any) -> str:
+    big = type(value) is int and not _INT_MIN <= value <= _INT_MAX
+    return orjson.dumps(float(value) if big else value).decode()
