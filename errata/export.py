@@ -180,6 +180,8 @@ class Exporter:
         output = cast("Output", node.operator)
         config = output.config
         columns, shape = output_columns(output, undeclared)
+        for text in _left_out(output, undeclared):
+            self.warn(f"output '{node.name}': {text}")
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
         writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
         try:
@@ -229,18 +231,28 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     declared = list(output.projection.data.items())
     if "_widened" not in output.output.hidden:
         return declared, Shape(tuple(name for name, _ in declared), (), ())
-    renamed = {source: name for name, source in output.config.mapping.items()}
-    extra = _extra(output, undeclared)
-    shown = [(renamed.get(name, name), parse_type(type_)) for name, type_ in extra]
+    extra = {shown: (name, type_) for shown, name, type_ in _extra(output, undeclared) if shown not in output.projection.data}
     meta = [one for one in declared if one[0].startswith("meta.")]
-    columns = [*(one for one in declared if one not in meta), *shown, *meta]
-    return columns, Shape(tuple(name for name, _ in columns), tuple(extra), tuple(name for name, _ in shown))
+    columns = [*(one for one in declared if one not in meta), *((shown, parse_type(type_)) for shown, (_, type_) in extra.items()), *meta]
+    return columns, Shape(tuple(name for name, _ in columns), tuple(extra.values()), tuple(extra))
 
 
-def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The undeclared fields that are written: those that no column has the name of, and that are not excluded."""
-    taken = {*output.projection.data, *output.inputs[0].data, *output.config.exclude}
-    return [(name, type_) for name, type_ in _agreed(undeclared) if name not in taken]
+def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """The undeclared fields that no node declares and that are not excluded, each under the names that it is written with: name, field, type."""
+    taken = {*output.inputs[0].data, *output.config.exclude}
+    return [(shown, name, type_) for name, type_ in _agreed(undeclared) if name not in taken for shown in output.config.shown_as(name)]
+
+
+def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What is told of fields that `mapping` names and that are not there, and of undeclared fields whose name it gives to others."""
+    extra = _extra(output, undeclared) if "_widened" in output.output.hidden else []
+    known = {source for _, source, _ in output.projection.written} | {source for _, source, _ in extra}
+    for name, source in output.config.mapping.items():
+        if source not in known and not source.startswith("$"):
+            yield f"mapping calls the field '{source}' '{name}', but it does not reach the output"
+    for shown, source, _ in extra:
+        if shown in output.projection.data:
+            yield f"the undeclared field '{source}' is left out: another column is written as '{shown}'"
 
 
 def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -186,6 +186,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     good = _may_stand_there(config, binding)
     good = _placed(config, binding) and good
     good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
+    good = _named_once(config, binding) and good
     output = _with_layout(spec, binding)
     if output is None:
         return None
@@ -220,6 +221,9 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
 
     place = ("config", "path")
     if not formats.writer_type(config.type).versioned:
+        if config.path.lower().endswith((".gz", ".zst", ".zip", ".bz2", ".xz")):
+            binding.problems.report("E327", f"'{config.path}' would hold what is not compressed", place, help="outputs are written plain: leave the last ending out")
+            return False
         return check_path(config.path, place, binding.problems.report_help, binding.settings)
     if config.write_meta:
         binding.problems.report("E348", "a table has no sidecar file: its log says who wrote it", ("config", "write_meta"))
@@ -328,16 +332,28 @@ def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange:
 
 def project(config: OutputConfig, row: RowType) -> Projection:
     """Apply include_unmapped, exclude, mapping, correlation keys and metadata (SPEC-DECISIONS, Output 17 to 21)."""
-    renamed = {source: name for name, source in config.mapping.items()}
-    written: dict[str, tuple[str, str, Type]] = {}
-    for name, source, type_ in _selected(config, row):
-        shown = renamed.get(name, name)
-        written[shown] = (shown, source, type_)
+    written = {shown: (shown, source, type_) for shown, source, type_ in _shown(config, row)}
     meta = row.riding(META)
     for name in meta if config.wanted_metadata == "all" else config.wanted_metadata:
         if name in meta:
             written[f"meta.{name}"] = (f"meta.{name}", META + name, meta[name])
     return Projection(tuple(written.values()))
+
+
+def _shown(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]]:
+    """The selected columns under the names that they are written with."""
+    return ((shown, source, type_) for name, source, type_ in _selected(config, row) for shown in config.shown_as(name))
+
+
+def _named_once(config: OutputConfig, binding: Binding) -> bool:
+    """Whether no two columns are written under one name."""
+    first: dict[str, str] = {}
+    for shown, source, _ in _shown(config, binding.input):
+        if first.setdefault(shown, source) != source:
+            message = f"two columns would be written as '{shown}': {first[shown]} and {source}"
+            binding.problems.report("E326", message, ("config", "mapping", shown), help="exclude one of them, or map it to another name")
+            return False
+    return True
 
 
 def _selected(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]]:

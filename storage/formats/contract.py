@@ -44,6 +44,15 @@ def line_behind(before: bytes) -> int:
     return len(before.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
 
 
+def _in_words(error: Any) -> str:
+    """What a model finds wrong with a value, without the library's names for it."""
+    if error["type"] in ("too_short", "too_long"):
+        bound, word = ("min_length", "least") if error["type"] == "too_short" else ("max_length", "most")
+        count = error["ctx"][bound]
+        return f"must have at {word} {count} {'entry' if count == 1 else 'entries'}, not {error['ctx']['actual_length']}"
+    return str(error["msg"]).removeprefix("Value error, ").replace("Input should", "must")
+
+
 class OptionError(FormatError):
     """A configuration that no file can satisfy (exit 1). `path` leads to the key concerned, below the node's `config`; `unknown`: there is no such key."""
 
@@ -58,7 +67,7 @@ class OptionError(FormatError):
         first = wrong.errors()[0]
         path = (key, *(part for part in first["loc"] if part != "[key]"))
         unknown = first["type"] == "extra_forbidden"
-        said = "there is no such key" if unknown else first["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        said = "there is no such key" if unknown else _in_words(first)
         given = f", not {first['input']!r}" if first["type"] == "literal_error" else ""
         return cls(f"{'.'.join(map(str, path))}: {said}{given}", path, unknown=unknown)
 

@@ -1,11 +1,13 @@
 """Local files as buffers: mapped as they are, or decompressed within caps (QUALITY, "Security": ratio at most 200:1 after 64 MB).
 
-A name that ends in `.gz`, `.zst` or `.zip` (one member) is decompressed; such a file is one range, since nothing in it can be found by its place.
+A name that ends in `.gz`, `.bz2`, `.xz`, `.zst` or `.zip` (one member) is decompressed; such a file is one range, since nothing in it can be found by its place.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -56,7 +58,7 @@ def _decompressed(path: Path, name: str) -> Buffer:
                     raise InputError(name, f"the archive unpacks to more than {RATIO} times its size")
                 unpacked.write(block)
             unpacked.flush()
-        except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:
+        except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:
             raise InputError(name, f"cannot be decompressed: {wrong}") from None
         return mmap(unpacked.fileno(), 0, access=ACCESS_READ) if size else b""
 
@@ -68,6 +70,16 @@ def _blocks(stream: BufferedIOBase | IO[bytes]) -> Iterator[bytes]:
 
 def _gzip(path: Path) -> Iterator[bytes]:
     with gzip.open(path) as stream:
+        yield from _blocks(stream)
+
+
+def _bz2(path: Path) -> Iterator[bytes]:
+    with bz2.open(path) as stream:
+        yield from _blocks(stream)
+
+
+def _xz(path: Path) -> Iterator[bytes]:
+    with lzma.open(path) as stream:
         yield from _blocks(stream)
 
 
@@ -87,4 +99,4 @@ def _zip(path: Path) -> Iterator[bytes]:
             yield from _blocks(stream)
 
 
-_OPENERS: dict[str, Callable[[Path], Iterator[bytes]]] = {".gz": _gzip, ".zst": _zstd, ".zip": _zip}
+_OPENERS: dict[str, Callable[[Path], Iterator[bytes]]] = {".gz": _gzip, ".bz2": _bz2, ".xz": _xz, ".zst": _zstd, ".zip": _zip}

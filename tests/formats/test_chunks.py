@@ -1,6 +1,8 @@
 """Files as tasks: the function for `mapInArrow` without an engine, compressed files, what travels to executors."""
 
+import bz2
 import gzip
+import lzma
 import zipfile
 from itertools import chain
 
@@ -54,10 +56,13 @@ def test_a_bad_byte_is_told_with_its_line(csv_file, target):
     assert str(caught.value) == f"f.csv: line 502, byte {len(TEXT) + 7}: {message}"
 
 
+COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
 def compressed(path, suffix):
     target = path.with_name(path.name + suffix)
-    if suffix == ".gz":
-        target.write_bytes(gzip.compress(TEXT))
+    if suffix in COMPRESS:
+        target.write_bytes(COMPRESS[suffix](TEXT))
     elif suffix == ".zip":
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("inner.csv", TEXT)
@@ -66,7 +71,7 @@ def compressed(path, suffix):
     return target
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zip", ".zst"])
+@pytest.mark.parametrize("suffix", [*COMPRESS, ".zip", ".zst"])
 def test_compressed_files(csv_file, suffix):
     path = compressed(csv_file, suffix)
     assert files.is_compressed(path)
@@ -78,12 +83,13 @@ def test_compressed_files(csv_file, suffix):
 
 
 def test_a_bomb_and_a_damaged_archive_are_input_errors(csv_file, monkeypatch):
-    bomb = csv_file.with_name("bomb.gz")
-    bomb.write_bytes(gzip.compress(b"\0" * 3_000_000))
     monkeypatch.setattr(files, "FREE_BYTES", 1 << 20)
-    with pytest.raises(InputError, match="b: the archive unpacks to more than 200 times its size"):
-        files.buffer_of(bomb, "b")
-    for suffix in (".gz", ".zip", ".zst"):
+    for suffix, compress in COMPRESS.items():
+        bomb = csv_file.with_name("bomb" + suffix)
+        bomb.write_bytes(compress(b"\0" * 3_000_000))
+        with pytest.raises(InputError, match="b: the archive unpacks to more than 200 times its size"):
+            files.buffer_of(bomb, "b")
+    for suffix in (*COMPRESS, ".zip", ".zst"):
         damaged = csv_file.with_name("d" + suffix)
         damaged.write_bytes(compressed(csv_file, suffix).read_bytes()[:-20])
         with pytest.raises(InputError, match="d: cannot be decompressed: "):

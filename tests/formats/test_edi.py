@@ -216,7 +216,7 @@ def test_what_cannot_be_written(form, options, column, row, message):
     [
         ("edifact", {}, "an EDIFACT output needs options.interchange or"),
         ("x12", {"interchange_from_doc": "ic"}, "an X12 output needs options.group_header"),
-        ("x12", {**X12_OUT, "interchange": ["00"]}, "options.interchange: Tuple should have at least 16 items"),
+        ("x12", {**X12_OUT, "interchange": ["00"]}, "options.interchange: must have at least 16 entries, not 1"),
     ],
 )
 def test_options_of_writers(form, options, message):

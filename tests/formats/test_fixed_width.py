@@ -98,7 +98,7 @@ def test_input_errors(data, options, message):
             {"fields": [{"name": "a", "start": 0, "end": 3, "width": 2}]},
             "format_schema.fields.0: field 'a': width and end contradict each other",
         ),
-        ({"fields": []}, "format_schema.fields: Tuple should have at least 1 item after validation, not 0"),
+        ({"fields": []}, "format_schema.fields: must have at least 1 entry, not 0"),
     ],
 )
 def test_layouts_are_checked(layout, message):

@@ -1,4 +1,4 @@
-"""Outputs: what is said of a `split:` that cannot work before anything is read."""
+"""Outputs: what is said of a `split:` or a `mapping:` that cannot work before anything is read, and of what a mapping leaves out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from errata.diagnostics import PipelineErrors
 from tests.operators.histories import heading, source
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command, standing_in
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,31 @@ def test_groups_of_a_field_that_is_not_written_stay_together(tmp_path: Path) -> 
 
 def test_a_group_field_is_named_as_it_comes_from_upstream(tmp_path: Path) -> None:
     assert numbered(Folder(tmp_path), "1,a\n1,b\n1,b\n2,b\n", "exclude: [dept], mapping: { dept: id }") == [["1", "1", "1", "2"]]
+
+
+MAPPED = "  - {{ type: output, name: out, input: rows, config: {{ name: out, type: csv, path: out.csv, if_exists: overwrite, {} }} }}\n"
+
+
+def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
+    """The output of rows `id,dept,extra`, the last undeclared, and what is warned of."""
+    folder.write("pipeline.yaml", heading("mapped") + source("rows", {"id": "int", "dept": "string"}) + MAPPED.format(options))
+    folder.write("rows.csv", "id,dept,extra\n1,a,x\n")
+    with standing_in(folder.path):
+        code, _, told = command("run", "pipeline.yaml", "--quiet", "--full-refresh")
+    assert code == 0
+    return folder.text("out.csv"), told.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "told"),
+    [
+        ("mapping: { dept: id, id: dept }", "dept,id,extra\n1,a,x\n", []),
+        ("mapping: { one: id, two: id, three: extra, four: extra }", "one,two,dept,three,four\n1,1,a,x,x\n", []),
+        ("mapping: { dept: id }, exclude: [dept]", "dept,extra\n1,x\n", []),
+        ("mapping: { id: extra }, exclude: [id]", "dept,id\na,x\n", []),
+        ("mapping: { id: extra }", "id,dept\n1,a\n", ["warning: output 'out': the undeclared field 'extra' is left out: another column is written as 'id'"]),
+        ("mapping: { n: idd }", "id,dept,extra\n1,a,x\n", ["warning: output 'out': mapping calls the field 'idd' 'n', but it does not reach the output"]),
+    ],
+)
+def test_a_mapping_gives_each_column_its_names(tmp_path: Path, options: str, text: str, told: list[str]) -> None:
+    assert mapped(Folder(tmp_path), options) == (text, told)
