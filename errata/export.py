@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -185,15 +187,20 @@ class Exporter:
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
         writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
         try:
-            if writer.sequential:
-                empty = output.echoed is not None and rows.empty
-                return [self.exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
-            if config.split is not None:
-                return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
-            parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
-            return [self.exports.stage(target, _document(writer, parts))]
+            with _heard(node.name, self.warn):
+                return self._staged(output, rows, target, writer, shape)
         except formats.OutputError as error:
             raise StorageFailed(f"output '{node.name}': {error}") from error
+
+    def _staged(self, output: Output, rows: OutputRows, target: Path, writer: Any, shape: Shape) -> list[Written]:
+        """Stage what a writer makes of the rows. Raises OutputError."""
+        if writer.sequential:
+            empty = output.echoed is not None and rows.empty
+            return [self.exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
+        if output.config.split is not None:
+            return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
+        parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
+        return [self.exports.stage(target, _document(writer, parts))]
 
     def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
         from storage.formats import splitting
@@ -204,6 +211,32 @@ class Exporter:
         pieces = splitting.split(plan, writer, batches, group=group, warn=self.warn)
         parts = groupby(pieces, key=lambda piece: piece.seq)
         return [self.exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
+
+
+class _Hearing(logging.Handler):
+    """Hands on what is logged, each text once."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell, self._told = tell, set[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """As logging has it; the handler's lock is held."""
+        text = record.getMessage()
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+
+
+@contextmanager
+def _heard(output: str, warn: Callable[[str], None]) -> Iterator[None]:
+    """What writers log of values that they change is warned of, as far as they work in this process."""
+    logger, hearing = logging.getLogger("storage.formats"), _Hearing(lambda text: warn(f"output '{output}': {text}"))
+    logger.addHandler(hearing)
+    try:
+        yield
+    finally:
+        logger.removeHandler(hearing)
 
 
 def _in_order(session: Session, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:

@@ -207,6 +207,20 @@ def test_a_layout_file_stays_inside_the_project(tmp_path):
     assert "E232" in stopped(folder)[1]
 
 
+@pytest.mark.parametrize("rows", [2, 60_000])
+def test_text_that_is_cut_is_warned_of_once_for_each_field(tmp_path, rows):
+    folder = project(tmp_path, FIXED, {"s.txt": "abc  12\n" * rows, "layouts/in.yaml": IN, "layouts/out.yaml": OUT.replace("width: 3", "width: 2")})
+    code, told = stopped(folder)
+    assert (code, folder.text("out.txt")) == (0, "00012ab\n" * rows)
+    assert told.count("warning: output 'out': field 'code': text longer than 2 bytes was cut\n") == told.count("was cut") == 1
+
+
+def test_a_column_that_the_layout_does_not_have_is_told(tmp_path):
+    folder = project(tmp_path, FIXED.replace("{name: n, type: int}", "{name: m, type: int}"), {"s.txt": "abc  12\n", "layouts/in.yaml": IN, "layouts/out.yaml": OUT})
+    code, told = stopped(folder)
+    assert (code, "info: source 's': column 'm' is null: the format schema has no field of that name\n" in told) == (0, True)
+
+
 # Interchanges -----------------------------------------------------------------------------------------------------------
 EDIFACT = """
 pipeline: {name: edi}

@@ -49,7 +49,9 @@ class FixedWidthReader(Reader):
     @override
     def notes(self) -> Sequence[str]:
         inert = "on_unmapped: auto_widen finds nothing, since bytes beyond the fields of the layout are not read; `on_unmapped: drop` says the same"
-        return (*((inert,) if self.plan.on_unmapped == "auto_widen" else ()), *without_sections(self.plan, "a fixed-width"))
+        laid_out = {field.name for field in self.fields().fields}
+        absent = [f"column '{column.name}' is null: the format schema has no field of that name" for column in self.plan.declared if column.name not in laid_out]
+        return (*((inert,) if self.plan.on_unmapped == "auto_widen" else ()), *absent, *without_sections(self.plan, "a fixed-width"))
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
