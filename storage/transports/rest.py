@@ -85,6 +85,7 @@ class Pull:
                 page = self._page(client, url)
                 yield page
                 total += page.kept.records
+                self.capped = self.settings.max_records is not None and total > self.settings.max_records
                 url = page.kept.next
 
     def _has_enough(self, total: int) -> bool:

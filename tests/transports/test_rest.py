@@ -322,6 +322,13 @@ def test_max_records_cuts_the_last_page(tmp_path):
         assert (len(service.asked), pull.capped) == (2, True)
 
 
+@pytest.mark.parametrize(("count", "capped"), [(6, False), (7, True)])
+def test_a_last_page_that_is_cut_is_told(tmp_path, count, capped):
+    with serving(lambda _: page([{"n": n} for n in range(count)])) as service:
+        pull = fetch(rest(service.url, max_records=6), "<source:s>", tmp_path, records)
+        assert ((tmp_path / "records.ndjson").read_text().count("\n"), pull.capped) == (6, capped)
+
+
 # Through a pipeline -----------------------------------------------------------------------------------------------------
 PIPELINE = """
 pipeline: {name: service}
