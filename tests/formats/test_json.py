@@ -164,6 +164,25 @@ def test_a_broken_array_names_its_line():
         records_of(json_reader([("a", "any")]), b'[{"a": 1},\n{"a" 2}]', name="f")
 
 
+NOT_UTF_8 = [
+    ({}, b'[{"a": 1},\n {"a": "\xff"}]', "f: byte 19: not valid UTF-8, as JSON is: invalid start byte"),
+    ({"record_path": "d"}, b'{"d": [{"a": 1}], "e": "caf\xe9"}', "f: byte 27: not valid UTF-8, as JSON is: invalid continuation byte"),
+    ({"format": "object"}, b'\n{"a": "\xff"}', "f: byte 8: not valid UTF-8, as JSON is: invalid start byte"),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "message"), NOT_UTF_8)
+def test_a_bad_byte_of_a_document_is_told_with_its_place(options, data, message):
+    with pytest.raises(InputError) as caught:
+        records_of(json_reader([("a", "any")], options), data, name="f")
+    assert str(caught.value) == message
+
+
+def test_a_bad_byte_of_a_line_is_told_with_its_place_in_it():
+    rows = records_of(json_reader([("a", "any")], {"format": "ndjson"}), b'{"a": 1}\n{"a": "\xff"}\n')
+    assert json.loads(rows[1].error)["detail"] == "not valid JSON: not UTF-8: invalid start byte, byte 7 of the line"
+
+
 def test_deep_but_allowed_nesting_is_read():
     deep = "[" * 600 + "]" * 600
     (row,) = records_of(json_reader([("a", "any")], {"format": "ndjson"}), b'{"a": ' + deep.encode() + b"}")

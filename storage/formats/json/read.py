@@ -252,15 +252,28 @@ def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -
     try:
         found: list[Any] = orjson.loads(b"[" + text + b"]")
     except orjson.JSONDecodeError as wrong:
-        raise _broken(wrong, start, name, whole) from None
+        raise _broken(wrong, text, start, name, whole) from None
     if not found:
         raise InputError(name, "not valid JSON: an element is missing between two commas", offset=start)
     return found
 
 
-def _broken(wrong: orjson.JSONDecodeError, start: int, name: str, whole: Buffer | None) -> InputError:
+def _bad_byte(text: bytes) -> UnicodeDecodeError | None:
+    """Where a text is not UTF-8, which orjson does not tell."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        return wrong
+    return None
+
+
+def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, whole: Buffer | None) -> InputError:
+    """What is wrong with the text that begins at byte `start` of a file."""
     if "depth limit" in wrong.msg:
         return InputError(name, "nested deeper than 1000 levels")
+    bad = _bad_byte(text)
+    if bad is not None:
+        return InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=start + bad.start)
     at = start + len(wrong.doc[: wrong.pos].encode()) - 1
     if whole is None:
         return InputError(name, f"not valid JSON: {_reason(wrong)}", offset=at)
@@ -308,8 +321,9 @@ def _line(line: bytes, number: int, name: str) -> Record:
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
             raise InputError(name, "nested deeper than 1000 levels", line=number) from None
-        raw = line.rstrip(b"\r").decode("utf-8", "replace")
-        return Reject("malformed_record", f"not valid JSON: {_reason(wrong)} at column {wrong.colno}", raw=raw)
+        raw, bad = line.rstrip(b"\r").decode("utf-8", "replace"), _bad_byte(line)
+        told = f"{_reason(wrong)} at column {wrong.colno}" if bad is None else f"not UTF-8: {bad.reason}, byte {bad.start} of the line"
+        return Reject("malformed_record", f"not valid JSON: {told}", raw=raw)
     return value if isinstance(value, dict) else _no_object(line.strip().decode())
 
 
@@ -323,6 +337,9 @@ def _document(data: bytes, name: str) -> Any:
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
             raise InputError(name, "nested deeper than 1000 levels") from None
+        bad = _bad_byte(data)
+        if bad is not None:
+            raise InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=bad.start) from None
         raise InputError(name, f"not valid JSON: {_reason(wrong)}, column {wrong.colno}", line=wrong.lineno) from None
 
 
