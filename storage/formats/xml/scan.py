@@ -20,6 +20,8 @@ Record: TypeAlias = "tuple[Fields, Found, Repeated | None]"
 MAX_DEPTH = 1000
 _BLOCK, _FIRST = 1 << 18, 1 << 12
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
+_BAD_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+_ENCODING = "; text that is not UTF-8 needs an XML declaration that names its encoding"
 _REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
 
 
@@ -337,11 +339,20 @@ class Scan:
         return self._parser.CurrentLineNumber + self.lines
 
     def _broken(self, wrong: expat.ExpatError) -> InputError:
-        column = wrong.offset
-        if self.skipped:
-            place = self._parser.ErrorByteIndex + self.skipped
-            column = place - self.data.rfind(b"\n", 0, place) - 1
-        return InputError(self.name, f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {column + 1}", line=wrong.lineno + self.lines)
+        place = self._parser.ErrorByteIndex + self.skipped
+        column = place - self.data.rfind(b"\n", 0, place) - 1 if self.skipped else wrong.offset
+        way_out = _ENCODING if wrong.code == _BAD_TOKEN and not _begins_in_utf8(self.data[place : place + 4]) else ""
+        told = f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {column + 1}{way_out}"
+        return InputError(self.name, told, line=wrong.lineno + self.lines)
+
+
+def _begins_in_utf8(text: bytes) -> bool:
+    """Whether some bytes begin with a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as wrong:
+        return wrong.start > 0
+    return True
 
 
 def _refuse_entity(entity: str, _is_parameter: bool) -> None:
