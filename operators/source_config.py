@@ -133,6 +133,8 @@ def _transport(value: Any) -> Any:
     """The model of a service, so that its errors stand alone; `kind: file` is the same as `file`."""
     if not isinstance(value, dict):
         return value
+    if value.get("kind", "rest") not in ("file", "rest"):
+        raise ValueError(f"kind must be 'file' or 'rest', not {value['kind']!r}")
     return "file" if value == {"kind": "file"} else Rest.model_validate(value)
 
 

@@ -130,10 +130,17 @@ def test_what_is_spooled_is_collected(folder):
     folder.run()
     folder.run()
     names = [one["execution_id"] for one in spooled(folder)]
+    folder.write("spool/broken.json", '{"execution_id": ')
+    words = ("metrics", "collect", "--spool-dir", "spool", "--output-file", "spool/all.ndjson")
+    warning = "warning: spool/broken.json is left where it is: it has no metrics of a run\n"
     with standing_in(folder.path):
-        assert command("metrics", "collect", "--spool-dir", "spool", "--output-file", "all.ndjson", "--delete-after-collect")[0] == 0
-    assert sorted(json.loads(line)["execution_id"] for line in folder.text("all.ndjson").splitlines()) == sorted(names)
-    assert not list((folder.path / "spool").iterdir())
+        listed = "".join(f"  spool/{name}.json (counted)\n" for name in sorted(names))
+        assert command(*words, "--dry-run") == (0, f"Would collect 2 files from spool\n{listed}", warning)
+        assert not (folder.path / "spool/all.ndjson").exists()
+        assert command(*words, "--delete-after-collect") == (0, "Collected 2 files into spool/all.ndjson\n", warning)
+        assert command(*words) == (0, "Collected 0 files into spool/all.ndjson\n", warning)
+    assert sorted(json.loads(line)["execution_id"] for line in folder.text("spool/all.ndjson").splitlines()) == sorted(names)
+    assert sorted(file.name for file in (folder.path / "spool").iterdir()) == ["all.ndjson", "broken.json"]
 
 
 # What retraction cost ---------------------------------------------------------------------------------------------------

@@ -434,3 +434,15 @@ def test_a_token_that_changes_is_no_change_of_logic(tmp_path, monkeypatch):
         assert service.asked[-1].headers["authorization"] == "Bearer t0psecret"
         kept = b"".join(file.read_bytes() for file in (tmp_path / ".errata").rglob("*") if file.is_file())
         assert b"t0psecret" not in kept
+
+
+@pytest.mark.parametrize(
+    ("transport", "told"),
+    [("{kind: ftp}", "'transport': kind must be 'file' or 'rest', not 'ftp'"), ("{url: https://a.b, max_pages: 1}", "missing key 'kind' in 'transport'"), ("ftp", "must be 'file' or a map")],
+)
+def test_a_transport_of_another_kind_is_told_once(tmp_path, transport, told):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {{type: source, name: s, config: {{name: s, type: json, transport: {transport}, schema: [{{name: a, type: int}}]}}}}\n")
+    with standing_in(folder.path):
+        code, _, error = command("check", "pipeline.yaml")
+    assert (code, told in error, error.count("error[")) == (1, True, 1)

@@ -27,11 +27,15 @@ def collect(
     from errata.spool import spooled
 
     console = console_of(quiet, verbose, no_color)
+
+    def passed(path: Path) -> None:
+        console.note(f"warning: {path} is left where it is: it has no metrics of a run", level="warn")
+
     if dry_run:
-        found = spooled(spool_dir)
+        found = spooled(spool_dir, passed)
         console.answer([f"Would collect {plural(len(found), 'file')} from {spool_dir}\n"])
         console.answer(f"  {one.path} ({one.pipeline})\n" for one in found)
         return 0
-    count = sweep(spool_dir, output_file, delete=delete_after_collect)
+    count = sweep(spool_dir, output_file, passed, delete=delete_after_collect)
     console.answer([f"Collected {plural(count, 'file')} into {output_file}\n"])
     return 0
