@@ -212,6 +212,17 @@ def test_array_paths(arrays, inside, expected):
     assert everything(f"<x><r>{inside}</r></x>", arrays=arrays) == expected
 
 
+@pytest.mark.parametrize("path", ["//rate", "/x/rate"])
+def test_the_text_of_a_record_itself_is_the_declared_column_of_its_name(path):
+    text = '<x><rate currency="USD"> 1.1 </rate><rate currency="JPY">170</rate><rate/><rate>beside<rate>3</rate></rate></x>'
+    reader = xml_reader([("@currency",), ("rate", "float")], path)
+    assert [row.data for row in records_of(reader, text.encode())] == [
+        {"@currency": "USD", "rate": 1.1}, {"@currency": "JPY", "rate": 170.0}, {"@currency": None, "rate": None}, {"@currency": None, "rate": 3.0},
+    ]  # fmt: skip
+    assert reader.undeclared(text.encode(), "f") == ()
+    assert everything(text, path)[:2] == [{"@currency": "USD"}, {"@currency": "JPY"}]
+
+
 def test_a_record_with_repeated_children_is_a_reject_with_its_text():
     text = b"<x><r><k>1</k><l>a</l><l><m/></l></r>\n<r><k>2</k><l>b</l></r><r><g><h/><h/></g></r></x>"
     rows = records_of(xml_reader([("k", "int"), ("l",)]), text)

@@ -2,7 +2,7 @@
 
 Nothing external is read and no declared entity expanded: a reference to one, like anything that is not well-formed or nested deeper than 1000
 levels, is an input error. Repeated children are those that `array_paths` names, or the elements of a column of type array; a record with others is a reject,
-unless nothing is read of them.
+unless nothing is read of them. The text of a record without children is the field of its own name, where the schema declares it.
 """
 
 from __future__ import annotations

@@ -137,16 +137,18 @@ def ranges_of(reader: XmlReader, data: Buffer, name: str, target: int) -> list[R
 
 
 def _scan(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Scan:
-    return Scan(data, name, _collector(reader, reader.options.record_path, _arrays(reader.plan)), **how)
+    path = reader.options.record_path
+    own = (path or "").rstrip("/").rpartition("/")[2]
+    return Scan(data, name, _collector(reader, path, _arrays(reader.plan), own if own in reader.plan.names else None), **how)
 
 
 def _items(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Iterator[list[Record] | Run]:
     return iter(_scan(reader, data, name, **how))
 
 
-def _collector(reader: XmlReader, path: str | None, arrays: Iterable[str]) -> Collector:
+def _collector(reader: XmlReader, path: str | None, arrays: Iterable[str], own: str | None = None) -> Collector:
     options = reader.options
-    return Collector(path, options.attribute_prefix, arrays, strip=options.namespace_handling == "strip")
+    return Collector(path, options.attribute_prefix, arrays, strip=options.namespace_handling == "strip", own=own)
 
 
 def _arrays(plan: ReadPlan) -> list[str]:

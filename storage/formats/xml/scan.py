@@ -58,12 +58,15 @@ class Done(NamedTuple):
 
 
 class Collector:
-    """Collects the elements at `path` (`//a`, `/a/b` or `a/b`; none: the root) while expat reads."""
+    """Collects the elements at `path` (`//a`, `/a/b` or `a/b`; none: the root) while expat reads.
 
-    def __init__(self, path: str | None, prefix: str, arrays: Iterable[str], *, strip: bool) -> None:
+    `own`: the field that the text of a record without children is, where it is read at all.
+    """
+
+    def __init__(self, path: str | None, prefix: str, arrays: Iterable[str], *, strip: bool, own: str | None = None) -> None:
         self.anywhere = bool(path) and str(path).startswith("//")
         self.steps = [step for step in (path or "").split("/") if step]
-        self.prefix, self.strip = prefix, strip
+        self.prefix, self.strip, self.own = prefix, strip, own
         self.arrays = frozenset(arrays)
         self.path: list[str] = []
         self.tags: list[str] = []
@@ -143,6 +146,8 @@ class Collector:
         self.node = self.open.pop()
         if self.node is None:
             self._leave()
+            if self.own is not None and self.leaf:
+                self.fields[self.own] = "".join(self.text).strip() or None
             self.done = Done(self.begun, self.place(), self.leaf)
             self.records.append((self.fields, self.found, self._told_repeated(self.done) if self.repeated else None))
         elif self.fields.get(node.name, "") is None:
@@ -237,7 +242,7 @@ class Scan:
         self.data, self.name, self.collector = data, name, collector
         self.at = self.skipped = self.lines = 0
         self.between = False
-        alike = bool(collector.steps) and not collector.arrays
+        alike = bool(collector.steps) and not collector.arrays and collector.own is None
         self._runs = Runs(data, collector.prefix, collector.plain, (lambda _: False) if names_only else wanted, longest) if alike else None
         self._parser = self._made(names_only=names_only)
         self._is_part = opened is not None
