@@ -2,11 +2,13 @@
 
 import os
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 from storage.undo import undoing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.proto import ExecutePlanRequest
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 __all__ = ["SESSION_SETTINGS", "open_connect"]
@@ -17,16 +19,36 @@ SESSION_SETTINGS = {
 }
 
 
-def open_connect(url: str) -> "SparkSession":
-    """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process."""
+def open_connect(url: str, *, near: bool = False) -> "SparkSession":
+    """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process.
+
+    `near` says that the server lives and dies with this process: no connection to it is lost that could be taken up again. A client
+    that could would send two more messages with each query, which takes as long again as a small query does.
+    """
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    session = ConnectSession.builder.remote(url).create()
+    builder = ConnectSession.builder.remote(url)
+    builder._registerHook(_named_queries)  # noqa: SLF001  # there is no public way
+    session = builder.create()
     with undoing(lambda: _forget(session)):
+        if near:
+            session.client.disable_reattachable_execute()
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
     return cast("SparkSession", session)  # by its methods, though not by its class
+
+
+def _named_queries(session: "ConnectSession") -> "ConnectSession.Hook":
+    """Each query gets its name here: an interrupt ends the one of this name at the server, and only queries that can be taken up again have one by themselves."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    class Named(ConnectSession.Hook):
+        def on_execute_plan(self, request: "ExecutePlanRequest") -> "ExecutePlanRequest":
+            request.operation_id = request.operation_id or str(uuid4())
+            return request
+
+    return Named()
 
 
 def _forget(session: "ConnectSession") -> None:

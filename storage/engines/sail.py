@@ -65,7 +65,7 @@ class Sail(Engine):
             server.start(background=True)
         self._server = server
         host, port = server.listening_address or ("127.0.0.1", 0)
-        session = open_connect(f"sc://{host}:{port}")
+        session = open_connect(f"sc://{host}:{port}", near=True)
         session.conf.set("spark.sql.ansi.enabled", "false")  # its checks of divisors are evaluated where no row needs them
         return session
 

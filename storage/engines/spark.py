@@ -64,7 +64,7 @@ class Spark(SparkEngine):
         settings = spark_settings(self._choice, jars, (*PATIENT_COMPILER, *kept.options()), self._scratch) | server_settings(token)
         with tempfile.TemporaryFile() as log, _launch_environment(settings["spark.master"]):
             self.context, port = _served(settings, log)
-        return open_connect(f"sc://localhost:{port}/;token={token}")
+        return open_connect(f"sc://localhost:{port}/;token={token}", near=True)
 
     def _shut(self, session: "SparkSession") -> None:
         session.stop()

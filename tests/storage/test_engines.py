@@ -7,7 +7,8 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -111,6 +112,24 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
     assert engine.to_arrow(engine.from_arrow(rows), limit=2).num_rows == 2
     assert engine.to_arrow(engine.from_arrow(rows.slice(0, 0))).num_rows == 0
     assert engine.to_arrow(engine.from_arrow(pa.table({"r.id": pa.array([], pa.int64()), "R.id": pa.array([], pa.int64())}))).column_names == ["r.id", "R.id"]
+
+
+def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> None:
+    seen: list[str] = []
+
+    class Listening:
+        def on_execute_plan(self, request: Any) -> Any:
+            seen.append(request.operation_id)
+            return request
+
+    hooks = cast("Any", engine.session).client._session_hooks
+    hooks.append(Listening())
+    try:
+        for _ in range(2):
+            engine.to_arrow(engine.from_arrow(ROWS))
+    finally:
+        hooks.pop()
+    assert len(set(map(UUID, seen))) == 2
 
 
 def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.CaptureFixture[str]) -> None:
