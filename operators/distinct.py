@@ -102,16 +102,19 @@ def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
     frame = applied.frame
     for key, statement in zip(applied.distinct, statements, strict=True):
         reached = F.col(key.reached)
-        alike = Window.partitionBy(*_same(key, statement), reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        first = frame.withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
-        frame = first.drop("__place")
+        same = _same(key, statement)
+        alike = Window.partitionBy(*same, reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        first = frame.withColumns(same).withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
+        frame = first.drop("__place", *same)
     return replace(applied, frame=frame)
 
 
-def _same(key: DistinctKey, statement: Distinct) -> list[Column]:
-    """What records of one key have in common: the values as they are, which engines sort quicker than bytes, where equal ones are the same."""
-    pairs = zip(key.columns, statement.keys, strict=True)
-    return [key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for name, (_, value) in pairs]
+def _same(key: DistinctKey, statement: Distinct) -> dict[str, Column]:
+    """What records of one key have in common, by new names: the values as they are, which engines sort quicker than bytes, where equal ones are the same."""
+    pairs = enumerate(zip(key.columns, statement.keys, strict=True))
+    return {
+        f"__same{at}": key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for at, (name, (_, value)) in pairs
+    }
 
 
 def _key_bytes(key: DistinctKey, statement: Distinct) -> Column:
