@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from changelog.images import alike, fingerprint, parts
@@ -105,27 +104,30 @@ def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterato
     if not tables[0].exists():
         yield _answer("fold", node.name, detail="the changelog table is missing")
         return
-    frames = [table.read(reading.engine, at=head.epoch) for table in tables]
-    steps = [_steps(rows) for rows in frames]
-    yield from _judged(reading, node, "fold", steps[0].where(~F.col("_count").isin(0, 1)), "keys with more than one live row, or none to take back")
-    wrong = [_unlike(rows, one) for rows, one in zip(frames, steps, strict=True)]
+    tallies = [_tally(reading, table.read(reading.engine, at=head.epoch)) for table in tables]
     if len(shapes) > 1:  # a retraction has the columns of its own epoch
-        wrong = [found.where(F.col("_epoch").isin(*epochs)) for found, (_, epochs) in zip(wrong, shapes, strict=True)]
-    unlike = reduce(lambda one, other: one.unionByName(other), (found.select("_epoch") for found in wrong))
-    yield from _judged(reading, node, "pairing", unlike, "retractions that differ from the row they take back")
-    yield _conserved(reading, node, head, frames[0])
+        unlike = [row for rows, (_, epochs) in zip(tallies, shapes, strict=True) for row in rows if row["_epoch"] in epochs]
+    else:
+        unlike = tallies[0]
+    yield from _judged(node, "fold", tallies[0], "surplus", "keys with more than one live row, or none to take back")
+    yield from _judged(node, "pairing", unlike, "unlike", "retractions that differ from the row they take back")
+    yield _conserved(node, head, sum(row["net"] or 0 for row in tallies[0]))
 
 
-def _unlike(rows: DataFrame, steps: DataFrame) -> DataFrame:
-    """The retractions that differ from what stood."""
+def _tally(reading: Reading, rows: DataFrame) -> list[Row]:
+    """Of each epoch, from the first on: op rows behind which a key has not 0 or 1 rows, retractions that differ from what stood, and the net number of rows."""
+    marked = _steps(rows)
     same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
-    return steps.where(is_negative(F.col("_op")) & ~same)
+    surplus, unlike = ~F.col("_count").isin(0, 1), is_negative(F.col("_op")) & ~same
+    counts = {"surplus": F.sum(surplus.cast("int")), "unlike": F.sum(unlike.cast("int")), "net": F.sum(weight(F.col("_op")))}
+    tally = marked.groupBy("_epoch").agg(*(count.alias(name) for name, count in counts.items()))
+    return list(reading.engine.to_arrow(tally.orderBy("_epoch")).to_pylist())
 
 
-def _judged(reading: Reading, node: Kept, check: str, wrong: DataFrame, detail: str) -> Iterator[Row]:
+def _judged(node: Kept, check: str, tally: Sequence[Row], kind: str, detail: str) -> Iterator[Row]:
     """What a check says of a table: how many op rows of each epoch are wrong."""
-    found = reading.engine.to_arrow(wrong.groupBy("_epoch").agg(F.count("*").alias("n")).orderBy("_epoch")).to_pylist()
-    yield from (_answer(check, node.name, row["_epoch"], f"{row['n']} {detail}") for row in found)
+    found = [(row["_epoch"], row[kind]) for row in tally if row[kind]]
+    yield from (_answer(check, node.name, epoch, f"{number} {detail}") for epoch, number in found)
     if not found:
         yield _answer(check, node.name)
 
@@ -138,9 +140,8 @@ def _steps(rows: DataFrame) -> DataFrame:
     return marked.withColumns({"_count": count, "_before": F.lag("_print").over(order)})
 
 
-def _conserved(reading: Reading, node: Kept, head: Entry, rows: DataFrame) -> Row:
+def _conserved(node: Kept, head: Entry, live: int) -> Row:
     """The live rows, rejects among them, are as many as the ledger counted."""
-    live = int(reading.engine.to_arrow(rows.agg(F.coalesce(F.sum(weight(F.col("_op"))), F.lit(0)).alias("n"))).column("n")[0].as_py())
     counts = head.nodes.get(node.name, {})
     told = counts.get("live", 0) + counts.get("rejected_live", 0)
     return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")

@@ -8,6 +8,7 @@ and writes stands beside it and is imported when the first byte is read or writt
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeVar
@@ -70,6 +71,7 @@ def register_writer(name: str) -> Callable[[_W], _W]:
     return add
 
 
+@cache
 def names() -> tuple[str, ...]:
     """Every format, in alphabetical order."""
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
