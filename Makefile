@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3; do "$$p" -c 'import sys; sys.exit
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
+# Modules are compiled once, not by each process that imports them: the suite starts some hundred.
+export PYTHONDONTWRITEBYTECODE :=
 # Arguments for the tools behind the targets: make fast ARGS='-k cursor', make bench ARGS='--rows 1000000'.
 ARGS ?=
 

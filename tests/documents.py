@@ -2,7 +2,8 @@
 
 A fenced block of the kind `console` holds commands, each after `$ `, and below each what it writes. The blocks of a document
 are run one after the other in one folder, which holds a fresh copy of `examples/`, on Sail. `...` stands for any text of a line, and
-on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder.
+on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder. Where the shell has nothing to do, `errata` is
+called in this process, which has loaded what a new one would have to load each time; the commands of README.md are always run by a shell.
 `python -m tests.documents --write` puts the answers of today into the documents.
 """
 
@@ -11,16 +12,21 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLAIN = re.compile(r"""errata ([^|&;<>$`*?~\\]+?)(; echo "exit code \$\?")?""")
 SECONDS = re.compile(r"\d+\.\d+ ?s\b")
 VARIES = "..."
 
@@ -65,14 +71,34 @@ def workplace(folder: Path) -> Path:
     return folder
 
 
-def answer(command: str, folder: Path) -> list[str]:
-    """What a command writes, on either stream, as lines."""
+def answer(command: str, folder: Path, *, anew: bool = False) -> list[str]:
+    """What a command writes, on either stream, as lines; `anew` has a process of its own made for it in any case."""
+    plain = None if anew else PLAIN.fullmatch(command)
+    written = by_shell(command, folder) if plain is None else in_process(shlex.split(plain[1]), folder, code=bool(plain[2]))
+    return [line.rstrip() for line in written.splitlines()]
+
+
+def environment() -> dict[str, str]:
+    """What the commands find: the programs of this environment first, Sail, a terminal of one width without colours."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "ERRATA_ENGINE": "sail", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
+    return {**os.environ, "PATH": path, "ERRATA_ENGINE": "sail", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
+
+
+def by_shell(command: str, folder: Path) -> str:
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False
+        ["bash", "-c", command], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, check=False
     )
-    return [line.rstrip() for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def in_process(words: list[str], folder: Path, *, code: bool) -> str:
+    """The same for the words after `errata`, and with `code` the exit code on a line of its own."""
+    from errata.cli import main
+
+    written = StringIO()
+    with mock.patch.dict(os.environ, environment()), chdir(folder), redirect_stdout(written), redirect_stderr(written):
+        ended = main(words)
+    return written.getvalue() + (f"exit code {ended}\n" if code else "")
 
 
 def matches(shown: list[str], written: list[str]) -> bool:
