@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, first_runs, growth, ranges, reading, rollback, small_runs, with_errata
+from benchmarks.programs import by_hand, first_runs, growth, ranges, reading, rollback, small_runs, tables, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
     "pyspark": by_hand.pyspark,
@@ -18,6 +18,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-keyed": with_errata.keyed_runs,
     "errata-six-nodes": with_errata.six_nodes,
     "errata-rollback": rollback.all_runs,
+    "errata-tables": tables.all_runs,
     "bare": by_hand.bare_script,
     "ranges-by-hand": ranges.by_hand,
     "ranges-errata": ranges.with_errata,

@@ -207,18 +207,16 @@ class Writing:
         """
         import polars as pl
         import pyarrow.compute as pc
-        from pyspark.sql import functions as F
-
         flow, epoch = self.flow, self.mark.epoch
         names = ["_op", *(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
         rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, epoch)).select(*map(column, names))
         table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
-        weights = pc.if_else(pc.is_in(table.column("_op").cast("int32"), value_set=_codes()), 1, -1)
-        net = self._counted(table, pl.Series(weights.to_numpy()))
+        comes = pc.is_in(table.column("_op").cast("int32"), value_set=_codes())
+        net = self._counted(table, pl.Series(pc.if_else(comes, 1, -1).to_numpy()))
         fewer = net.filter(pl.col(COUNT) < 0)
-        standing = self._standing(rows.where(F.col("_op").isin(1, 2)).drop("_op")) if fewer.height else None
+        standing = self._standing(table.filter(pc.invert(comes))) if fewer.height else None
         if fewer.height and standing is None:
             return None
         again = fewer.drop(COUNT) if standing is None else fewer.drop(COUNT).join(standing, on=fewer.drop(COUNT).columns, how="inner", nulls_equal=True)
@@ -226,17 +224,22 @@ class Writing:
         came = more if standing is None else pl.concat([more, again])
         return self._rows_of(fewer.drop(COUNT)), self._rows_of(came.select(pl.all().exclude(COUNT).repeat_by(COUNT).explode()))
 
-    def _standing(self, gone: DataFrame) -> Any:
-        """How often each row stands that equals one of `gone`; None where they are too many."""
+    def _standing(self, gone: pa.Table) -> Any:
+        """How often each row stands that equals one of those `gone`; None where they are too many."""
         import polars as pl
 
-        from operators.ingest.hashes import image_hash
+        from operators.ingest.hashes import image_hash, joined
 
-        flow = self.flow
-        live = flow.tables.live(flow.engine, self.node, flow.values).select(*map(column, gone.columns))
-        hashes = gone.select(image_hash(gone, gone.columns).alias("__hash")).distinct()
-        found = live.withColumn("__hash", image_hash(live, gone.columns)).join(hashes, "__hash", "left_semi").drop("__hash")
-        table = flow.engine.to_arrow(found, MOST_ROWS + 1)
+        flow, engine = self.flow, self.flow.engine
+        names = gone.drop_columns(["_op"]).column_names
+        rows = engine.from_arrow(gone)
+        hashes = engine.to_arrow(rows.select(image_hash(rows, names).alias("__hash")).distinct())
+
+        def alike(live: DataFrame) -> DataFrame:
+            return joined(live.withColumn("__hash", image_hash(live, names)), hashes, engine, "left_semi", "__hash")
+
+        found = flow.tables.narrowed(engine, self.node, flow.values, alike)
+        table = engine.to_arrow(found.select(*map(column, names)), MOST_ROWS + 1)
         return None if table.num_rows > MOST_ROWS else self._counted(table, pl.Series([1] * table.num_rows, dtype=pl.Int64))
 
     def _counted(self, table: pa.Table, weights: Any) -> Any:

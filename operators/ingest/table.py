@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from changelog.frames import without
 from changelog.keys import key_column
 from changelog.schema import column
 from operators.ingest.files import FileChanges, FileRecord
@@ -295,14 +296,15 @@ def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
 
     from operators.ingest.hashes import joined
 
-    stood, engine = one.intake.stood, one.intake.engine
-    assert stood is not None  # else nothing is followed
+    engine, narrowed = one.intake.engine, one.intake.narrowed
+    assert narrowed is not None  # else nothing is followed
     bases = pa.table({_BASE: net[_BASE].unique().to_arrow().cast(pa.binary())})
-    base = one.base(stood)
-    if one.unique:
-        base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(base)
-    found = joined(stood.withColumn(_BASE, base), bases, engine, "left_semi", _BASE)
-    return engine.to_arrow(one.based(found))
+
+    def near(rows: DataFrame) -> DataFrame:
+        base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(one.base(rows)) if one.unique else one.base(rows)
+        return without(joined(rows.withColumn(_BASE, base), bases, engine, "left_semi", _BASE), _BASE)
+
+    return engine.to_arrow(one.based(narrowed(near)))
 
 
 def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
