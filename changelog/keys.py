@@ -57,6 +57,11 @@ def decode_key(key: bytes, types: Sequence[str]) -> tuple[KeyValue, ...]:
     return tuple(values)
 
 
+def bare(key: bytes) -> bytes:
+    """The key of a record without the mark of its rejection."""
+    return key.removesuffix(b"!")
+
+
 def key_column(values: Sequence[tuple[Column, str]]) -> Column:
     """The key of a tuple of (Column, CXL type name), as a binary Column with the bytes of `encode_key`.
 

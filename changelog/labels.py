@@ -44,21 +44,6 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
             return tuple(numbers), at
 
 
-def label_end(data: bytes, start: int = 0) -> int:
-    """The place behind the label that begins at byte `start`. Raises ValueError where none does."""
-    at = start + _WIDTH
-    while data[at : at + 1] == _CONTINUES:
-        at += _WIDTH + 1
-    if data[at : at + 1] != _ENDS:
-        raise ValueError(f"no label at byte {start}")
-    return at + 1
-
-
-def first_number(data: bytes, start: int = 0) -> int:
-    """The first number of the label that begins at byte `start`."""
-    return int.from_bytes(data[start : start + _WIDTH], "big")
-
-
 def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
     """The keys `prefix` ++ label `(number,)` as a binary Arrow array."""
     import numpy as np

@@ -10,18 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from changelog.keys import decode_key
+from changelog.keys import bare, decode_key
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import Suppression
 from errata.correlation_scope import COUNTED, keeps_mates
 from errata.correlation_settled import Settled
-from errata.record_places import bare, branch_of
+from errata.record_leads import branch_of
 
 if TYPE_CHECKING:
     from errata.correlation_groups import Groups
     from errata.correlation_leads import Failure
     from errata.plan import Node, Plan
-    from errata.record_places import Place, Places
+    from errata.record_places import Places
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
@@ -90,16 +90,16 @@ class Blames:
         blames: dict[bytes, Blame] = {}
         marks: dict[str, dict[bytes, Suppression]] = {}
         for source, found in members.items():
-            places = self.places.of(source, found)
+            numbers = self.places.numbers(source, found)
             marks[source] = {}
             for key, group in sorted(found.items()):
                 trigger = group not in blames
                 if trigger:
                     told = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
-                    blames[group] = Blame(f"{source}:{key.hex()}", _cause(source, places.get(key), key), told)
+                    blames[group] = Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), told)
                 marks[source][key] = blames[group].own() if trigger else blames[group].collateral()
-                if key in places:
-                    self.settled.lower(source, places[key].number)
+                if key in numbers:
+                    self.settled.lower(source, numbers[key])
         return marks
 
     # -- what failed at a node
@@ -124,8 +124,8 @@ class Blames:
         return {**mates, **marks}
 
     def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
-        places = self.places.of(source, failures)
-        return {key: Blame(f"{source}:{key.hex()}", _cause(source, places.get(key), key), self._told(one)) for key, one in failures.items()}
+        numbers = self.places.numbers(source, failures)
+        return {key: Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._told(one)) for key, one in failures.items()}
 
     def _row_blame(self, failure: Failure) -> Blame:
         return Blame(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
@@ -158,5 +158,5 @@ class Blames:
         return own[0] if own else self.plan.model.error_handling.correlation_fanout_policy
 
 
-def _cause(source: str, place: Place | None, key: bytes) -> str:
-    return f"rollback:{source}:{place.number if place and place.number is not None else key.hex()}"
+def _cause(source: str, number: int | None, key: bytes) -> str:
+    return f"rollback:{source}:{key.hex() if number is None else number}"

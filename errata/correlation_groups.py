@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from changelog.keys import decode_key, encode_key, key_column
+from changelog.key_bytes import arrow_keys
+from changelog.keys import bare, decode_key, encode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
 from errata.correlation_scope import COUNTED
-from errata.record_places import bare
 from operators.base import SHARED, shared_number
 from operators.rows import CK, RowType, key_type, physical_type
 
@@ -32,17 +32,19 @@ def group_column(row: RowType, fields: Sequence[str]) -> Column:
     return F.when(complete, key_column(riders))
 
 
-def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> list[bytes | None]:
-    """The same bytes of rows on the driver, none where there are no fields."""
+def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> pa.Array:
+    """The same bytes of rows on the driver, none where there are no fields; made once for each group."""
+    import polars as pl
+    import pyarrow as pa
+
+    if not fields:
+        return pa.nulls(rows.num_rows, pa.binary())
     types = [key_type(row.riders[CK + name]) for name in fields]
-    values = zip(*(rows.column(CK + name).to_pylist() for name in fields), strict=True) if fields else ((None,),) * rows.num_rows
-    known: dict[tuple[Any, ...], bytes | None] = {}
-    found = []
-    for one in values:
-        if one not in known:
-            known[one] = None if None in one else encode_key(one, types)
-        found.append(known[one])
-    return found
+    values = pl.DataFrame({str(at): rows.column(CK + name) for at, name in enumerate(fields)})
+    groups = values.unique()
+    made = [None if None in one else encode_key(one, types) for one in groups.iter_rows()]
+    groups = groups.with_columns(pl.Series(GROUP, made, dtype=pl.Binary))
+    return arrow_keys(values.join(groups, on=values.columns, how="left", nulls_equal=True, maintain_order="left")[GROUP])
 
 
 def group_values(row: RowType, fields: Sequence[str], groups: Iterable[bytes]) -> pa.Table:
@@ -94,13 +96,13 @@ class Groups:
             return {}
         rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
         rows = rejects.filter(pc.is_valid(rejects.column(COUNTED)))
-        return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields), strict=True))
+        return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True))
 
     def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
         node = self.plan[source]
         rows = self.flow.tables.rejects_arrow(self.flow.engine, node)
-        groups = zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields), strict=True)
+        groups = zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True)
         return {key: group for key, group in groups if group is not None and key in keys}
 
     def mates(self, source: str, groups: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
@@ -115,7 +117,7 @@ class Groups:
             asked = self.flow.engine.from_arrow(group_values(row, fields, wanted)).select(number.alias(SHARED)).distinct()
             near = admitted.withColumn(SHARED, number).join(F.broadcast(asked), SHARED, "left_semi")
         rows = self.flow.engine.to_arrow(near.select("_key", *(column(CK + name) for name in fields)))
-        found = zip(rows.column("_key").to_pylist(), groups_in(rows, row, fields), strict=True)
+        found = zip(rows.column("_key").to_pylist(), groups_in(rows, row, fields).to_pylist(), strict=True)
         return {key: group for key, group in found if group in wanted}
 
     def _answer(self, source: str, frame: DataFrame, fields: Sequence[str]) -> dict[bytes, bytes | None]:

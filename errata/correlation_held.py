@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from changelog.keys import bare
 from changelog.lazy import F
 from errata.correlation_blame import CORRELATED, OVERFLOW
 from errata.correlation_groups import GROUP, group_column, groups_in
 from errata.correlation_plan import key_fields, ranks
-from errata.record_places import bare
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ class Steady:
 
     def _moved(self, node: Node, held: pa.Table) -> list[bool]:
         """Whether records of the groups of suppressed ones come, go or change in this run."""
-        groups = groups_in(held, node.operator.output, key_fields(node)[:1])
+        groups = groups_in(held, node.operator.output, key_fields(node)[:1]).to_pylist()
         touched = self._touched({group for group in groups if group is not None})
         keys = [bare(key) for key in held.column("_key").to_pylist()]
         own = self._own_keys(node, {key for key, group in zip(keys, groups, strict=True) if group is None})
@@ -84,7 +84,7 @@ class Steady:
             if done.frame is None or not fields or not groups:
                 continue
             if done.table is not None:
-                found |= set(groups).intersection(groups_in(done.table, row, fields))
+                found |= set(groups).intersection(groups_in(done.table, row, fields).to_pylist())
             else:
                 found |= self._met(done.frame.select(group_column(row, fields).alias(GROUP)), GROUP, groups)
         return found

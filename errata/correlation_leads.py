@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import polars as pl
+
+from changelog.keys import bare
 from changelog.lazy import F
 from errata.correlation_plan import key_fields
 from errata.correlation_rows import MARK
-from errata.record_places import Lead, bare, lead_of
-from errata.rejects import errors, lead_of_reject
+from errata.record_leads import leads_of, leads_of_rejects
+from errata.rejects import is_group_reject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +26,15 @@ if TYPE_CHECKING:
 
 LATE = "late_record"
 """A record that merely came late is rejected by itself: it did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a key leads back to: a record of a source, or (`grouped`) a row of an aggregate; `key` is its key there."""
+
+    node: str
+    key: bytes
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,9 @@ class Leads:
     def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
         """The same of rejects that a node would keep (`_key`, `_error`)."""
         table = rejects.select(["_key", "_error"]).sort_by("_key")
-        for key, error in zip(table.column("_key").to_pylist(), errors(table.column("_error")), strict=True):
-            lead = lead_of_reject(node, key, error)
+        told = list(_errors(table.column("_error")))
+        found = leads_of_rejects(node, pl.Series(table.column("_key")), pl.Series([is_group_reject(error) for error in told], dtype=pl.Boolean))
+        for key, error, lead in zip(table.column("_key").to_pylist(), told, _each(found), strict=True):
             if lead is not None and error.get("category") != LATE:
                 yield Failure(node.name, key, error, lead)
 
@@ -100,10 +114,8 @@ class Leads:
         asked = flow.engine.keys_frame(lookups, "_lookup")
         inputs = [flow.live_input(node, at) for at in range(len(node.inputs))]
         for at, keys in operator.builds_of(asked, inputs, flow.values_of(node)).items():
-            for key in flow.engine.to_arrow(keys).column("_key").to_pylist():
-                lead = lead_of(operator.inputs[at].key, key)
-                if lead is not None:
-                    yield replace(failures[0], lead=lead)
+            found = leads_of(operator.inputs[at].key, pl.Series(flow.engine.to_arrow(keys).column("_key")))
+            yield from (replace(failures[0], lead=lead) for lead in _each(found) if lead is not None)
 
     def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
         """What the input rows of an aggregate's groups lead back to."""
@@ -112,9 +124,21 @@ class Leads:
         members = cast("Aggregate", node.operator).members(flow.live_input(node, 0), flow.values_of(node))
         found = members.select("_key", "_lookup").join(F.broadcast(wanted), "_lookup", "left_semi")
         table = flow.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])
-        shape = node.operator.inputs[0].key
-        for key, group in zip(table.column("_key").to_pylist(), table.column("_lookup").to_pylist(), strict=True):
-            lead = lead_of(shape, key)
+        leads = leads_of(node.operator.inputs[0].key, pl.Series(table.column("_key")))
+        for lead, group in zip(_each(leads), table.column("_lookup").to_pylist(), strict=True):
             if lead is not None:
                 yield lead, groups[group]
 
+
+def _errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
+    """What is said of rejected rows; the members of a group share one text, which is read once."""
+    read: dict[str, Mapping[str, Any]] = {}
+    for text in column.to_pylist():
+        if text not in read:
+            read[text] = json.loads(text)
+        yield read[text]
+
+
+def _each(leads: pl.DataFrame) -> Iterator[Lead | None]:
+    """The leads of keys one by one, None where nothing is behind one."""
+    return (None if node is None else Lead(node, key, grouped) for node, key, grouped in leads.iter_rows())

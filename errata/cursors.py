@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from errata.correlation_settled import COMBINE
 from operators.ingest.files import FileRecord
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from errata.correlation_settled import Settled
     from errata.ingest import SourceFiles
     from errata.plan import Node, Plan
     from errata.propagate import Flow
     from errata.record_places import Places
-    from errata.rejects import Reject
     from errata.run import Run
     from operators.ingest.intake import Floor
 
 
-def cursor_of(source: str, rows: int, settled: Settled, rejects: Sequence[Reject]) -> int:
+def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | None) -> int:
     """The highest row of a source of so many `rows` that came through, ahead of a group that overflowed or a combine row that failed; 0 for none."""
-    bad = {one.number for one in rejects if one.source == source}
-    while rows and rows in bad:
-        rows -= 1
+    if rejects is not None:
+        import polars as pl
+
+        bad = rejects.filter(pl.col("source") == source, pl.col("number") <= rows)["number"].unique().sort(descending=True)
+        rows -= int((bad == rows - pl.int_range(len(bad), eager=True)).cum_min().sum())
     return min(rows, settled.floors.get(source, rows + 1) - 1)
 
 
@@ -42,25 +44,25 @@ def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settle
     records = {one.lead for one in found if not one.lead.grouped}
     records |= {lead for lead, _ in leads.contributors({(one.lead.node, one.lead.key): one for one in found if one.lead.grouped})}
     for source in {lead.node for lead in records}:
-        for place in places.of(source, [lead.key for lead in records if lead.node == source]).values():
-            settled.lower(source, place.number)
+        for number in places.numbers(source, [lead.key for lead in records if lead.node == source]).values():
+            settled.lower(source, number)
 
 
 def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]:
     """By path how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected."""
+    import polars as pl
+
     from errata.dead_letters import rejects_at
     from operators.ingest.intake import Floor
 
     if run.head is None or not source.changes.changed:
         return {}
-    again: dict[str, set[bytes]] = {}
-    for one in rejects_at(run.head, run.plan, run.state, flow.engine):
-        if one.source == source.node.name:
-            again.setdefault(one.file, set()).add(one.record)
+    rejects = rejects_at(run.head, run.plan, run.state, flow.engine).filter(pl.col("source") == source.node.name)
+    again = {file: frozenset(keys) for file, keys in rejects.select("file", "record").group_by("file").all().iter_rows()}
     left = run.head.sources[source.node.name]
     found: dict[str, Floor] = {}
     ahead = int(left["cursor"])
     for file in FileRecord.all_of(left):
-        found[file.path] = Floor(max(min(ahead, file.rows), 0), frozenset(again.get(file.path, ())))
+        found[file.path] = Floor(max(min(ahead, file.rows), 0), again.get(file.path, frozenset()))
         ahead -= file.rows
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from errata.correlation_blame import CORRELATED
 from errata.correlation_plan import key_fields
@@ -11,7 +13,7 @@ from errata.correlation_triggers import TRIGGERS, standing
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.record_places import Places, SourceState
-from errata.rejects import Reject, Rejects, source_columns
+from errata.rejects import COLUMNS, Rejects, field_of, source_columns
 from errata.tables import Tables
 from operators.ingest.files import FileRecord
 
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def rejects_of(reading: Reading) -> list[Reject]:
+def rejects_of(reading: Reading) -> pl.DataFrame:
     """Everything that stands rejected after the last epoch."""
     if reading.head is None or reading.plan is None:
-        return []
+        return pl.DataFrame(schema=COLUMNS)
     return rejects_at(reading.head, reading.plan, reading.state, reading.engine)
 
 
-def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> list[Reject]:
+def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> pl.DataFrame:
     """Everything that stood rejected after an epoch, whatever its tables have got since."""
     from operators.evaluation import RunValues
 
@@ -45,55 +47,47 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> list[R
     nodes = [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
     found = Rejects(plan, tables, engine, values, places)
     rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
-    return [*found.live(nodes), *found.triggers(rows)]
+    return found.standing(nodes, rows)
 
 
 def entries(reading: Reading) -> Iterator[Row]:
     """One row an entry of the DLQ: where the record came from, what is said of it, its source fields."""
     rejects = rejects_of(reading)
-    columns = [name for name in source_columns(reading.plan, rejects) if not name.startswith("$ck.")] if reading.plan else []
-    raw = any(one.raw for one in rejects)
-    for one in rejects:
-        told: dict[str, Any] = {
-            "source": one.source or "", "file": one.file, "row": one.row, "category": one.category, "detail": one.detail, "stage": one.stage,
-            "route": one.route, "trigger": one.trigger, "epoch": one.epoch,
-        }  # fmt: skip
-        told |= {"raw": one.raw} if raw else {}
-        yield told | {name: one.fields.get(name, "") for name in columns if name not in told}
+    told = [pl.col(name).fill_null("") for name in ("source", "file")]
+    told += [pl.col(name) for name in ("row", "category", "detail", "stage", "route", "trigger", "epoch")]
+    told += [pl.col("raw")] if (rejects["raw"] != "").any() else []
+    names = {one.meta.output_name() for one in told}
+    fields = [name for name in (source_columns(reading.plan, rejects) if reading.plan else ()) if name not in names]
+    yield from rejects.select(*told, *(field_of(rejects, name).alias(name) for name in fields)).iter_rows(named=True)
 
 
 def groups(reading: Reading) -> Iterator[Row]:
     """One row a suppressed group: its key, its source, the record or row that failed first and why, and how many records are suppressed."""
-    for source, group, members in _by_group(reading.plan, rejects_of(reading)):
-        by = members[0].by
-        trigger = next((one for one in members if one.category != CORRELATED), None)
-        first = trigger or members[0]
-        yield {
-            "group": group, "source": source, "records": len(members), "triggers": sum(one.category != CORRELATED for one in members),
-            "collateral": sum(one.category == CORRELATED for one in members), "trigger": _trigger(trigger, by), "category": first.category,
-            "stage": first.stage, "detail": first.detail,
-        }  # fmt: skip
+    failed = pl.col("category") != CORRELATED
+    first = {name: pl.coalesce(pl.col(name).filter(failed).first(), pl.col(name).first()).alias(name) for name in ("category", "stage", "detail")}
+    told = (
+        pl.len().alias("records"), failed.sum().alias("triggers"), (~failed).sum().alias("collateral"),
+        pl.coalesce(_place().filter(failed).first(), pl.col("by").first().str.extract("^([^:]*)")).alias("trigger"), *first.values(),
+    )  # fmt: skip
+    found = _grouped(reading).group_by("source", "group", "text", maintain_order=True).agg(*told)
+    names = ("source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
+    yield from found.select(pl.col("text").alias("group"), *names).iter_rows(named=True)
 
 
-def _trigger(record: Reject | None, by: str) -> str:
-    """The place of the record that failed, or the node whose row did."""
-    return by.partition(":")[0] if record is None else f"{record.file}:{record.row}"
+def _place() -> pl.Expr:
+    """File and row of a record, of a row of a table the file alone."""
+    return pl.concat_str("file", pl.col("row").cast(pl.String), separator=":", ignore_nulls=True)
 
 
-def _by_group(plan: Plan | None, rejects: Iterable[Reject]) -> Iterator[tuple[str, str, list[Reject]]]:
-    """The source, the group as people write it and the suppressed records of each group."""
-    found: dict[tuple[str, bytes | None, str], list[Reject]] = {}
-    for one in rejects:
-        if one.by and one.source is not None and plan is not None:
-            found.setdefault((one.source, one.group, group_text(plan, one)), []).append(one)
-    return ((source, text, members) for (source, _, text), members in found.items())
-
-
-def group_text(plan: Plan, reject: Reject) -> str:
-    """The group of a suppressed record as people write it: the values of its key, an empty text as `""`; of a record without one its row."""
-    if reject.group is None:
-        return f"{reject.file}:{reject.row}"
-    return ",".join(reject.fields.get(name, "") or '""' for name in key_fields(plan[reject.source or ""]))
+def _grouped(reading: Reading) -> pl.DataFrame:
+    """The suppressed records with their groups as people write them (`text`): the values of the key, an empty text as `""`; of a record without one its place."""
+    suppressed = rejects_of(reading).filter(pl.col("by") != "", pl.col("source").is_not_null())
+    found = [suppressed.clear().with_columns(text=pl.lit(""))]
+    for node in reading.plan.of_kind("source") if reading.plan else ():
+        values = [field_of(suppressed, name).replace("", '""') for name in key_fields(node)] or [pl.lit("")]
+        text = pl.when(pl.col("group").is_null()).then(_place()).otherwise(pl.concat_str(values, separator=","))
+        found.append(suppressed.filter(pl.col("source") == node.name).with_columns(text=text))
+    return pl.concat(found)
 
 
 def retry(project: Project, group: str, options: RunOptions) -> RunResult:
@@ -103,7 +97,7 @@ def retry(project: Project, group: str, options: RunOptions) -> RunResult:
     from errata.running import exclusive
 
     reading = Reading(project.plan.settings.name, project.state, project.plan)
-    known = [name for _, name, _ in _by_group(project.plan, rejects_of(reading))]
+    known = _grouped(reading)["text"].unique(maintain_order=True).to_list()
     if group not in known:
         listed = ", ".join(known[:10]) or "none"
         raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from changelog.keys import bare
 from changelog.lazy import F
 from changelog.ops import is_positive
 from changelog.schema import column
-from errata.record_places import bare
 
 if TYPE_CHECKING:
     from cxl import Program
@@ -53,7 +53,7 @@ def _read(node: Node, program: Program, statement: Span, record: Mapping[str, An
     """The fields that a statement reads (all that the program does, where it reads none itself) with their values."""
     from cxl import typed
     from cxl.text import display
-    from errata.rejects import plain
+    from errata.cell_texts import plain
 
     own = [one.name for one in program.nodes() if isinstance(one, typed.Field) and statement.start <= one.span.start < statement.end]
     types = node.operator.inputs[0].data

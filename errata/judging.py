@@ -57,7 +57,8 @@ def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Plac
     found = Rejects(flow.tables.plan, flow.tables, flow.engine, flow.values, places).behind(node, first["_key"], first)
     if found is None:
         return ""
-    return f"{found.file}: " if found.row is None else f"{found.file}: record {found.row}: "
+    file, row = found
+    return f"{file}: " if row is None else f"{file}: record {row}: "
 
 
 def judge(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> None:

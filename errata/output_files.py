@@ -186,7 +186,7 @@ def _rendered(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]], forma
 
 
 def _csv(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
-    from errata.rejects import shown
+    from errata.cell_texts import shown
     from errata.rendering.rows import json_text
 
     def line(values: Sequence[Any]) -> bytes:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
-from changelog.labels import first_number, label_end, parse_label, row_label
+import polars as pl
+
+from changelog.key_bytes import KeyBytes, arrow_keys, bare_keys
+from changelog.labels import row_label
 from operators.ingest.files import FileRecord
-from operators.rows import KeyShape
 
 if TYPE_CHECKING:
-    from errata.plan import Node, Plan
+    from errata.plan import Plan
     from errata.tables import Tables
     from operators.evaluation import RunValues
     from operators.source import Source
     from storage.engines import Engine
+
+PLACE = {"file": pl.String, "row": pl.Int64, "number": pl.Int64}
+"""The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.
+
+A row of a table has neither row nor number; all are null of a record that has no place.
+"""
+
+BY_PLACE = b"\xff"
+"""What the keys of rejected records of keyed sources begin with: behind it stand the file's path, 00 and the label of the row."""
+
+ROW_LABEL_BYTES = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,52 +45,6 @@ class SourceState:
         return dict(reversed([(one.path, offset) for offset, one in zip(before, self.files, strict=False)]))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.
-
-    A row of a table has neither row nor number.
-    """
-
-    file: str
-    row: int | None
-    number: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """What a key leads back to: a record of a source, or (`grouped`) a row of an aggregate; `key` is its key there."""
-
-    node: str
-    key: bytes
-    grouped: bool = False
-
-
-def lead_of(shape: KeyShape, key: bytes) -> Lead | None:
-    """The record or the aggregate's row inside a key of this shape; None where neither is behind it."""
-    if shape.kind == "merge":
-        return lead_of(shape.parts[key[0]], key[1:]) if key and key[0] < len(shape.parts) else None
-    if shape.parts:
-        return lead_of(shape.parts[0], key)
-    if not shape.source:
-        return None
-    return Lead(shape.source, own_key(shape, key), shape.kind == "group")
-
-
-def own_key(shape: KeyShape, key: bytes) -> bytes:
-    """The key of the record (or of the group) at the head of a key, without what other operators put behind it."""
-    from changelog.keys import decode_key, encode_key
-
-    if shape.types is not None:
-        return encode_key(decode_key(key, shape.types), shape.types)
-    return key[: label_end(key, label_end(key, 1))]
-
-
-def bare(key: bytes) -> bytes:
-    """The key of a record without the mark of its rejection."""
-    return key.removesuffix(b"!")
-
-
 @dataclass(slots=True)
 class Places:
     """Finds the places of records, as they are after epoch `at` (None: now, a run under way counted in).
@@ -92,100 +58,127 @@ class Places:
     values: RunValues
     sources: Mapping[str, SourceState]
     at: int | None = None
-    _ranks: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict)
-    _offsets: dict[str, dict[str, int]] = field(default_factory=dict)
-    _labelled: dict[str, dict[bytes, FileRecord]] = field(default_factory=dict)
+    _offsets: dict[str, pl.DataFrame] = field(default_factory=dict)
+    _keys: dict[bytes, pl.Series] = field(default_factory=dict)
 
-    def of(self, source: str, keys: Iterable[bytes], rows: Mapping[bytes, tuple[str, int | None]] | None = None) -> dict[bytes, Place]:
-        """The places of records by key (as it is without a rejection's mark). `rows`: file and row of those of keyed sources, where known."""
+    def of(self, source: str, keys: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
+        """The places (`PLACE`) of records by key, as it is without a rejection's mark. `known`: file and row of those of keyed sources, null where not known."""
         keyed = cast("Source", self.plan[source].operator).keyed
-        wanted = set(keys)
-        known = self._as_now(source, self._keyed_rows(source, wanted - set(rows or ())) | dict(rows or {})) if keyed else {}
-        found = {key: self._keyed_place(source, key, known) if keyed else self._unkeyed_place(source, key) for key in wanted}
-        return {key: place for key, place in found.items() if place is not None}
-
-    def _placed(self, source: str, file: str, row: int | None) -> Place:
-        if row is None:
-            return Place(file, None, None)
+        found = self._keyed(source, keys, known) if keyed else self._unkeyed(source, keys)
         if source not in self._offsets:
-            self._offsets[source] = self.sources[source].offsets()
-        return Place(file, row, self._offsets[source].get(file, 0) + row)
+            offsets = self.sources[source].offsets()
+            self._offsets[source] = pl.DataFrame({"file": list(offsets), "offset": list(offsets.values())}, schema={"file": pl.String, "offset": pl.Int64})
+        placed = found.join(self._offsets[source], on="file", how="left", maintain_order="left")
+        return placed.select("file", "row", number=pl.col("offset").fill_null(0) + pl.col("row"))
 
-    def _keyed_rows(self, source: str, keys: set[bytes]) -> dict[bytes, tuple[str, int | None]]:
+    def numbers(self, source: str, keys: Iterable[bytes]) -> dict[bytes, int]:
+        """The numbers of those of the records that have one."""
+        asked = pl.Series(list(keys), dtype=pl.Binary)
+        return {key: number for key, number in zip(asked, self.of(source, asked)["number"], strict=True) if number is not None}
+
+    # -- keyed sources
+
+    def _keyed(self, source: str, keys: pl.Series, known: pl.DataFrame | None) -> pl.DataFrame:
+        rows = pl.DataFrame({"key": keys}).hstack(known if known is not None else pl.DataFrame({"file": [None] * len(keys), "row": [None] * len(keys)}))
+        rows = rows.select("key", pl.col("file").cast(pl.String), pl.col("row").cast(pl.Int64))
+        rows = _filled(rows, self._keyed_rows(source, rows.filter(pl.col("file").is_null())["key"]))
+        return _filled(self._as_now(source, rows), _by_place(rows.filter(pl.col("file").is_null())["key"]))
+
+    def _keyed_rows(self, source: str, keys: pl.Series) -> pl.DataFrame:
+        """Key, file and row of live records."""
+        plain = keys.filter(~keys.bin.starts_with(BY_PLACE)).unique()
+        if not len(plain):
+            return pl.DataFrame(schema={"key": pl.Binary, "file": pl.String, "row": pl.Int64})
+        import pyarrow as pa
         from pyspark.sql import functions as F
 
-        plain = [key for key in keys if not key.startswith(b"\xff")]
-        if not plain:
-            return {}
-        wanted = self.engine.keys_frame([*plain, *(key + b"!" for key in plain)])
+        asked = pl.DataFrame({"key": plain}).select("key", stored=pl.col("key"))
+        asked = pl.concat([asked, asked.with_columns(stored=pl.col("key") + pl.lit(b"!"))])  # an admitted record comes ahead of a rejected one
+        wanted = self.engine.from_arrow(pa.table({"_key": arrow_keys(asked["stored"])}))
         live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
-        rows = self.engine.to_arrow(live.select("_key", "_file", "_row")).to_pylist()
-        found = {row["_key"]: (row["_file"], row["_row"]) for row in rows}
-        return {key: found.get(key) or found[key + b"!"] for key in plain if key in found or key + b"!" in found}
+        rows = self.engine.to_arrow(live.select("_key", "_file", "_row"))
+        found = pl.DataFrame({"stored": rows.column("_key"), "file": rows.column("_file"), "row": rows.column("_row")})
+        return asked.join(found, on="stored", maintain_order="left").unique("key", keep="first", maintain_order=True).drop("stored")
 
-    def _as_now(self, source: str, known: Mapping[bytes, tuple[str, int | None]]) -> dict[bytes, tuple[str, int | None]]:
-        """The places with the rows of today for records whose file was changed since it was read, where it is still the file of the epoch."""
+    def _as_now(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of today for records whose file was changed since it was read, where it is still the file of the epoch."""
         shifted = {record.path: record for record in self.sources[source].files if record.shifted and record.present}
-        by_file: dict[str, list[bytes]] = {}
-        for key, (file, _) in known.items():
-            if file in shifted:
-                by_file.setdefault(file, []).append(key)
-        rows = {file: self._rows_now(source, shifted[file], keys) for file, keys in by_file.items()}
-        return {key: (file, rows.get(file, {}).get(key, row)) for key, (file, row) in known.items()}
+        for path in rows["file"].unique().to_list():
+            if path in shifted:
+                now = self._rows_now(source, shifted[path], rows.filter(pl.col("file") == path)["key"].unique())
+                moved = rows.join(now, on="key", how="left", maintain_order="left")
+                rows = moved.select("key", "file", row=pl.when(pl.col("file") == path).then(pl.coalesce("now", "row")).otherwise("row"))
+        return rows
 
-    def _rows_now(self, source: str, record: FileRecord, keys: Collection[bytes]) -> dict[bytes, int]:
+    def _rows_now(self, source: str, record: FileRecord, keys: pl.Series) -> pl.DataFrame:
+        """Key and row of records in a file as it is, none where it is another than that of the epoch."""
         from operators.ingest.keyed import rows_now
 
         operator = cast("Source", self.plan[source].operator)
         files = operator.files(self.sources[source].number, self.plan.settings.folder)
+        none = pl.DataFrame(schema={"key": pl.Binary, "now": pl.Int64})
         try:
             stat = files.path(record).stat()
         except OSError:
-            return {}
+            return none
         if (stat.st_size, stat.st_mtime_ns) != (record.size, record.mtime_ns):
-            return {}
-        return rows_now(files, self.engine, operator.config.merge.primary_key, record, keys)
+            return none
+        found = rows_now(files, self.engine, operator.config.merge.primary_key, record, arrow_keys(keys.sort()))
+        return pl.DataFrame({"key": found.column("_key"), "now": found.column("_row")})
 
-    def _keyed_place(self, source: str, key: bytes, known: Mapping[bytes, tuple[str, int | None]]) -> Place | None:
-        if key in known and known[key][0] is not None:
-            return self._placed(source, *known[key])
-        if not key.startswith(b"\xff") or len(key) <= 8 or key[-8:-7] + key[-1:] != b"\x00\x00":
-            return None
-        return self._placed(source, key[1:-8].decode(errors="replace"), parse_label(key, len(key) - 7)[0][0])
+    # -- sources whose keys name the file and the row
 
-    def _unkeyed_place(self, source: str, key: bytes) -> Place | None:
-        behind = label_end(key, 1)
-        if source not in self._labelled:
-            self._labelled[source] = {row_label(one.label): one for one in self.sources[source].files}
-        record = self._labelled[source].get(key[1:behind])
-        if record is None:
-            return None
-        row = first_number(key, behind) if record.dense else bisect_right(self._keys_of(source, record), key + b"!")
-        return self._placed(source, record.path, row)
+    def _unkeyed(self, source: str, keys: pl.Series) -> pl.DataFrame:
+        if not len(keys):
+            return pl.DataFrame(schema={"file": pl.String, "row": pl.Int64})
+        read = KeyBytes.of(keys)
+        ends = read.label_ends(read.start() + 1)
+        rows = pl.DataFrame({"key": keys, "end": ends, "first": read.first_numbers(ends)})
+        rows = rows.with_columns(label=pl.col("key").bin.slice(1, pl.col("end") - 1))
+        files = {row_label(one.label): one for one in self.sources[source].files}
+        there = [(label, one.path, one.dense) for label, one in files.items()]
+        told = pl.DataFrame(there, schema={"label": pl.Binary, "file": pl.String, "dense": pl.Boolean}, orient="row")
+        found = rows.join(told, on="label", how="left", maintain_order="left").with_columns(row=pl.when("dense").then("first"))
+        for label in found.filter(~pl.col("dense"))["label"].unique().to_list():
+            of_file = pl.col("label") == label
+            ranks = self._ranks(source, label, found.filter(of_file)["key"])
+            moved = found.join(ranks, on="key", how="left", maintain_order="left")
+            found = moved.with_columns(row=pl.when(of_file).then("rank").otherwise("row")).drop("rank")
+        return found.select("file", "row")
 
-    def _keys_of(self, source: str, record: FileRecord) -> list[bytes]:
-        """The keys of all records of a file in order, those of rejected ones with their mark: it comes before every other key's bytes."""
+    def _ranks(self, source: str, label: bytes, keys: pl.Series) -> pl.DataFrame:
+        """The ranks (`rank` by `key`) of records among all of their file, whose row numbers moved: how many have no greater key.
+
+        A rejected record's mark comes before every other key's bytes.
+        """
         from pyspark.sql import functions as F
 
-        prefix = bytes([self.sources[source].number]) + row_label(record.label)
-        if (source, prefix) not in self._ranks:
+        prefix = bytes([self.sources[source].number]) + label
+        if prefix not in self._keys:
             live = self.tables.live(self.engine, self.plan[source], self.values, self.at).select("_key")
             own = live.where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff")))
-            self._ranks[source, prefix] = sorted(self.engine.to_arrow(own).column("_key").to_pylist())
-        return self._ranks[source, prefix]
+            self._keys[prefix] = bare_keys(pl.Series(self.engine.to_arrow(own).column("_key")))
+        asked = keys.unique().sort()
+        reached = pl.DataFrame({"at": asked.search_sorted(self._keys[prefix], side="left")}).group_by("at").len()
+        ranks = pl.DataFrame({"key": asked}).with_row_index("at").join(reached, on="at", how="left", maintain_order="left")
+        return ranks.select("key", rank=pl.col("len").fill_null(0).cast(pl.Int64).cum_sum())
 
 
-def branch_of(plan: Plan, node: Node, key: bytes) -> str:
-    """The branch of the nearest route above a node through which a row of this key came; empty where there is none."""
-    rejecting = True
-    while node.inputs:
-        index = 0
-        if node.kind == "merge" or (node.kind == "combine" and rejecting):
-            index, key = (key[0], key[1:]) if key and key[0] < len(node.inputs) else (0, key)
-        elif node.kind == "combine":
-            index = getattr(node.operator, "driver", 0)
-        name, port = node.inputs[index]
-        if plan[name].kind == "route":
-            return port or ""
-        node, rejecting = plan[name], False
-    return ""
+def _filled(rows: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Key, file and row, where there is no file those that were found for the key."""
+    both = rows.join(found, on="key", how="left", maintain_order="left", suffix="_found")
+    missing = pl.col("file").is_null()
+    return both.select("key", *(pl.when(missing).then(f"{name}_found").otherwise(name).alias(name) for name in ("file", "row")))
+
+
+def _by_place(keys: pl.Series) -> pl.DataFrame:
+    """Key, file and row of rejected records whose keys tell both."""
+    size = pl.col("key").bin.size().cast(pl.Int64)
+    label = size - ROW_LABEL_BYTES
+    zeros = (pl.col("key").bin.slice(label - 1, 1) == b"\x00") & (pl.col("key").bin.tail(1) == b"\x00")
+    told = pl.DataFrame({"key": keys.unique()}).filter(pl.col("key").bin.starts_with(BY_PLACE) & (size > ROW_LABEL_BYTES + 1)).filter(zeros)
+    if not told.height:
+        return pl.DataFrame(schema={"key": pl.Binary, "file": pl.String, "row": pl.Int64})
+    read = KeyBytes.of(told["key"])
+    rows = pl.Series("row", read.first_numbers(read.ends - read.begins - ROW_LABEL_BYTES))
+    return told.select("key", pl.col("key").bin.slice(1, label - 2).cast(pl.String, strict=False).alias("file"), rows)

@@ -1,62 +1,41 @@
-"""The dead letter queue: every live reject of a pipeline with its source record, and the file that lists them (user guide, "DLQ configuration")."""
+"""The live rejects of a plan as one table, each with its source record: what the DLQ file lists, and what cursors and `errata dlq` go by."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from changelog.key_bytes import arrow_keys, bare_keys
+from errata.cell_texts import texts
 from errata.correlation_groups import groups_in
 from errata.correlation_plan import key_fields
-from errata.record_places import Lead, Place, Places, bare, branch_of, lead_of
-from errata.uuids import uuid7
-from operators.rows import CK
+from errata.record_leads import branches, leads_of_rejects
+from errata.record_places import PLACE, Places
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cxl.types import Type
     from errata.correlation_triggers import Trigger
     from errata.plan import Node, Plan
+    from errata.propagate import Flow
     from errata.tables import Tables
     from operators.evaluation import RunValues
     from storage.engines import Engine
 
 
 SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
-"""What an error tells of a rejected row."""
+"""What an error tells of a rejected row; empty where it does not. `by`: what rolled it back, where something did. `raw`: the text of a record that could not be read."""
 
+FIELD = "field:"
+"""What the columns of the source record's fields, as text, have before their names."""
 
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """One rejected record. `source` and `row` are None where no single source record is behind it.
-
-    `row` counts in the file, `number` across the files of the source; `record` is the key of the source record. `by`: what rolled it
-    back, where something did. `raw`: the text of a record that could not be read. `group`: its correlation group, None of a record that is one by itself.
-    """
-
-    node: str
-    key: bytes
-    epoch: int
-    category: str
-    detail: str
-    stage: str
-    route: str
-    trigger: str
-    source: str | None = None
-    file: str = ""
-    row: int | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
-    number: int | None = None
-    record: bytes = b""
-    by: str = ""
-    raw: str = ""
-    group: bytes | None = None
+COLUMNS = {
+    "key": pl.Binary, "epoch": pl.Int64, **dict.fromkeys(SAID, pl.String), "source": pl.String, "record": pl.Binary, **PLACE, "group": pl.Binary,
+}  # fmt: skip
+"""One row a reject of `node`. `source`, `record` (its key there) and the place are null where no single source record is behind it, `group` (its correlation
+group) of a record that is one by itself. Behind these the fields of the sources concerned: null where the record's source does not have them."""
 
 
 class Rejects:
@@ -68,223 +47,135 @@ class Rejects:
         self.engine = engine
         self.values = values
         self.places = places
-        self._told: dict[int, tuple[Mapping[str, Any], list[str]]] = {}  # of each error, which the members of a group share
 
-    def live(self, nodes: Iterable[str]) -> list[Reject]:
-        """All live rejects of the nodes named, by source, file and row; those without a source record last."""
-        found = [reject for name in nodes for reject in self._of_node(self.plan[name])]
+    def standing(self, nodes: Iterable[str], triggers: Sequence[Trigger]) -> pl.DataFrame:
+        """All live rejects of the nodes named, by source, file and row; those without a source record behind them, and last rows of aggregates that rolled records back."""
+        found = [self._of_node(self.plan[name]) for name in nodes]
+        rows = pl.concat([pl.DataFrame(schema=COLUMNS), *found], how="diagonal")
         order = {name: at for at, name in enumerate(self.plan.nodes)}
-        return sorted(found, key=lambda one: (one.source is None, order.get(one.source or "", 0), one.number or 0, order.get(one.node, 0), one.key))
+        ranks = [pl.col(name).replace_strict(order, default=0, return_dtype=pl.Int64) for name in ("source", "node")]
+        ordered = rows.sort(pl.col("source").is_null(), ranks[0], pl.col("number").fill_null(0), ranks[1], "key", maintain_order=True)
+        return pl.concat([ordered, self._triggers(triggers)], how="diagonal")
 
-    def triggers(self, rows: Iterable[Trigger]) -> list[Reject]:
-        """Entries of rows of aggregates that failed and whose records were rolled back."""
-        return [self._entry(self.plan[one.node], (one.key, one.epoch, one.error), {}) for one in rows if one.node in self.plan.nodes]
+    def _triggers(self, triggers: Sequence[Trigger]) -> pl.DataFrame:
+        known = [(at, one) for at, one in enumerate(triggers) if one.node in self.plan.nodes]
+        found = [pl.DataFrame(schema={"at": pl.Int64, **COLUMNS})]
+        for name in dict.fromkeys(one.node for _, one in known):
+            own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
+            schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
+            found.append(self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row")))
+        return pl.concat(found, how="diagonal").sort("at").drop("at")
 
-    def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> Place | None:
-        """The place of the source record behind a row that a node other than a source rejected; None where no single one is."""
-        lead = lead_of_reject(node, key, error)
-        return None if lead is None or lead.grouped else self._records([lead]).get(lead, ({}, None))[1]
+    def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> tuple[str, int | None] | None:
+        """File and row of the source record behind a row that a node other than a source rejected; None where no single one is."""
+        lead = leads_of_rejects(node, pl.Series([key], dtype=pl.Binary), pl.Series([is_group_reject(error)])).row(0, named=True)
+        if lead["lead"] is None or lead["grouped"]:
+            return None
+        place = self.places.of(lead["lead"], pl.Series([lead["record"]], dtype=pl.Binary)).row(0, named=True)
+        return None if place["file"] is None else (place["file"], place["row"])
 
-    def _of_node(self, node: Node) -> Iterator[Reject]:
+    def _of_node(self, node: Node) -> pl.DataFrame:
         rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
-        return self._of_source(node, rows) if node.kind == "source" else self._of_operator(node, rows.select(["_epoch", "_key", "_error"]).to_pylist())
+        kept = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "error": rows.column("_error")})
+        return self._of_source(node, kept, rows) if node.kind == "source" else self._of_operator(node, kept)
 
-    def _of_source(self, node: Node, rows: pa.Table) -> Iterator[Reject]:
+    def _of_source(self, node: Node, kept: pl.DataFrame, rows: pa.Table) -> pl.DataFrame:
         """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""
-        marked, epochs = rows.column("_key").to_pylist(), rows.column("_epoch").to_pylist()
-        keys = [bare(key) for key in marked]
-        at = zip(keys, *(rows.column(name).to_pylist() for name in ("_file", "_row")), strict=True) if "_file" in rows.column_names else ()
-        places = self.places.of(node.name, keys, {key: (file, row) for key, file, row in at if file})
-        names = list(node.operator.output.data)
-        records = zip(*(texts(rows.column(name), type_) for name, type_ in node.operator.output.data.items()), strict=True) if names else ((),) * len(keys)
-        groups = groups_in(rows, node.operator.output, key_fields(node))
-        for *row, key, error, record, group in zip(marked, epochs, keys, errors(rows.column("_error")), records, groups, strict=True):
-            own = error.get("fields")
-            fields = {name: text for name, text in own.items() if text is not None} if own else dict(zip(names, record, strict=True))
-            yield self._entry(node, (*row, error), fields, Lead(node.name, key), places.get(key), group=group)
+        records = bare_keys(kept["key"])
+        known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
+        lead = kept.select(pl.lit(node.name).alias("source"), records.alias("record")).hstack(self.places.of(node.name, records, known))
+        group = pl.Series("group", groups_in(rows, node.operator.output, key_fields(node)), dtype=pl.Binary)
+        told = self._told(node, kept, node.operator.output.data)
+        unread = pl.col("fields").struct  # of a record whose cells could not be read their texts are in the error
+        found = told.hstack(lead).with_columns(group, *_fields(node, rows))
+        return found.with_columns(pl.coalesce(unread.field(name), FIELD + name).alias(FIELD + name) for name in node.operator.output.data).drop("fields", strict=False)
 
-    def _of_operator(self, node: Node, rows: Sequence[Mapping[str, Any]]) -> Iterator[Reject]:
-        leads = [lead_of_reject(node, row["_key"], json.loads(row["_error"])) for row in rows]
-        records = self._records([lead for lead in leads if lead is not None and not lead.grouped])
-        for row, lead in zip(rows, leads, strict=True):
-            error = json.loads(row["_error"])
-            if lead is None or lead.grouped:
-                yield self._entry(node, (row["_key"], row["_epoch"], error), {})
-            else:
-                fields, place = records.get(lead, ({}, None))
-                yield self._entry(node, (row["_key"], row["_epoch"], error), fields, lead, place)
+    def _of_operator(self, node: Node, kept: pl.DataFrame) -> pl.DataFrame:
+        told = self._told(node, kept)
+        lead = leads_of_rejects(node, kept["key"], told["category"] == GROUP_REJECT)
+        rows = told.hstack(lead).with_columns(source=pl.when(~pl.col("grouped")).then("lead"), record=pl.when(~pl.col("grouped")).then("record"))
+        rows = rows.drop("lead", "grouped")
+        found = [rows.filter(pl.col("source").is_null())]
+        for source in rows["source"].drop_nulls().unique(maintain_order=True).to_list():
+            own = rows.filter(pl.col("source") == source)
+            found.append(own.join(self._records(source, own["record"].unique()), on="record", how="left"))
+        return pl.concat(found, how="diagonal")
 
-    def _entry(
-        self, node: Node, row: tuple[bytes, int, Mapping[str, Any]], fields: Mapping[str, str],
-        lead: Lead | None = None, place: Place | None = None, *, group: bytes | None = None,
-    ) -> Reject:  # fmt: skip
-        """The entry of a rejected row: its key, epoch and error."""
-        key, epoch, error = row
-        found = self._told.get(id(error))
-        if found is None or found[0] is not error:
-            found = self._told[id(error)] = (error, [str(error.get(name) or "") for name in SAID])
-        named, category, detail, stage, route, trigger, by, raw = found[1]
-        return Reject(
-            named or node.name, key, epoch, category, detail, stage or f"{node.kind}:{node.name}", route or branch_of(self.plan, node, bare(key)), trigger,
-            lead.node if lead else None, place.file if place else "", place.row if place else None, fields,
-            place.number if place else None, lead.key if lead else b"", by, raw, group,
-        )  # fmt: skip
+    def _told(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
+        """Rows of a node (`key`, `epoch`, `error`) with what is said of them, and those of the `fields` that are told with it, if any are asked for.
 
-    def _records(self, leads: Sequence[Lead]) -> dict[Lead, tuple[dict[str, str], Place | None]]:
-        """The source records of leads: field to text, and the place."""
+        The members of a group share one error, which is read once.
+        """
+        own = dict.fromkeys(fields, pl.String)
+        said = pl.DataFrame({"error": kept["error"].unique()})
+        parts = said["error"].str.json_decode(pl.Struct({**dict.fromkeys(SAID, pl.String), **({"fields": pl.Struct(own)} if own else {})})).struct.unnest()
+        rows = kept.join(said.hstack(parts.with_columns(pl.col(SAID).fill_null(""))), on="error", how="left", maintain_order="left").drop("error")
+        known: dict[str, pl.Expr | pl.Series] = {"node": pl.lit(node.name), "stage": pl.lit(f"{node.kind}:{node.name}"), "route": branches(self.plan, node, bare_keys(kept["key"]))}
+        return rows.with_columns(pl.when(pl.col(name) != "").then(name).otherwise(value).alias(name) for name, value in known.items())
+
+    def _records(self, source: str, keys: pl.Series) -> pl.DataFrame:
+        """The live records of a source with these keys: `record`, their places and fields."""
+        import pyarrow as pa
         from pyspark.sql import functions as F
 
-        found: dict[Lead, tuple[dict[str, str], Place | None]] = {}
-        for source in dict.fromkeys(lead.node for lead in leads):
-            keys = {lead.key for lead in leads if lead.node == source}
-            live = self.tables.live(self.engine, self.plan[source], self.values, self.places.at).where(F.col("_error").isNull())
-            rows = self.engine.to_arrow(live.join(F.broadcast(self.engine.keys_frame(keys)), "_key", "left_semi")).to_pylist()
-            placed = {row["_key"]: (row["_file"], row["_row"]) for row in rows if row.get("_file")}
-            places = self.places.of(source, keys, placed)
-            for row in rows:
-                fields = {name: shown(plain(row[name], type_)) for name, type_ in self.plan[source].operator.output.data.items()}
-                found[Lead(source, row["_key"])] = (fields, places.get(row["_key"]))
-        return found
+        node = self.plan[source]
+        live = self.tables.live(self.engine, node, self.values, self.places.at).where(F.col("_error").isNull())
+        wanted = self.engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
+        rows = self.engine.to_arrow(live.join(F.broadcast(wanted), "_key", "left_semi"))
+        record = pl.Series("record", rows.column("_key"))
+        known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
+        return record.to_frame().hstack(self.places.of(source, record, known)).with_columns(_fields(node, rows))
 
 
-def lead_of_reject(node: Node, key: bytes, error: Mapping[str, Any]) -> Lead | None:
-    """What a node's reject leads back to. An aggregate rejects records, and groups that cannot be finalized."""
-    plain = bare(key)
-    if node.kind == "source":
-        return Lead(node.name, plain)
-    if is_group_reject(error):
-        return lead_of(node.operator.output.key, plain)
-    return lead_of(node.operator.reject_shape, plain)
+def rejects_now(flow: Flow, plan: Plan, places: Places) -> pl.DataFrame:
+    """Everything that stands rejected while a run is under way."""
+    from errata.correlation_triggers import TRIGGERS, standing
+
+    found = Rejects(plan, flow.tables, flow.engine, flow.values, places)
+    triggers = standing(flow.tables.triggers) if flow.rejected_live(TRIGGERS) else []
+    return found.standing((node.name for node in plan if flow.rejected_live(node.name)), triggers)
+
+
+GROUP_REJECT = "aggregate_finalize"
+"""The category of a whole group that was rejected, not one of its records."""
 
 
 def is_group_reject(error: Mapping[str, Any]) -> bool:
     """Whether a whole group was rejected, not one of its records."""
-    return error.get("category") == "aggregate_finalize"
+    return error.get("category") == GROUP_REJECT
 
 
-def errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
-    """What is said of rejected rows; the members of a group share one text, which is read once."""
-    read: dict[str, Mapping[str, Any]] = {}
-    for text in column.to_pylist():
-        if text not in read:
-            read[text] = json.loads(text)
-        yield read[text]
+def _fields(node: Node, rows: pa.Table) -> list[pl.Series]:
+    """The data of a source's rows as text."""
+    return [texts(rows.column(name), type_).alias(FIELD + name) for name, type_ in node.operator.output.data.items()]
 
 
-def texts(column: pa.ChunkedArray, type_: Type) -> list[str]:
-    """The values of a column as the DLQ file writes them."""
-    import pyarrow.types as kinds
-
-    values = column.to_pylist()
-    if kinds.is_string(column.type) and not type_.is_dynamic:
-        return [value or "" for value in values]
-    return ["" if value is None else str(value) for value in values] if kinds.is_integer(column.type) else [shown(plain(value, type_)) for value in values]
+def field_of(rejects: pl.DataFrame, name: str) -> pl.Expr:
+    """A field of the source records as text, empty where a record's source does not have it."""
+    return pl.col(FIELD + name).fill_null("") if FIELD + name in rejects.columns else pl.lit("")
 
 
-def plain(value: Any, type_: Type) -> Any:
-    """The scalar in JSON text of a dynamic type; every other value, maps and arrays as JSON among them, as it is."""
-    if value is None or not type_.is_dynamic:
-        return value
-    found = json.loads(value)
-    return value if isinstance(found, (dict, list)) else found
+def source_columns(plan: Plan, rejects: pl.DataFrame) -> list[str]:
+    """The declared columns of the sources that rejects lead to, and of all sources above where one leads to none."""
+    return list(dict.fromkeys(name for node in sources_of(plan, rejects) for name in node.operator.output.data))
 
 
-def shown(value: Any) -> str:
-    """A value as the DLQ file writes it: the text forms of CSV outputs."""
-    from cxl.text import scalar_text
-
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, datetime):
-        value = value.astimezone(UTC).replace(tzinfo=None)
-    return scalar_text(value)
+def sources_of(plan: Plan, rejects: pl.DataFrame) -> list[Node]:
+    """The sources that rejects lead to, and all sources above where one leads to none, in the plan's order."""
+    names = set(rejects["source"].drop_nulls().unique())
+    for node in rejects.filter(pl.col("source").is_null())["node"].unique():
+        names.update(plan.sources_of(node))
+    return [node for node in plan.of_kind("source") if node.name in names]
 
 
 LOGGED = 10
 """So many records are told one by one where the pipeline names no file for them."""
 
 
-def in_words(rejects: Sequence[Reject]) -> Iterator[str]:
+def in_words(rejects: pl.DataFrame) -> Iterator[str]:
     """What a run tells of rejected records that go to no file: each with its place, its node and why; of many the first ones."""
-    for one in rejects[:LOGGED]:
-        place = f"{one.file}: record {one.row}: " if one.row is not None else ""
-        yield f"{place}{one.category} at {one.stage}: {one.detail}"
-    if len(rejects) > LOGGED:
-        yield f"{len(rejects) - LOGGED:,} further records were rejected; `errata dlq` lists them all"
-
-
-METADATA = (
-    "_cxl_dlq_id", "_cxl_dlq_timestamp", "_cxl_dlq_source_file", "_cxl_dlq_source_row", "_cxl_dlq_stage", "_cxl_dlq_route", "_cxl_dlq_trigger",
-)  # fmt: skip
-REASON = ("_cxl_dlq_error_category", "_cxl_dlq_error_detail")
-RAW = "_cxl_dlq_raw"
-"""Where some record could not be read: its text."""
-
-
-def dlq_text(plan: Plan, rejects: Sequence[Reject], started: Mapping[int, datetime]) -> str:
-    """The DLQ file, a CSV; `started`: when the runs of epochs began."""
-    sheet = _Sheet(plan, rejects, started)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(sheet.header())
-    writer.writerows(map(sheet.row, rejects))
-    return buffer.getvalue()
-
-
-class _Sheet:
-    """The DLQ file's rows: the documents' columns, the text of unreadable records, the declared columns of the sources concerned, then `$ck.*`."""
-
-    def __init__(self, plan: Plan, rejects: Sequence[Reject], started: Mapping[int, datetime]) -> None:
-        dlq, now = plan.model.error_handling.dlq, datetime.now(UTC)
-        self._plan = plan
-        self._reasoned = dlq.include_reason
-        self._raw = dlq.include_source_row and any(one.raw for one in rejects)
-        self._columns = source_columns(plan, rejects) if dlq.include_source_row else []
-        self._fields: dict[str | None, list[str]] = {}
-        self._moments = {epoch: (moment, _rfc3339(moment)) for epoch, moment in started.items()}
-        self._now = (now, _rfc3339(now))
-
-    def header(self) -> list[str]:
-        """The names of the columns."""
-        return [*METADATA, *(REASON if self._reasoned else ()), *([RAW] if self._raw else ()), *self._columns]
-
-    def row(self, one: Reject) -> list[str | int]:
-        """The cells of an entry."""
-        moment, text = self._moments.get(one.epoch, self._now)
-        reason = [one.category, one.detail] if self._reasoned else []
-        raw = [one.raw] if self._raw else []
-        head = [entry_id(moment, one), text, one.file, "" if one.row is None else one.row, one.stage, one.route, one.trigger]
-        return [*head, *reason, *raw, *(one.fields.get(name, "") for name in self._fields_of(one))]
-
-    def _fields_of(self, one: Reject) -> list[str]:
-        """The record's fields by column, the same for all records of a source; empty where it has none."""
-        if one.source not in self._fields:
-            self._fields[one.source] = [name.removeprefix("$ck.") if _has(self._plan, one, name) else "" for name in self._columns]
-        return self._fields[one.source]
-
-
-def _has(plan: Plan, reject: Reject, name: str) -> bool:
-    if not name.startswith("$ck."):
-        return True
-    return reject.source is not None and CK + name.removeprefix("$ck.") in plan[reject.source].operator.output.riders
-
-
-def source_columns(plan: Plan, rejects: Sequence[Reject]) -> list[str]:
-    """The declared columns of the sources that rejects lead to (all sources above where none does), then their correlation keys."""
-    names = dict.fromkeys(one.source for one in rejects if one.source is not None)
-    for one in rejects:
-        if one.source is None:
-            names |= dict.fromkeys(plan.sources_of(one.node))
-    ordered = [node for node in plan.of_kind("source") if node.name in names]
-    columns = dict.fromkeys(name for node in ordered for name in node.operator.output.data)
-    keys = dict.fromkeys(f"$ck.{name}" for node in ordered for name in node.operator.output.riding(CK))
-    return [*columns, *keys]
-
-
-def entry_id(moment: datetime, reject: Reject) -> str:
-    """A UUID v7 of the time of the rejection that is the same whenever it is asked for."""
-    return uuid7(moment, blake2b(reject.node.encode() + b"\x00" + reject.key, digest_size=16).digest()[6:])
-
-
-def _rfc3339(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    for one in rejects.head(LOGGED).iter_rows(named=True):
+        place = f"{one['file']}: record {one['row']}: " if one["row"] is not None else ""
+        yield f"{place}{one['category']} at {one['stage']}: {one['detail']}"
+    if rejects.height > LOGGED:
+        yield f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"

@@ -23,7 +23,6 @@ from errata.log_directives import logged
 from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.preflight import preflight
-from errata.rejects import in_words
 from errata.retraction import retract_counters
 from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
@@ -36,9 +35,10 @@ from storage.maintenance import put_entries_together, put_together
 from storage.undo import undoing
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from errata.propagate import Flow, NodeDelta
     from errata.record_places import Places
-    from errata.rejects import Reject
     from errata.tables import Tables
     from operators.ingest.files import FileRecord
     from operators.source import Source
@@ -68,7 +68,8 @@ class Run:
     retry: bool = False
     """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)
-    rejects: list[Reject] | None = None
+    rejects: pl.DataFrame | None = None
+    """Everything that stands rejected, once it was looked up."""
     tables: Tables = field(init=False)
     copies: Copies | None = None
     """What is read in place of files that are staged, while the run reads."""
@@ -162,8 +163,11 @@ class Run:
         finally:
             flow.engine.release()
         self.exports.publish()
-        for text in in_words(self.rejects or []) if targets.dlq is None else ():
-            self.warn(text)
+        if targets.dlq is None and self.rejects is not None:
+            from errata.rejects import in_words
+
+            for text in in_words(self.rejects):
+                self.warn(text)
         return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
 
     def _undo(self) -> None:
@@ -331,7 +335,7 @@ class Run:
         self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
         """The DLQ file, where the pipeline names one and something is rejected."""
-        from errata.rejects import dlq_text
+        from errata.dlq_file import dlq_pieces
 
         path = targets.dlq
         if path is None or not flow.total_rejected():
@@ -340,19 +344,15 @@ class Run:
         if head is not None and not _touches_rejects(flow, sources) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         rejects = self._rejects(flow, sources, files or {})
-        started = {entry.epoch: entry.started for entry in self.history()} | {self.epoch: self.started}
-        text = dlq_text(self.plan, rejects, started)
-        return [self.exports.stage(path, iter([text.encode()])).json(self.plan.settings.folder)]
+        started = Ledger(self.state.ledger).started(rejects["epoch"].unique().to_list()) | {self.epoch: self.started}
+        return [self.exports.stage(path, dlq_pieces(self.plan, rejects, started)).json(self.plan.settings.folder)]
 
-    def _rejects(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> list[Reject]:
+    def _rejects(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> pl.DataFrame:
         """Everything that stands rejected, looked up once."""
-        from errata.correlation_triggers import standing
-        from errata.rejects import Rejects
+        from errata.rejects import rejects_now
 
         if self.rejects is None:
-            found = Rejects(self.plan, flow.tables, flow.engine, flow.values, self._places(flow, sources, files))
-            rows = standing(flow.tables.triggers) if flow.rejected_live(TRIGGERS) else []
-            self.rejects = [*found.live(node.name for node in self.plan if flow.rejected_live(node.name)), *found.triggers(rows)]
+            self.rejects = rejects_now(flow, self.plan, self._places(flow, sources, files))
         return self.rejects
 
     def _commit(
@@ -363,7 +363,7 @@ class Run:
         nodes["dlq"] = {"files": written.get("dlq", [])}
         kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), **kept}
-        rejects = self._rejects(flow, sources, files) if flow.total_rejected() else []
+        rejects = self._rejects(flow, sources, files) if flow.total_rejected() else None
         put_together(map(flow.tables.by_path, sorted(flow.tables.versions())))
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
@@ -373,7 +373,7 @@ class Run:
         )  # fmt: skip
         return self.append(entry)
 
-    def _source_summary(self, source: SourceFiles, files: Sequence[FileRecord], rejects: Sequence[Reject]) -> dict[str, Any]:
+    def _source_summary(self, source: SourceFiles, files: Sequence[FileRecord], rejects: pl.DataFrame | None) -> dict[str, Any]:
         name = source.node.name
         cursor = cursor_of(name, sum(record.rows for record in files), self.settled, rejects)
         return {"number": source.number, "cursor": cursor, "suppressed": self.settled.suppressed.get(name, 0), "files": [record.json() for record in files]}

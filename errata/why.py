@@ -47,13 +47,17 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
 
 def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
     """Where to look for a row that does not stand: the dead letter queue where records are in it, those with the values that were asked for before others."""
+    import polars as pl
+
     from errata.dead_letters import rejects_of
+    from errata.rejects import FIELD
 
     rejects = rejects_of(reading)
-    alike = [one for one in rejects if all(one.fields.get(name) == text for name, text in conditions.items())]
-    if not rejects:
+    if not rejects.height:
         return ""
-    count, which = (len(alike), " of these values") if alike else (len(rejects), "")
+    met = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]
+    alike = rejects.filter(*met).height
+    count, which = (alike, " of these values") if alike else (rejects.height, "")
     told = f"1 record{which} is" if count == 1 else f"{count:,} records{which} are"
     return f"{told} rejected or rolled back: errata dlq lists them and says why"
 

@@ -5,7 +5,7 @@ The append of its row is the commit of a run: rows of an epoch that the ledger d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -110,6 +110,20 @@ class Ledger:
     def entries(self) -> list[Entry]:
         """Every committed run, oldest first."""
         return sorted(self._read(), key=lambda entry: entry.place)
+
+    def started(self, epochs: Collection[int]) -> dict[int, datetime]:
+        """When the runs of these epochs began; maintenance of an epoch begins later."""
+        from deltalake.exceptions import TableNotFoundError
+
+        from storage.scan import Within, scanned
+
+        with storing(self.uri):
+            try:
+                rows = scanned(self._table(), ["epoch", "started"], Within("epoch", among=epochs))
+            except TableNotFoundError:
+                return {}
+        found = sorted(zip(rows.column("epoch").to_pylist(), rows.column("started").cast("int64").to_pylist(), strict=True), reverse=True)
+        return {epoch: EPOCH_BEGINS + timedelta(microseconds=moment) for epoch, moment in found}
 
     def append(self, entry: Entry, expected_head: Entry | None, *, afresh: bool = False) -> Entry:
         """Commit a run: add its entry, linked to `expected_head`, and give it as it was written.

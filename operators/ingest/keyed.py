@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -54,13 +54,12 @@ def read(intake: Intake, parts: Sequence[Part]) -> Keyed:
     return Keyed(engine.from_arrow(rows), rows, tuple(counted))
 
 
-def rows_now(files: FileReader, engine: Engine, primary_key: Sequence[str], record: FileRecord, keys: Collection[bytes]) -> dict[bytes, int]:
-    """The rows of a file in which the records of some keys stand."""
+def rows_now(files: FileReader, engine: Engine, primary_key: Sequence[str], record: FileRecord, keys: pa.Array) -> pa.Table:
+    """The rows of a file in which the records of some keys stand (`_key`, `_row`)."""
     import pyarrow as pa
 
     rows = _under_keys(files, primary_key, files.frame(engine, [Part(record)])).select("_key", "_row")
-    found = engine.to_arrow(joined(rows, pa.table({"_key": pa.array(sorted(keys), pa.binary())}), engine, "left_semi"))
-    return dict(zip(map(bytes, found.column("_key").to_pylist()), found.column("_row").to_pylist(), strict=True))
+    return engine.to_arrow(joined(rows, pa.table({"_key": keys}), engine, "left_semi"))
 
 
 def _under_keys(files: FileReader, primary_key: Sequence[str], rows: DataFrame) -> DataFrame:

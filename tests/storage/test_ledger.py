@@ -50,6 +50,17 @@ def test_what_is_committed_is_read_back(tmp_path: Path) -> None:
     assert ledger.verify_chain() == []
 
 
+def test_when_runs_began_is_known_of_those_that_are_asked_for(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
+    assert ledger.started([1]) == {}
+    head = None
+    for epoch in (1, 2, 3):
+        head = ledger.append(entry(epoch, started=START + timedelta(days=epoch)), head)
+    later = {"started": START + timedelta(days=9), "finished": START + timedelta(days=9)}
+    ledger.append(entry(3, counters={"kind": "compact"}, **later), head)  # maintenance of an epoch, which began before
+    assert ledger.started([1, 3, 7]) == {epoch: START + timedelta(days=epoch) for epoch in (1, 3)}
+
+
 @given(documents=DOCUMENTS)
 def test_a_hash_depends_on_what_is_said_and_not_on_the_order_of_keys(documents: dict[str, Any]) -> None:
     turned = dict(reversed(documents.items()))

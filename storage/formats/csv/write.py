@@ -50,9 +50,13 @@ def _guarded(text: pa.Array) -> pa.Array:
 
 
 def _lines(columns: Sequence[pa.Array], options: CsvWriteOptions) -> bytes:
-    frame = pl.DataFrame([pl.Series(str(index), pl.from_arrow(column)) for index, column in enumerate(columns)])
+    return lines(pl.DataFrame([pl.Series(str(index), pl.from_arrow(column)) for index, column in enumerate(columns)]), options.delimiter)
+
+
+def lines(cells: pl.DataFrame, delimiter: str = ",") -> bytes:
+    """Rows of text as lines; null is an empty cell."""
     # Polars quotes an empty text and leaves a null bare; a line that would be empty needs the quotes.
-    empty = pl.all().fill_null("") if frame.width == 1 else pl.all().replace("", None)
+    empty = pl.all().fill_null("") if cells.width == 1 else pl.all().replace("", None)
     out = BytesIO()
-    frame.select(empty).write_csv(out, include_header=False, separator=options.delimiter, quote_style="necessary", line_terminator="\n")
+    cells.select(empty).write_csv(out, include_header=False, separator=delimiter, quote_style="necessary", line_terminator="\n")
     return out.getvalue()

@@ -1,0 +1,61 @@
+"""The DLQ's cells: ids that stay, the text forms of values."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxl.text import scalar_text
+from cxl.types import parse_type
+from errata.cell_texts import texts
+from errata.uuids import uuid7, uuids_of
+
+KINDS = {
+    "string": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]))), "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "float": (pa.float64(), st.floats()), "bool": (pa.bool_(), st.booleans()), "date": (pa.date32(), st.dates()),
+    "date_time": (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
+}  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
+
+
+@given(data=st.data(), kind=st.sampled_from(sorted(KINDS)))
+def test_typed_values_are_written_as_outputs_write_them(data, kind):
+    arrow, values = KINDS[kind]
+    drawn = data.draw(st.lists(st.none() | values, max_size=6))
+    expected = ["" if one is None else scalar_text(one.replace(tzinfo=None) if isinstance(one, datetime) else one) for one in drawn]
+    assert texts(pa.chunked_array([pa.array(drawn, arrow)]), parse_type(kind)).to_list() == expected
+
+
+@given(values=st.lists(SCALARS | st.lists(SCALARS, max_size=2) | st.dictionaries(st.text(max_size=2), SCALARS, max_size=2), max_size=6))
+def test_scalars_of_a_dynamic_type_are_written_plain_and_the_others_as_they_are_kept(values):
+    kept = [json.dumps(one) for one in values]
+    expected = [text if isinstance(one, (list, dict)) else scalar_text(one) for one, text in zip(values, kept, strict=True)]
+    assert texts(pa.chunked_array([pa.array(kept, pa.string())]), parse_type("any")).to_list() == expected
+
+
+@given(st.lists(st.tuples(st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)), st.binary(max_size=9)), max_size=4))
+def test_ids_are_uuids_of_time_and_hash(rows):
+    hashes = [blake2b(key, digest_size=16).digest() for _, key in rows]
+    times = [(moment - datetime(1970, 1, 1)) // timedelta(milliseconds=1) for moment, _ in rows]
+    for text, milliseconds, digest in zip(uuids_of(pl.Series(times, dtype=pl.Int64), b"".join(hashes)), times, hashes, strict=True):
+        found = uuid.UUID(text)
+        assert (text, found.version, found.variant) == (str(found), 7, uuid.RFC_4122)
+        assert found.bytes[:6] == milliseconds.to_bytes(6, "big")
+        free = int.from_bytes(bytes([0x0F, 0xFF, 0x3F, *[0xFF] * 7]), "big")
+        assert int.from_bytes(found.bytes[6:], "big") & free == int.from_bytes(digest[6:], "big") & free
+
+
+@pytest.mark.parametrize("moment", [datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC)])
+def test_ids_of_moments_are_different_and_in_order_of_time(moment):
+    one, other, later = uuid.UUID(uuid7(moment)), uuid.UUID(uuid7(moment)), uuid.UUID(uuid7(moment + timedelta(milliseconds=1)))
+    assert one != other
+    assert max(one, other) < later
+    assert one.version == 7
