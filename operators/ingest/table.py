@@ -174,7 +174,7 @@ class TableIntake:
 def _refuse(intake: Intake, delta: DataFrame) -> None:
     from pyspark.sql import functions as F
 
-    from operators.ingest.keyed import UniqueKeys
+    from operators.ingest.unique_keys import UniqueKeys
 
     UniqueKeys(intake, None).check(delta)
     wrong = delta.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3)).groupBy("_key").agg(F.count(F.lit(1)).alias("n"), F.first("_error").alias("error"))
