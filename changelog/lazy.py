@@ -11,13 +11,15 @@ else:
     from importlib import import_module
 
     class _Later:
-        """Stands for a member of a module until the first attribute of it is asked for."""
+        """Stands for a member of a module until an attribute of it is asked for, and keeps that: a run asks for some a thousand times."""
 
         def __init__(self, module: str, name: str) -> None:
             self._module, self._name = module, name
 
         def __getattr__(self, attribute: str) -> Any:
-            return getattr(getattr(import_module(self._module), self._name), attribute)
+            found = getattr(getattr(import_module(self._module), self._name), attribute)
+            setattr(self, attribute, found)
+            return found
 
         def __reduce__(self) -> tuple[type[_Later], tuple[str, str]]:
             return _Later, (self._module, self._name)
