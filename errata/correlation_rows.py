@@ -85,11 +85,16 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
     """
     import pyarrow as pa
 
-    entries = list(marks.items())
-    texts = {"_by": [one.error for _, one in entries], "_why": [one.cause for _, one in entries], "_counts": ["counted" if one.counted else None for _, one in entries]}
-    keys = {"_key": [key + REJECTED if key in counting else key for key, _ in entries], "_to": [key + REJECTED for key, _ in entries]}
-    columns = {name: pa.array(values, pa.binary()) for name, values in keys.items()} | {name: pa.array(values, pa.string()) for name, values in texts.items()}
-    return engine.from_arrow(pa.table(columns))
+    fates = {one: at for at, one in enumerate(dict.fromkeys(marks.values()))}  # few are shared by many records, whose keys go to the engine without their texts
+    keys = {
+        "__record": pa.array(marks, pa.binary()), "__counting": pa.array([key in counting for key in marks], pa.bool_()),
+        "__fate": pa.array([fates[one] for one in marks.values()], pa.int32()),
+    }  # fmt: skip
+    texts = {"_by": [one.error for one in fates], "_why": [one.cause for one in fates], "_counts": ["counted" if one.counted else None for one in fates]}
+    told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | {"__fate": pa.array(range(len(fates)), pa.int32())}
+    records = engine.from_arrow(pa.table(keys)).join(F.broadcast(engine.from_arrow(pa.table(told))), "__fate")
+    marked = F.concat(F.col("__record"), F.lit(REJECTED))
+    return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("_to"), "_by", "_why", "_counts")
 
 
 def marked_appends(rows: DataFrame, marks: DataFrame) -> Outcome:
