@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from changelog.keys import bare
 from changelog.lazy import F
 from errata.correlation_blame import CORRELATED, OVERFLOW
 from errata.correlation_groups import GROUP, group_column, groups_in
 from errata.correlation_plan import key_fields, ranks
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -60,7 +60,7 @@ class Steady:
         told, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
         large = {one["by"] for one in told if one.get("category") == OVERFLOW}
         steady = np.array([one["by"] not in large and self._is_steady(node, one) for one in told], bool)[which]
-        stays = steady & ~np.array(self._moved(node, held), bool)
+        stays = steady & ~self._moved(node, held).to_numpy()
         collateral = np.array([one.get("category") == CORRELATED for one in told], bool)[which]
         return Parted(held.filter(pa.array(~stays)), int(stays.sum()), int((stays & collateral).sum()))
 
@@ -68,13 +68,17 @@ class Steady:
         """Whether what rolled a record of the source back, by what is `told` of it, does so in every run while its group is the same."""
         return told["by"].startswith(f"{node.name}:") and told.get("node") in self.alone
 
-    def _moved(self, node: Node, held: pa.Table) -> list[bool]:
+    def _moved(self, node: Node, held: pa.Table) -> pl.Series:
         """Whether records of the groups of suppressed ones come, go or change in this run."""
-        groups = groups_in(held, node.operator.output, key_fields(node)[:1]).to_pylist()
-        touched = self._touched({group for group in groups if group is not None})
-        keys = [bare(key) for key in held.column("_key").to_pylist()]
-        own = self._own_keys(node, {key for key, group in zip(keys, groups, strict=True) if group is None})
-        return [key in own if group is None else group in touched for key, group in zip(keys, groups, strict=True)]
+        import polars as pl
+
+        from changelog.key_bytes import bare_keys
+
+        group, key = pl.col("group"), pl.col("key")
+        rows = pl.DataFrame({"group": groups_in(held, node.operator.output, key_fields(node)[:1]), "key": bare_keys(pl.Series(held.column("_key")))})
+        touched = pl.Series(list(self._touched(set(rows["group"].drop_nulls().unique()))), dtype=pl.Binary)
+        own = pl.Series(list(self._own_keys(node, set(rows.filter(group.is_null())["key"]))), dtype=pl.Binary)
+        return rows.select(moved=pl.when(group.is_null()).then(key.is_in(own.implode())).otherwise(group.is_in(touched.implode())))["moved"]
 
     def _touched(self, groups: Collection[bytes]) -> set[bytes]:
         """Those of the groups of which this run brings or takes records, in whatever source."""
