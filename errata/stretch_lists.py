@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from changelog.labels import parse_label, row_label
+from changelog.labels import parse_label, row_label, row_labels
 from operators.ingest.files import FileRecord, Label
 
 if TYPE_CHECKING:
@@ -49,9 +49,13 @@ def _list(rows: pa.Table, base: int) -> StretchList:
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
     """The label of each file and where its rows are."""
-    labels = [parse_label(key)[0] for key in rows.column("_key").to_pylist()]
-    starts = [at for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]
-    return [(labels[start], start, stop) for start, stop in zip(starts, [*starts[1:], len(labels)], strict=True)]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = pc.run_end_encode(pc.binary_slice(pa.array(rows.column("_key")), 0, -len(row_label((1,)))), pa.int64())
+    stops = runs.run_ends.to_pylist()
+    labels = [parse_label(prefix)[0] for prefix in runs.values.to_pylist()]
+    return list(zip(labels, [0, *stops], stops, strict=False))
 
 
 def write_lists(table: ChangelogTable, lists: Mapping[Label, Listed], epoch: int) -> None:
@@ -70,9 +74,10 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, Listed], epoch: int
 
 
 def _rows(label: Label, one: Listed) -> pa.Table:
+    import numpy as np
     import pyarrow as pa
 
     rows = one.stretches.table
-    keys = pa.array([row_label(label) + row_label((number,)) for number in range(1, rows.num_rows + 1)], pa.binary())
+    keys = row_labels(row_label(label), np.arange(1, rows.num_rows + 1))
     content = pa.repeat(pa.scalar(one.content, pa.string()), rows.num_rows)
     return pa.Table.from_arrays([keys, content, *rows.columns], names=["_key", FILE, *rows.column_names])
