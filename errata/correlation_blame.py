@@ -115,8 +115,9 @@ class Blames:
         blames = self._record_blames(source, own) | {key: behind[one.node, one.key] for key, one in found.items() if one.lead.grouped}
         marks: dict[bytes, Suppression] = {}
         mates: dict[bytes, Suppression] = {}
-        for fields in dict.fromkeys(self._fields(node, self.plan[one.node]) for one in found.values()):
-            keys = [key for key, one in found.items() if self._fields(node, self.plan[one.node]) == fields]
+        by_node = {name: self._fields(node, self.plan[name]) for name in dict.fromkeys(one.node for one in found.values())}
+        for fields in dict.fromkeys(by_node.values()):
+            keys = [key for key, one in found.items() if by_node[one.node] == fields]
             groups = self.groups.of_records(source, keys, fields)
             marks |= {key: blames[key].own() if key in own else blames[key].collateral() for key in groups}
             first = {group: key for key, group in sorted(groups.items(), reverse=True) if group is not None}

@@ -85,10 +85,11 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
     """
     import pyarrow as pa
 
-    fates = {one: at for at, one in enumerate(dict.fromkeys(marks.values()))}  # few are shared by many records, whose keys go to the engine without their texts
+    fates = list({id(one): one for one in marks.values()}.values())  # few are shared by many records, whose keys go to the engine without their texts
+    numbers = {id(one): at for at, one in enumerate(fates)}
     keys = {
         "__record": pa.array(marks, pa.binary()), "__counting": pa.array([key in counting for key in marks], pa.bool_()),
-        "__fate": pa.array([fates[one] for one in marks.values()], pa.int32()),
+        "__fate": pa.array([numbers[id(one)] for one in marks.values()], pa.int32()),
     }  # fmt: skip
     texts = {"_by": [one.error for one in fates], "_why": [one.cause for one in fates], "_counts": ["counted" if one.counted else None for one in fates]}
     told = {name: pa.array(values, pa.string()) for name, values in texts.items()} | {"__fate": pa.array(range(len(fates)), pa.int32())}
