@@ -279,20 +279,29 @@ class _Stood:
         return self.narrowed(as_it_is)
 
     def narrowed(self, narrow: Narrow) -> DataFrame:
-        """Those that a function chooses."""
+        """Those that a function chooses, which sees all of them as if they took part."""
+        if not self.suppressed:
+            return self._shaped(self._live(narrow))
+        from errata.correlation_rows import is_suppressed, unmarked
+
         flow = self.flow
-        return self._told(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1))
+        held = flow.tables.rejects(flow.engine, self.node, flow.epoch - 1).where(is_suppressed())
+        return self._shaped(united(self._live(lambda rows: narrow(rows.where(~is_suppressed()))), narrow(unmarked(held))))
+
+    def _live(self, narrow: Narrow) -> DataFrame:
+        flow = self.flow
+        return flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1)
 
     def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> DataFrame:
         """Those whose keys lie within some ranges, by way of the driver."""
-        flow = self.flow
-        return self._told(flow.engine.from_arrow(standing(flow.tables.changelog(self.node).ranges_arrow(ranges, flow.epoch - 1))))
-
-    def _told(self, live: DataFrame) -> DataFrame:
         from errata.correlation_rows import truth
 
-        told = live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
-        return truth(told) if self.suppressed else told
+        flow = self.flow
+        live = self._shaped(flow.engine.from_arrow(standing(flow.tables.changelog(self.node).ranges_arrow(ranges, flow.epoch - 1))))
+        return truth(live) if self.suppressed else live
+
+    def _shaped(self, live: DataFrame) -> DataFrame:
+        return live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
 
 
 def _read(intake: Intake) -> Ingested:

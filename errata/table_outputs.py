@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from changelog.schema import column
 from errata.export import BATCH_ROWS, output_columns
@@ -24,7 +24,7 @@ from storage.published import PublishedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
     from errata.plan import Node
     from errata.propagate import Flow
@@ -198,49 +198,73 @@ class Writing:
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
 
-        return pa.RecordBatch.from_arrays([values.cast(one.type) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
+        return pa.RecordBatch.from_arrays([_one_nan(values.cast(one.type)) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
 
     def _changed(self, since: int) -> tuple[pa.Table, pa.Table] | None:
         """Rows to be taken away (every one that equals them) and rows to be added; None where they are too many.
 
-        A row that several records have, of which one went, is taken away and added as often as it stands.
+        A row that several records have, of which one went, is taken away and added as often as it stands; so are those that differ from it in the sign
+        of a zero alone, which goes with it.
         """
         import polars as pl
         import pyarrow.compute as pc
+
         flow, epoch = self.flow, self.mark.epoch
-        names = ["_op", *(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
+        names = ["_op", *self._read]
         rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, epoch)).select(*map(column, names))
         table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
         comes = pc.is_in(table.column("_op").cast("int32"), value_set=_codes())
         net = self._counted(table, pl.Series(pc.if_else(comes, 1, -1).to_numpy()))
-        fewer = net.filter(pl.col(COUNT) < 0)
-        standing = self._standing(table.filter(pc.invert(comes))) if fewer.height else None
-        if fewer.height and standing is None:
-            return None
-        again = fewer.drop(COUNT) if standing is None else fewer.drop(COUNT).join(standing, on=fewer.drop(COUNT).columns, how="inner", nulls_equal=True)
-        more = net.filter(pl.col(COUNT) > 0)
-        came = more if standing is None else pl.concat([more, again])
+        fewer, came = net.filter(pl.col(COUNT) < 0), net.filter(pl.col(COUNT) > 0)
+        if fewer.height:
+            standing = self._standing(table.filter(pc.invert(comes)))
+            if standing is None:
+                return None
+            came = pl.concat([self._alike(came, fewer, "anti"), self._alike(standing, fewer, "semi")])
         return self._rows_of(fewer.drop(COUNT)), self._rows_of(came.select(pl.all().exclude(COUNT).repeat_by(COUNT).explode()))
 
-    def _standing(self, gone: pa.Table) -> Any:
-        """How often each row stands that equals one of those `gone`; None where they are too many."""
+    @property
+    def _read(self) -> list[str]:
+        """The columns of the output's changelog of which its rows are made."""
+        return [*(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
+
+    def _alike(self, rows: Any, others: Any, how: Literal["semi", "anti"]) -> Any:
+        """Those of the counted rows that a table finds equal to one of the others, or not: it does not tell -0.0 from 0.0."""
         import polars as pl
 
-        from operators.ingest.hashes import image_hash, joined
+        same = {f"s{at}": pl.col(f"c{at}").replace(MINUS_ZERO, 0) if _is_float(one.type) else pl.col(f"c{at}") for at, one in enumerate(self.schema)}
+        return rows.with_columns(**same).join(others.select(**same), on=list(same), how=how, nulls_equal=True).drop(same)
+
+    def _standing(self, gone: pa.Table) -> Any:
+        """How often each row stands that a table finds equal to one of those `gone`, and some others; None where they are too many.
+
+        Undeclared fields are left to be told apart on the driver: not all of a row's need be written.
+        """
+        import polars as pl
+
+        from operators.ingest.hashes import joined
 
         flow, engine = self.flow, self.flow.engine
-        names = gone.drop_columns(["_op"]).column_names
-        rows = engine.from_arrow(gone)
-        hashes = engine.to_arrow(rows.select(image_hash(rows, names).alias("__hash")).distinct())
-
-        def alike(live: DataFrame) -> DataFrame:
-            return joined(live.withColumn("__hash", image_hash(live, names)), hashes, engine, "left_semi", "__hash")
-
-        found = flow.tables.narrowed(engine, self.node, flow.values, alike)
-        table = engine.to_arrow(found.select(*map(column, names)), MOST_ROWS + 1)
+        if not self.output.projection.data:
+            return None
+        hashes = engine.to_arrow(engine.from_arrow(gone).select(self._hash().alias("__hash")).distinct())
+        found = flow.tables.narrowed(engine, self.node, flow.values, lambda live: joined(live.withColumn("__hash", self._hash()), hashes, engine, "left_semi", "__hash"))
+        table = engine.to_arrow(found.select(*map(column, self._read)), MOST_ROWS + 1)
         return None if table.num_rows > MOST_ROWS else self._counted(table, pl.Series([1] * table.num_rows, dtype=pl.Int64))
+
+    def _hash(self) -> Column:
+        """A hash of declared columns that is the same where a table finds them equal."""
+        from pyspark.sql import functions as F
+
+        values = []
+        for name in self.output.projection.data:
+            value = column(name)
+            if _is_float(self.schema.field(name).type):
+                value = F.when(F.isnan(value), float("nan")).when(value == 0.0, 0.0).otherwise(value)
+            values += [value, value.isNull()]
+        return F.xxhash64(*values)
 
     def _counted(self, table: pa.Table, weights: Any) -> Any:
         """Each row of the table's columns once, floats as their bits, with the sum of its weights (those of sum 0 left out)."""
@@ -250,7 +274,7 @@ class Writing:
         shape = output_columns(self.output, self.undeclared)[1]
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
         plain = [values.combine_chunks() for values in shaped.columns]
-        bits = [values.view(pa.int64()) if pa.types.is_floating(values.type) else values for values in plain]
+        bits = [values.view(pa.int64()) if _is_float(values.type) else values for values in plain]
         frame = pl.DataFrame(pa.table(bits, [f"c{at}" for at in range(len(bits))])).with_columns(weights.cast(pl.Int64).alias(COUNT))
         return frame.group_by(pl.all().exclude(COUNT), maintain_order=True).agg(pl.col(COUNT).sum()).filter(pl.col(COUNT) != 0)
 
@@ -294,6 +318,21 @@ class Writing:
 
 
 COUNT = "__count"
+MINUS_ZERO = -(1 << 63)
+"""The bits of -0.0 as an integer."""
+
+
+def _is_float(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(kind))
+
+
+def _one_nan(values: pa.Array) -> pa.Array:
+    """The values, of floats every NaN by the same bits: a table finds others not equal."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.is_nan(values), float("nan"), values) if _is_float(values.type) else values
 
 
 def _codes() -> Any:
@@ -303,7 +342,5 @@ def _codes() -> Any:
 
 
 def _of_bits(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     whole = values.combine_chunks()
-    return whole.view(kind) if pa.types.is_floating(kind) else whole.cast(kind)
+    return whole.view(kind) if _is_float(kind) else whole.cast(kind)

@@ -267,3 +267,45 @@ def test_a_table_that_is_not_there_is_an_input_error_and_a_link_that_leads_out_o
     (tmp_path / "inner/tables").symlink_to(tmp_path)
     code, told = warned(folder)
     assert (code, "leads out of the pipeline's folder by a link" in told) == (1, True)
+
+
+ROLLED_BACK = PIPELINE.replace("      merge: MERGE\n", "      merge: MERGE\n      correlation_key: v\n").replace("input: rows, config: {name: all", "input: shares, config: {name: all")
+SHARES = '  - {type: transform, name: shares, input: rows, config: {cxl: "emit share = 1 / (id - 1)"}}\n'
+
+
+def rolled_back(place: Path, merge: str) -> tuple[Folder, Table]:
+    """A table of which the rows 1 and 2 are rolled back: the first fails, the second is of its group."""
+    folder = Folder(place)
+    folder.write("pipeline.yaml", ROLLED_BACK.replace("MERGE", merge).replace("  - {type: aggregate", SHARES + "  - {type: aggregate", 1))
+    table = Table(place / "tables/rows", feed=True, keyed=False)
+    table.step("append", [(1, "1", 0.0), (2, "1", None), (3, "3", 1.5)])
+    assert warned(folder)[0] == 2
+    return folder, table
+
+
+def outcome(folder: Folder) -> tuple[list[str], list[str]]:
+    """The ids of the rows that stand, and of those that do not."""
+    rejected = folder.rows("out/rejected.csv") if (folder.path / "out/rejected.csv").exists() else []
+    return sorted(row["id"] for row in folder.rows("out/all.csv")), sorted(row["id"] for row in rejected)
+
+
+def test_a_row_that_equals_one_that_was_rolled_back_is_another_copy_of_it(tmp_path: Path) -> None:
+    folder, table = rolled_back(tmp_path, KEYLESS)
+    table.step("append", [(2, "1", None)])
+    assert warned(folder)[0] == 2
+    assert outcome(folder) == (["3"], ["1", "2", "2"])
+    table.step("delete", 1)
+    assert "compared with what stood" not in warned(folder)[1]
+    assert outcome(folder) == (["2", "2", "3"], [])
+    assert folder.violations() == []
+
+
+def test_the_key_of_a_row_that_was_rolled_back_is_taken_and_its_change_is_followed(tmp_path: Path) -> None:
+    folder, table = rolled_back(tmp_path, KEYED)
+    table.step("update", (2, "3"))
+    code, told = warned(folder)
+    assert (code, "compared with what stood" in told) == (2, False)
+    assert outcome(folder) == (["2", "3"], ["1"])
+    table.step("append", [(1, "3", None)])
+    code, told = warned(folder)
+    assert (code, "the primary key id=1 stands for" in told) == (4, True)
