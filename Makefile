@@ -38,12 +38,13 @@ $(BIN)/.develop: $(BIN)/.runtime requirements-dev.lock
 demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-# Both parts are run, whatever became of the first.
-test: $(BIN)/.develop ## the whole suite: on Sail side by side, then the Spark part where Java is
-	@outcome=0; \
+# Both parts are run at a time, since each waits for a disk or for its engine half of the time; what the Spark part says comes last.
+test: $(BIN)/.develop ## the whole suite: on Sail side by side, and the Spark part where Java is
+	@outcome=0; said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) >"$$said" 2>&1 & spark=$$!; \
+	else echo "no Java: the Spark part of the suite was left out" >&2; spark=; fi; \
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || outcome=1; \
-	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) || outcome=1; \
-	else echo "no Java: the Spark part of the suite was left out" >&2; fi; \
+	if [ -n "$$spark" ]; then wait $$spark || outcome=1; cat "$$said"; fi; \
 	exit $$outcome
 
 fast: $(BIN)/.develop ## the suite without Spark, ending at the first failure

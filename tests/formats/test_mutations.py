@@ -81,9 +81,9 @@ def survives(form, seed):
     rnd = random.Random(seed)
     options, data = rnd.choice(SAMPLES[form])
     data = mutated(data, rnd)
-    began = time.perf_counter()
+    began = time.process_time()
     rows = records_or_error(reader_of(form, options), data)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
     if rows is not None:
         assert [row.number for row in rows] == list(range(1, len(rows) + 1))
 

@@ -49,10 +49,10 @@ def test_a_second_key_points_to_the_first() -> None:
 def test_aliases_count_as_what_they_stand_for() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 20)]
-    started = time.perf_counter()
+    started = time.process_time()
     found = parse_yaml("\n".join(lines)).diagnostics
     assert [one.code for one in found] == ["YAML-004"]
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_largest_file() -> None:
