@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from changelog.lazy import F
 from changelog.schema import column
@@ -16,6 +16,9 @@ from operators.ingest.intake import InputChanged, Intake
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+
+_SHOWN: Final = 2
+"""How many of the records of one key a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,12 @@ class UniqueKeys:
         """Raise InputChanged for records on the driver."""
         import polars as pl
 
-        names = ["_key", *self.names]
-        frame = pl.DataFrame({name: table.column(name) for name in (*names, "_error")}).filter(pl.col("_error").is_null())
+        frame = pl.DataFrame({name: table.column(name) for name in ("_key", "_file", "_row", "_error", *self.names)}).filter(pl.col("_error").is_null())
         counted = frame.group_by("_key").agg(pl.len().alias("__n"), *(pl.col(name).first() for name in self.names))
         wrong = counted.filter((pl.col("__n") > 1) | pl.any_horizontal(pl.col(name).is_null() for name in self.names)).sort("_key")
         if wrong.height:
-            raise self._error(wrong.row(0, named=True))
+            places = frame.filter(pl.col("_key") == wrong["_key"][0]).select("_file", "_row").sort("_file", "_row").head(_SHOWN)
+            raise self._error(wrong.row(0, named=True), places.rows())
 
     def check(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows."""
@@ -57,7 +60,7 @@ class UniqueKeys:
         counted = keys.groupBy("_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
         wrong = self.intake.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
         if wrong:
-            raise self._error(wrong[0])
+            raise self._error(wrong[0], self._places(delta, wrong[0]["_key"]))
 
     def _ascend(self, delta: DataFrame) -> bool:
         """Whether the keys of op rows ascend as they are stored, so that each is there once, and none is null: one look at each, where a file is in the order of its key."""
@@ -85,14 +88,29 @@ class UniqueKeys:
         met = joined(others, fresh, self.intake.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
         wrong = self.intake.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
         if wrong:
-            raise self._error({**wrong[0], "__n": 2})
+            raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]))
+
+    def _places(self, delta: DataFrame, key: bytes) -> list[tuple[str, int | None]]:
+        """Files and rows of the first records that a delta brings under a key."""
+        import pyarrow as pa
+
+        brought = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", "_file", "_row")
+        under = joined(brought, pa.table({"_key": pa.array([key], pa.binary())}), self.intake.engine, "left_semi")
+        found = self.intake.engine.to_arrow(under.orderBy("_file", "_row"), _SHOWN)
+        return [(place["_file"], place["_row"]) for place in found.to_pylist()]
 
     def _null(self) -> Column:
         return reduce(or_, [column(name).isNull() for name in self.names])
 
-    def _error(self, wrong: Mapping[str, Any]) -> InputChanged:
+    def _error(self, wrong: Mapping[str, Any], places: Sequence[tuple[str, int | None]]) -> InputChanged:
         shown = ", ".join(f"{name}={'null' if wrong[name] is None else wrong[name]}" for name in self.names)
-        return InputChanged(f"the primary key {shown} {'is null' if wrong['__n'] == 1 else 'stands for ' + str(wrong['__n']) + ' records'}")
+        records = wrong["__n"]
+        if any(wrong[name] is None for name in self.names):
+            told = "is null" if records == 1 else f"is null in {records} records"
+        else:
+            told = f"stands for {records} records"
+        where = ", ".join(f"{file} row {row}" for file, row in places if row is not None)
+        return InputChanged(f"the primary key {shown} {told}{f' ({where})' if where else ''}")
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

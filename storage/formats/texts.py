@@ -59,8 +59,8 @@ def plain_text(json_text: str | None, name: str, form: str) -> str | None:
     value = orjson.loads(json_text)
     if isinstance(value, dict):
         raise OutputError(
-            f"column '{name}' holds a map, which {form} cannot hold: leave include_unmapped at true so that it is expanded, "
-            "or turn it into a scalar in CXL (UnserializableMapValue)"
+            f"column '{name}' holds a map, which {form} cannot hold: name its members in the source's schema ('{name}.member'), turn it into "
+            "a scalar in CXL, or leave it out (include_unmapped: false, where the schema does not name it) (UnserializableMapValue)"
         )
     if isinstance(value, str) or value is None:
         return value

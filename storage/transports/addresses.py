@@ -20,7 +20,7 @@ def address_of(host: str, port: int, *, allow_private: bool) -> str:
     texts = [str(entry[4][0]) for entry in found]
     for text in () if allow_private else texts:
         if not is_public(text):
-            raise AddressRefused(f"{host} is {text}, which is no public address; allow_private: true permits it")
+            raise AddressRefused(f"{text if text == host else f'{host} is {text}, which'} is no public address; allow_private: true permits it")
     return f"[{texts[0]}]" if ":" in texts[0] else texts[0]
 
 

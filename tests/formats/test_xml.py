@@ -388,6 +388,12 @@ def test_a_path_of_anything_but_names_is_refused():
         formats.reader("xml", {"record_path": "//a/b[@c]"}, ReadPlan(()))
 
 
+@pytest.mark.parametrize("path", ["//line", "a/line", "$", "line[1]"])
+def test_an_array_path_that_leads_to_no_child_is_refused(path):
+    with pytest.raises(OptionError, match="is no path to a child element"):
+        xml_reader([("a",)], arrays=[(path,)])
+
+
 def test_names_of_elements_are_checked():
     with pytest.raises(OptionError, match=r"options\.root_element: 'a b' is no name of an XML element"):
         written("xml", [("a",)], [], {"root_element": "a b"})

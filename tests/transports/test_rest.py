@@ -227,9 +227,9 @@ def test_redirects_inside_the_origin_are_followed_a_few_times():
 
 def test_private_addresses_are_refused_before_anything_is_sent():
     with serving(lambda _: page([1])) as service:
-        with pytest.raises(InputError, match=r"127\.0\.0\.1.*no public address"):
+        with pytest.raises(InputError, match=r"page 1: 127\.0\.0\.1 is no public address"):
             pulled(service.url, allow_private=False)
-        with pytest.raises(InputError, match="no public address"):
+        with pytest.raises(InputError, match=r"localhost is .*, which is no public address"):
             pulled(service.url.replace("127.0.0.1", "localhost"), allow_private=False)
         assert service.asked == []
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Options, Range, Reader, Writer
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
 from storage.formats.xml.names import is_name
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ class XmlReader(Reader):
 
     def __post_init__(self) -> None:
         self.refuse_sections_but("xml_path", "an XML")
+        wrong = next((array.path for array in self.plan.array_paths if not array.steps or not all(map(is_name, array.steps))), None)
+        if wrong is not None:
+            raise OptionError(f"array_paths: '{wrong}' is no path to a child element: it is written a.b, from the record's element on", ("array_paths",))
 
     @override
     def nothing_found(self) -> str | None:
