@@ -41,6 +41,8 @@ def open_connect(url: str, *, near: bool = False) -> "SparkSession":
             session.client.disable_reattachable_execute()
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
+        if near:
+            session.client.set_retry_policies([])  # to try again is to wait ten minutes for a server that is gone, or to write rows twice
     return cast("SparkSession", session)  # by its methods, though not by its class
 
 

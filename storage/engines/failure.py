@@ -46,3 +46,13 @@ class EngineUnavailable(Exception):
     def spark_failed(cls, cause: str, log: str) -> "EngineUnavailable":
         """The session of Spark did not start."""
         return cls(f"Apache Spark did not start: {cause}", ("`errata doctor` shows what is there", "run with `--engine sail`"), log)
+
+    @classmethod
+    def gone(cls, cause: str) -> "EngineUnavailable | None":
+        """The server of a session ended or cannot be reached any more, by the text of a failure; None for other failures."""
+        if "StatusCode.UNAVAILABLE" not in cause:
+            return None
+        return cls(
+            "the engine ended in the middle of its work, or cannot be reached any more",
+            ("run again; where the system ended it for want of memory, `--memory-limit` has it take less",),
+        )

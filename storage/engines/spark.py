@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
@@ -70,7 +70,8 @@ class Spark(SparkEngine):
         session.stop()
         context, self.context = self.context, None
         if context is not None:
-            context.stop()
+            with suppress(OSError):  # a JVM that is gone
+                context.stop()
         self._end_jvm()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)

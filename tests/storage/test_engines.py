@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -14,11 +15,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
+from errata.cli.console import Console
+from errata.cli.endings import ended
+from errata.exits import Exit
 from storage.buckets import bucket_column, bucket_of
 from storage.engines import EngineChoice, EngineUnavailable, engine, resolved, stop_engines
 from storage.engines.appcds import Archive, archive
 from storage.engines.cache import cache_folder
+from storage.engines.connect import open_connect
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
 from storage.engines.sail import server_settings
@@ -130,6 +136,26 @@ def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> 
     finally:
         hooks.pop()
     assert len(set(map(UUID, seen))) == 2
+
+
+def test_an_engine_that_is_gone_is_not_waited_for() -> None:
+    """A query is sent once: sent again it would have written its rows already, and a server that ended does not come back."""
+    from pysail.spark import SparkConnectServer
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    host, port = server.listening_address or ("", 0)
+    session = open_connect(f"sc://{host}:{port}", near=True)
+    assert session.range(3).count() == 3
+    server.stop()
+    before = time.monotonic()
+    with pytest.raises(PySparkException) as problem:
+        session.range(3).count()
+    session.stop()
+    assert time.monotonic() - before < 5
+    gone = EngineUnavailable.gone(str(problem.value))
+    assert gone is not None
+    assert ended(problem.value, Console()) == Exit.STORAGE
 
 
 def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.CaptureFixture[str]) -> None:
