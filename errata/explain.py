@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from cxl.types import type_name
 from errata.diagnostics import did_you_mean
@@ -15,6 +15,7 @@ from errata.storage_summary import storage_lines, storage_summary
 
 if TYPE_CHECKING:
     from errata.project import Project
+    from operators.source import Source
 
 COSTS = {
     "source": "the files that changed",
@@ -64,9 +65,17 @@ def _node_lines(plan: Plan, index: int, node: Node) -> Iterator[str]:
     for line in operator.describe():
         yield f"  {line}"
     yield f"  kept: {'changelog/' + node.name if plan.persisted(node) else 'derived from its input when somebody looks'}"
-    yield f"  a change costs: {COSTS.get(operator.explain_class, operator.explain_class)}"
+    yield f"  a change costs: {_cost(node)}"
     yield f"  columns: {', '.join(f'{name} {type_name(type_)}' for name, type_ in operator.output.data.items()) or 'none'}"
     yield ""
+
+
+def _cost(node: Node) -> str:
+    """What a change costs at a node."""
+    shape = node.operator.explain_class
+    if shape == "source" and cast("Source", node.operator).versioned:
+        return "the rows that the table's change data feed names, or the whole table"
+    return COSTS.get(shape, shape)
 
 
 def _edges(plan: Plan, node: Node) -> Iterator[tuple[str, str | None]]:
@@ -107,7 +116,7 @@ def node_object(plan: Plan, node: Node) -> dict[str, Any]:
         "ports": list(operator.ports()),
         "columns": {name: type_name(type_) for name, type_ in operator.output.data.items()},
         "persisted": plan.persisted(node), "deterministic": operator.deterministic,
-        "cost_of_a_change": COSTS.get(operator.explain_class, operator.explain_class),
+        "cost_of_a_change": _cost(node),
         "details": list(operator.describe()), "fingerprint": node.fingerprint(),
     }  # fmt: skip
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import storage.versions
+from errata.explain import explain
 from tests.pipelines import Folder, command, standing_in
 
 Row = tuple[int, str | None, float | None]
@@ -309,3 +310,10 @@ def test_the_key_of_a_row_that_was_rolled_back_is_taken_and_its_change_is_follow
     table.step("append", [(1, "3", None)])
     code, told = warned(folder)
     assert (code, "the primary key id=1 stands for" in told) == (4, True)
+
+
+def test_explain_says_what_a_change_of_a_table_costs(tmp_path: Path) -> None:
+    folder = project(str(tmp_path), KEYED)
+    told = explain(folder.load(), "text")
+    assert told.count("a change costs: the rows that the table's change data feed names, or the whole table") == 1
+    assert "the files that changed" not in told

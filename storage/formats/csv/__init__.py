@@ -8,8 +8,9 @@ encoding, an empty header or one that has a name twice are input errors.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, Field
 from typing_extensions import override
@@ -53,6 +54,9 @@ Encoding = Annotated[str, AfterValidator(_known_encoding)]
 # Encodings in which the bytes of separators, quotes and line ends never occur inside another character, so that a file can be cut as bytes.
 _CUTTABLE = ("utf-8", "utf-8-sig", "ascii", "iso8859", "latin", "cp125", "cp437", "cp850", "koi8", "mac-", "mac_")
 
+_NUMBERED: Final = re.compile(r"col_(0|[1-9][0-9]*)")
+"""The names of columns without a header."""
+
 
 class CsvReadOptions(Options):
     """`options:` of a CSV source."""
@@ -85,7 +89,9 @@ class CsvReader(Reader):
 
     @override
     def notes(self) -> Sequence[str]:
-        return without_sections(self.plan, "a CSV")
+        nameless = () if self.options.has_header else (column.name for column in self.plan.declared if not _NUMBERED.fullmatch(column.name))
+        absent = [f"column '{name}' is null: without a header the columns are called col_0, col_1 and so on" for name in nameless]
+        return (*absent, *without_sections(self.plan, "a CSV"))
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
