@@ -32,6 +32,8 @@ MOST_CHANGES = 2_000_000
 """So many changed rows are followed one by one; of more, the whole table is read."""
 SMALL_ROWS = 50_000
 """A table that has no more rows is read on the driver."""
+MOST_BYTES = 64 << 20
+"""So much goes from the driver to an engine at once."""
 CHANGE_TYPE = "_change_type"
 _FEED_COLUMNS = (CHANGE_TYPE, "_commit_version", "_commit_timestamp")
 _GOES = ("delete", "update_preimage")
@@ -146,8 +148,27 @@ class Versions:
             return pa.table(self.table.scan())
 
     def frame(self, engine: Engine) -> DataFrame:
-        """All rows, where the engine reads them."""
+        """All rows, where the engine reads them; by way of the driver where it would take NaN for a number. Raises StorageError where these are too many."""
+        if engine.constants_hide_nan and self._nan_beside_one_value():
+            from storage.engines.arrow import plain
+
+            rows = plain(self.content())
+            if rows.nbytes > MOST_BYTES:
+                raise StorageError(self.place, "it has NaN beside a single other value in a column, which Sail reads as that value; --engine spark reads it rightly")
+            return engine.from_arrow(rows)
         return engine.session.read.format("delta").option("versionAsOf", self.version).load(engine_uri(self.place))
+
+    def _nan_beside_one_value(self) -> bool:
+        """Whether a column of floats holds NaN in a table of which some file has, as its statistics say, a single value there."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        with storing(self.place):
+            files = pa.table(self.table.get_add_actions(flatten=True))
+            floats = [one.name for one in pa.schema(self.table.schema().to_arrow()) if pa.types.is_floating(one.type) and f"min.{one.name}" in files.column_names]
+            single = [name for name in floats if pc.any(pc.equal(files[f"min.{name}"], files[f"max.{name}"])).as_py()]
+            batches = pa.RecordBatchReader.from_stream(self.table.scan(columns=single)) if single else ()
+            return any(pc.any(pc.is_nan(values)).as_py() for batch in batches for values in batch.columns)
 
     def _since(self, version: int) -> Sequence[dict[str, Any]]:
         """What the log says of the commits behind a version."""

@@ -26,6 +26,8 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
+    constants_hide_nan: ClassVar[bool] = False
+    """Whether a column of floats is read as the one value that a Delta file's statistics have for it, though NaN, which these leave out, stands beside it."""
 
     def __init__(self, *, speaks_connect: bool) -> None:
         self.speaks_connect = speaks_connect

@@ -24,6 +24,7 @@ class Sail(Engine):
     """The in-process server of pysail and a client session of its own."""
 
     name = "sail"
+    constants_hide_nan = True
 
     def __init__(self, choice: EngineChoice) -> None:
         super().__init__(speaks_connect=True)

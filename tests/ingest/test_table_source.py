@@ -317,3 +317,13 @@ def test_explain_says_what_a_change_of_a_table_costs(tmp_path: Path) -> None:
     told = explain(folder.load(), "text")
     assert told.count("a change costs: the rows that the table's change data feed names, or the whole table") == 1
     assert "the files that changed" not in told
+
+
+def test_nan_beside_a_single_other_value_is_nan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statistics of such a file say that it has one value, which Sail takes for all of them."""
+    monkeypatch.setattr(storage.versions, "SMALL_ROWS", 0)
+    folder = project(str(tmp_path), KEYLESS)
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: v, type: int}]", "{name: v, type: int}, {name: x, type: float}]"))
+    write_deltalake(str(tmp_path / "tables/rows"), pa.table({"id": [1, 2, 3], "v": ["1", "1", "1"], "x": [float("nan"), 1.5, 1.5]}, schema=SCHEMA))
+    folder.run()
+    assert [row["x"] for row in folder.rows("out/all.csv")] == ["NaN", "1.5", "1.5"]
