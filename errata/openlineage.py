@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from errata.plan import Node
     from errata.project import Project
     from operators.output import Output
+    from operators.rows import RowType
     from operators.source import Source
 
 PRODUCER = f"urn:errata:{version('errata')}"
 _SPEC = "https://openlineage.io/spec"
 _EVENT = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = {
-    "schema": "1-1-1/SchemaDatasetFacet", "columnLineage": "1-2-0/ColumnLineageDatasetFacet", "outputStatistics": "1-0-2/OutputStatisticsOutputDatasetFacet",
-    "errorMessage": "1-0-1/ErrorMessageRunFacet", "jobType": "2-0-3/JobTypeJobFacet",
+    "schema": "1-2-0/SchemaDatasetFacet", "columnLineage": "1-2-0/ColumnLineageDatasetFacet", "outputStatistics": "1-0-2/OutputStatisticsOutputDatasetFacet",
+    "errorMessage": "1-0-1/ErrorMessageRunFacet", "jobType": "2-0-4/JobTypeJobFacet",
 }  # fmt: skip
 INTERRUPTED = 130
 Event = Mapping[str, Any]
@@ -38,6 +39,12 @@ def facet(name: str, **members: Any) -> dict[str, Any]:
     """One of the standard's facets, under its name."""
     path = _FACETS[name]
     return {name: {"_producer": PRODUCER, "_schemaURL": f"{_SPEC}/facets/{path}.json#/$defs/{path.partition('/')[2]}", **members}}
+
+
+def _schema(rows: RowType) -> dict[str, Any]:
+    """The columns of a dataset, in their order."""
+    fields = [{"name": name, "type": str(type_), "ordinal_position": place} for place, (name, type_) in enumerate(rows.data.items(), 1)]
+    return facet("schema", fields=fields)
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,7 @@ class Lineage:
         return {"errata_corrections": {**about, **told, "rejected": ended.result.rejected, "nodes": nodes}}
 
     def _input(self, node: Node) -> dict[str, Any]:
-        fields = [{"name": name, "type": str(type_)} for name, type_ in node.operator.output.data.items()]
-        return {**self._source_name(node.name), "facets": facet("schema", fields=fields)}
+        return {**self._source_name(node.name), "facets": _schema(node.operator.output)}
 
     def _source_name(self, source: str) -> dict[str, str]:
         config = cast("Source", self.project.plan[source].operator).config
@@ -98,9 +104,8 @@ class Lineage:
 
     def _output(self, node: Node, stands: Mapping[str, Any] | None) -> dict[str, Any]:
         output = cast("Output", node.operator)
-        fields = [{"name": name, "type": str(type_)} for name, type_ in output.output.data.items()]
         lineage = {name: {"inputFields": self._fields(columns)} for name, columns in self._columns[node.name].items() if columns}
-        facets = facet("schema", fields=fields) | facet("columnLineage", fields=lineage)
+        facets = _schema(output.output) | facet("columnLineage", fields=lineage)
         made = {"namespace": "file", "name": str(self.project.plan.settings.folder / output.config.path), "facets": facets}
         if stands is None:
             return made

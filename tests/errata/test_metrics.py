@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from cattrs.errors import ForbiddenExtraKeysError
+from prometheus_client.parser import text_string_to_metric_families
 
 from errata.failures import Failure
+from errata.openlineage import facet
+from tests.errata.openlineage_events import FACETS, read_event, read_facet
 from tests.pipelines import Folder, command, standing_in
 
 PIPELINE = """
@@ -217,32 +220,20 @@ def events(folder: Folder) -> list[dict[str, Any]]:
     return [json.loads(line) for line in folder.text("told/lineage.jsonl").splitlines()]
 
 
-NEEDED = {
-    "errorMessage": {"message", "programmingLanguage"}, "outputStatistics": {"rowCount", "fileCount"}, "schema": {"fields"}, "columnLineage": {"fields"},
-    "jobType": {"processingType", "integration"},
-}  # fmt: skip
-"""What the specification of a facet requires, and what is promised besides."""
-
-
 def check_event(event: dict[str, Any]) -> None:
-    """The members that the OpenLineage specification (2-0-2) requires of a run event, of its datasets and of each facet."""
-    assert event["eventType"] in {"START", "COMPLETE", "ABORT", "FAIL"}
-    assert datetime.fromisoformat(event["eventTime"]).tzinfo is not None
-    assert event["producer"].startswith("urn:errata:")
-    assert event["schemaURL"].endswith("OpenLineage.json#/$defs/RunEvent")
-    UUID(event["run"]["runId"])
-    datasets = [*event["inputs"], *event["outputs"]]
-    assert all(isinstance(one[name], str) and one[name] for one in (event["job"], *datasets) for name in ("namespace", "name"))
-    holders = [event["run"], event["job"], *datasets]
-    facets = {name: facet for one in holders for kind in ("facets", "outputFacets") for name, facet in one.get(kind, {}).items()}
-    for name, facet in facets.items():
-        assert facet["_producer"].startswith("urn:errata:")
-        assert re.fullmatch(r"https://openlineage\.io/spec/(facets/)?\d+-\d+-\d+/\w+\.json#/\$defs/\w+", facet["_schemaURL"])
-        assert NEEDED.get(name, set()) <= facet.keys()
-    assert all(isinstance(one["name"], str) for dataset in datasets for one in dataset["facets"]["schema"]["fields"])
-    for one in event["outputs"]:
-        for column in one["facets"]["columnLineage"]["fields"].values():
-            assert all(set(field) == {"namespace", "name", "field"} for field in column["inputFields"])
+    """What the standard's classes say, and that whoever made the event says so as Errata."""
+    assert read_event(event).eventType is not None
+    holders = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
+    facets = [facet for one in holders for kind in FACETS for facet in one.get(kind, {}).values()]
+    assert all(one["producer"].startswith("urn:errata:") for one in [event, *({"producer": facet["_producer"]} for facet in facets)])
+
+
+@pytest.mark.parametrize("spoiled", [{"fields": [{"nam": "a"}]}, {"fields": [{"name": 1}]}, {"field": []}, {"_schemaURL": "https://openlineage.io/1"}, {"_producer": None}])
+def test_the_reader_of_events_takes_only_what_the_standard_allows(spoiled):
+    schema = facet("schema", fields=[{"name": "a", "type": "int"}])
+    read_facet("schema", schema["schema"])
+    with pytest.raises((AssertionError, ForbiddenExtraKeysError)):
+        read_facet("schema", schema["schema"] | spoiled)
 
 
 def test_a_run_is_told_as_lineage_with_the_columns_behind_each_column(joined):
@@ -250,6 +241,7 @@ def test_a_run_is_told_as_lineage_with_the_columns_behind_each_column(joined):
     start, end = events(joined)
     for event in (start, end):
         check_event(event)
+    assert [field["ordinal_position"] for field in end["outputs"][0]["facets"]["schema"]["fields"]] == [1, 2, 3]
     assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
     assert start["run"]["runId"] == end["run"]["runId"]
     assert (start["job"]["namespace"], start["job"]["name"]) == ("shop", "joined")
@@ -268,6 +260,7 @@ def test_corrections_are_a_facet_of_the_run(joined):
     joined.run()
     joined.write("in/a.csv", "id,product,n\n1,x,4\n2,y,3\n")
     result = joined.run()
+    check_event(events(joined)[-1])
     corrections = events(joined)[-1]["run"]["facets"]["errata_corrections"]
     assert (corrections["epoch"], corrections["committed"], corrections["executionId"]) == (2, True, result.execution_id)
     assert corrections["nodes"]["sums"] == {"appended": 0, "retracted": 0, "corrected": 1}
@@ -284,27 +277,19 @@ def test_a_run_that_fails_is_told_as_one(joined):
     assert "prices.csv" in end["run"]["facets"]["errorMessage"]["message"]
 
 
-SAMPLE = re.compile(r'(?P<name>[a-z_]+)\{(?P<labels>[a-z]+="(?:[^"\\\n]|\\["\\n])*"(?:,[a-z]+="(?:[^"\\\n]|\\["\\n])*")*)\} (?P<value>[-+0-9.e]+)')
-
-
 def test_the_last_run_as_prometheus_text(joined):
     joined.run()
     joined.write("in/a.csv", "id,product,n\n1,x,4\n2,y,z\n")
     joined.run()
-    types, samples = {}, {}
-    for line in joined.text("told/errata.prom").splitlines():
-        if line.startswith("#"):
-            _, word, name, rest = line.split(" ", 3)
-            types.setdefault(name, {})[word] = rest
-        else:
-            found = SAMPLE.fullmatch(line)
-            assert types[found["name"]].keys() == {"HELP", "TYPE"}
-            samples[found["name"], found["labels"]] = float(found["value"])
-    assert {kind["TYPE"] for kind in types.values()} == {"gauge"}
-    assert samples["errata_run_exit_code", 'pipeline="joined"'] == 2
-    assert samples["errata_records", 'pipeline="joined",state="dlq"'] == 1
-    assert samples["errata_epoch", 'pipeline="joined"'] == 2
-    assert samples["errata_changes", 'pipeline="joined",node="sums",op="+C"'] == 1
+    families = list(text_string_to_metric_families(joined.text("told/errata.prom")))
+    assert {family.type for family in families} == {"gauge"}
+    assert all(family.documentation for family in families)
+    samples = {(sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples}
+    pipeline = ("pipeline", "joined")
+    assert samples["errata_run_exit_code", pipeline] == 2
+    assert samples["errata_records", pipeline, ("state", "dlq")] == 1
+    assert samples["errata_epoch", pipeline] == 2
+    assert samples["errata_changes", ("node", "sums"), ("op", "+C"), pipeline] == 1
 
 
 @pytest.mark.parametrize("path", ["/tmp/x", "../x", "~/x"])
