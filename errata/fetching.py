@@ -74,5 +74,6 @@ def _fetch(operator: Source, warn: Callable[[str], None]) -> None:
         raise StorageFailed(f"source '{operator.name}': {error}") from error
     except OSError as error:
         raise StorageFailed(f"source '{operator.name}': {error.filename}: {error.strerror}") from error
-    if pull.capped:
-        warn(f"source '{operator.name}': the service has more than max_pages or max_records let through: what lies beyond was not read")
+    if pull.capped is not None:
+        limit = getattr(settings, pull.capped)
+        warn(f"source '{operator.name}': the service has more than {pull.capped} ({limit}) lets through: what lies beyond was not read")

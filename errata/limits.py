@@ -30,10 +30,7 @@ def within_limits(node: str) -> Iterator[None]:
 
     try:
         yield
-    except StorageError as problem:
-        _tell(node, problem)
-        raise
-    except engine_failures() as problem:
+    except (StorageError, *engine_failures()) as problem:
         _tell(node, problem)
         raise
 

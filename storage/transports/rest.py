@@ -6,6 +6,7 @@ was kept is asked for by its ETag or its time of change.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,12 +62,12 @@ class Pull:
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     size: int = 0
-    capped: bool = False
+    capped: str | None = None
     _number: int = 0
     _ends: float = 0.0
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order; `capped` tells afterwards whether the server had more."""
+        """The pages in order; where the server had more, `capped` tells afterwards which setting left that out."""
         import httpx
 
         self._ends = self.clock() + self.settings.max_seconds
@@ -75,8 +76,8 @@ class Pull:
         url: str | None = str(self._first())
         with httpx.Client(trust_env=False, follow_redirects=False, timeout=self.settings.timeout_secs) as client:
             while url is not None:
-                if self._number >= self.settings.max_pages or self._has_enough(total):
-                    self.capped = True
+                self.capped = self._reached(total)
+                if self.capped is not None:
                     return
                 if url in asked:
                     raise self._wrong("the server leads back to a page that was read already")
@@ -85,12 +86,17 @@ class Pull:
                 page = self._page(client, url)
                 yield page
                 total += page.kept.records
-                self.capped = self.settings.max_records is not None and total > self.settings.max_records
                 url = page.kept.next
+            self.capped = "max_records" if total > self._most() else None
 
-    def _has_enough(self, total: int) -> bool:
-        most = self.settings.max_records
-        return most is not None and total >= most
+    def _reached(self, total: int) -> str | None:
+        """The setting by which no more pages are read after this many records."""
+        if self._number >= self.settings.max_pages:
+            return "max_pages"
+        return "max_records" if total >= self._most() else None
+
+    def _most(self) -> float:
+        return math.inf if self.settings.max_records is None else self.settings.max_records
 
     def _first(self) -> httpx.URL:
         import httpx

@@ -99,7 +99,7 @@ def test_pages_end_at_max_pages_although_the_server_has_more():
     with serving(endless) as service:
         pull = Pull(rest(service.url, max_pages=4, pagination=TOKEN), "<source:s>", records)
         assert len(list(pull.pages())) == 4
-        assert pull.capped
+        assert pull.capped == "max_pages"
         assert len(service.asked) == 4
 
 
@@ -319,10 +319,10 @@ def test_max_records_cuts_the_last_page(tmp_path):
     with serving(by_offset([{"n": n} for n in range(20)])) as service:
         pull = fetch(rest(service.url, pagination={"strategy": "offset", "limit": 4}, max_records=6), "<source:s>", tmp_path, records)
         assert (tmp_path / "records.ndjson").read_text().count("\n") == 6
-        assert (len(service.asked), pull.capped) == (2, True)
+        assert (len(service.asked), pull.capped) == (2, "max_records")
 
 
-@pytest.mark.parametrize(("count", "capped"), [(6, False), (7, True)])
+@pytest.mark.parametrize(("count", "capped"), [(6, None), (7, "max_records")])
 def test_a_last_page_that_is_cut_is_told(tmp_path, count, capped):
     with serving(lambda _: page([{"n": n} for n in range(count)])) as service:
         pull = fetch(rest(service.url, max_records=6), "<source:s>", tmp_path, records)
@@ -412,7 +412,7 @@ def test_a_run_warns_of_what_lies_beyond_its_limits(tmp_path):
         with standing_in(folder.path):
             code, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
         assert (code, folder.text("out.csv").count("\n")) == (0, 3)
-        assert told == "warning: source 'orders': the service has more than max_pages or max_records let through: what lies beyond was not read\n"
+        assert told == "warning: source 'orders': the service has more than max_pages (2) lets through: what lies beyond was not read\n"
 
 
 def test_a_plan_asks_nothing_and_says_so(tmp_path):
