@@ -26,13 +26,17 @@ _TOLD = {
 @contextmanager
 def within_limits(node: str) -> Iterator[None]:
     """Work of a node. Raises StorageFailed where the engine ran out of memory, or of room to spill to; what else goes wrong passes."""
-    from storage.failure import StorageError, engine_failures
-
     try:
         yield
-    except (StorageError, *engine_failures()) as problem:
+    except _failures() as problem:
         _tell(node, problem)
         raise
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    from storage.failure import StorageError, engine_failures
+
+    return (StorageError, *engine_failures())
 
 
 def _tell(node: str, problem: Exception) -> None:
