@@ -44,7 +44,7 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
 def _list(rows: pa.Table, base: int) -> StretchList:
     from operators.ingest.stretches import SCHEMA, StretchList
 
-    return StretchList(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
+    return StretchList.of(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:

@@ -108,7 +108,7 @@ def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: 
     changed = before.closed(changed)
     stays = ~changed[left]
     left, right = left[stays], right[stays]
-    chosen = np.setdiff1d(np.arange(len(stretches.digests)), right, assume_unique=True)
+    chosen = np.setdiff1d(np.arange(stretches.count), right, assume_unique=True)
     if not is_little(stretches, chosen):
         return _File(replace(part, ranges=stretches.ranges()), stretches)
     return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
@@ -166,7 +166,7 @@ def _lists(found: Sequence[_File], spans: Mapping[Label, Spans]) -> dict[Label, 
     made: dict[Label, StretchList] = {}
     for one in found:
         if one.stretches is not None and one.part.record.label in spans:
-            kept = spans[one.part.record.label].column(len(one.stretches.digests))
+            kept = spans[one.part.record.label].column(one.stretches.count)
             made |= {} if kept is None else {one.part.record.label: StretchList.by_spans(one.stretches, kept)}
     return made
 

@@ -56,7 +56,7 @@ class Spans:
     @classmethod
     def of_new_file(cls, stretches: Stretches, epoch: int) -> Spans:
         """Those of a file of which nothing stood."""
-        count = len(stretches.digests)
+        count = stretches.count
         return cls(np.arange(count), np.full(count, epoch), stretches.rows[:-1], stretches.rows[1:] - 1)
 
     @classmethod

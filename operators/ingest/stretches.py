@@ -6,9 +6,9 @@ without a primary key between which labels, of a keyed one in which rows of whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
@@ -52,11 +52,16 @@ SCHEMA: Final = pa.schema(
 its records stand, as triples of 8 bytes each: the epoch that read them, the first row, the last row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StretchList:
-    """The stretches of a file in order, with the columns of `SCHEMA`."""
+    """The stretches of a file in order."""
 
-    table: pa.Table
+    made: Callable[[], pa.Table]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The stretches with the columns of `SCHEMA`: made when it is asked for, since that waits for the hashes of a file."""
+        return self.made()
 
     @property
     def rows(self) -> Positions:
@@ -65,21 +70,25 @@ class StretchList:
         return np.concatenate([[1], 1 + np.cumsum(counts)])
 
     @classmethod
+    def of(cls, table: pa.Table) -> StretchList:
+        """The list that a table has."""
+        return cls(lambda: table)
+
+    @classmethod
     def by_labels(cls, stretches: Stretches, first: pa.Array, last: pa.Array) -> StretchList:
         """The list of a file whose records have labels."""
-        return cls(_table(stretches, first, last, pa.nulls(len(first), pa.binary())))
+        return cls(lambda: _table(stretches, first, last, pa.nulls(len(first), pa.binary())))
 
     @classmethod
     def by_spans(cls, stretches: Stretches, spans: pa.Array) -> StretchList:
         """The list of a file whose records have primary keys."""
         none = pa.nulls(len(spans), pa.binary())
-        return cls(_table(stretches, none, none, spans))
+        return cls(lambda: _table(stretches, none, none, spans))
 
     @classmethod
     def of_new_file(cls, stretches: Stretches) -> StretchList:
         """The list of a file that is read for the first time, so that record n has label n."""
         return cls.by_labels(stretches, own_labels(stretches.rows[:-1]), own_labels(stretches.rows[1:] - 1))
-
 
     def folded(self, base: int) -> StretchList:
         """The list where all earlier epochs are folded into `base`."""
@@ -88,7 +97,7 @@ class StretchList:
             return self
         spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
         told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
-        return StretchList(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
+        return StretchList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
 
     def label_behind(self, number: int) -> Label | None:
         """The label of the last record ahead of a stretch, None ahead of the first."""

@@ -150,7 +150,7 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     """The delta of a file that is compared with the stretches that it had; None where too many changed, or other records stand than they say."""
     assert intake.stood is not None  # else nothing is known
     stayed = matched(before, stretches, same_rows="source.row" in intake.source.wanted)
-    regions = regions_between(stayed, before.table.num_rows, len(stretches.digests))
+    regions = regions_between(stayed, before.table.num_rows, stretches.count)
     chosen = numbers_in([region.new for region in regions])
     if not is_little(stretches, chosen):
         return None

@@ -7,6 +7,7 @@ records by then. Two versions of a file so have the same stretches but where the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -38,13 +39,23 @@ class Stretches:
     """The stretches of a file, each with one record at least.
 
     `starts`: where each begins, and at last where the file ends. `rows`: the number of the first record of each, and at last the number behind the last
-    record. `digests`: a hash of each one's bytes and of what else decides what is read of them. `head`: `Range.head` of what is read.
+    record. `head`: `Range.head` of what is read.
     """
 
     starts: Positions
     rows: Positions
-    digests: tuple[bytes, ...]
     head: bytes
+    hashing: Future[tuple[bytes, ...]]
+
+    @property
+    def count(self) -> int:
+        """How many stretches there are."""
+        return len(self.starts) - 1
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """A hash of each one's bytes and of what else decides what is read of them: made in a thread, since a file is read for the first time without them."""
+        return self.hashing.result()
 
     @property
     def records(self) -> int:
@@ -53,7 +64,7 @@ class Stretches:
 
     def ranges(self, chosen: Positions | None = None, target: int = CHUNK_BYTES) -> tuple[Range, ...]:
         """Ranges of about `target` bytes that read all stretches, or those of some numbers in ascending order."""
-        numbers = np.arange(len(self.digests)) if chosen is None else chosen
+        numbers = np.arange(self.count) if chosen is None else chosen
         filled = np.cumsum(self.starts[numbers + 1] - self.starts[numbers]) // target
         groups = np.split(numbers, np.flatnonzero(np.diff(filled)) + 1)
         return tuple(self._range(group) for group in groups if len(group))
@@ -96,7 +107,10 @@ def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
     if rows[-1] == 1 or int(np.diff(starts).max()) > CHUNK_BYTES:
         return None
     seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
-    return Stretches(starts, rows, _digests(data, starts, seed), found.head)
+    thread = ThreadPoolExecutor(1)
+    hashing = thread.submit(_digests, data, starts, seed)
+    thread.shutdown(wait=False)
+    return Stretches(starts, rows, found.head, hashing)
 
 
 def _words(data: Buffer) -> Words:
@@ -146,7 +160,7 @@ def _chosen(words: Words, looked: Iterable[_Seen | None], begin: int, end: int) 
 
 
 def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:
-    with memoryview(data) as view:  # threads would hand the interpreter to each other more often than they hash
+    with memoryview(data) as view:  # more threads would hand the interpreter to each other more often than they hash
         return tuple(blake3(view[start:end], key=seed).digest(DIGEST) for start, end in pairwise(starts.tolist()))
 
 

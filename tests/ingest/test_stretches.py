@@ -254,11 +254,11 @@ def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, 
         found = stretches.stretches_of(reader, file, "file")
         assert found is not None
         assert found.records == len(whole) == len(lines)
-        chosen = [at for at in range(len(found.digests)) if data.draw(st.booleans())]
+        chosen = [at for at in range(found.count) if data.draw(st.booleans())]
         for numbers, target in ((None, 10), (None, 1000), (stretches.np.array(chosen, int), 25)):
             ranges = found.ranges(numbers, target)
             read = [row for part in ranges for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
-            wanted = range(len(found.digests)) if numbers is None else chosen
+            wanted = range(found.count) if numbers is None else chosen
             assert read == [row for at in wanted for row in whole[found.rows[at] - 1 : found.rows[at + 1] - 1]]
 
 
