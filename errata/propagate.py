@@ -387,8 +387,8 @@ class NodeSurroundings:
     def live_own(self, narrow: Narrow = as_it_is) -> DataFrame:
         """The node's live rows before this run; of one that keeps no others, its rejects."""
         flow = self.flow
+        flow.tables.changelog(self.node).create()  # a node that was derived until now has no table
         if not flow.tables.plan.persisted(self.node):
-            flow.tables.changelog(self.node).create()
             return without(narrow(flow.tables.rejects(flow.engine, self.node, flow.epoch - 1)), "_epoch")
         return without(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1), "_epoch")
 

@@ -59,12 +59,19 @@ def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapp
         return Stage(node.name, "first", "new node")
     if head[node.name]["fingerprint"] != node.fingerprint():
         return Stage(node.name, "rebuild", "its logic changed")
-    derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and not plan.persisted(plan[name])]
+    if plan.persisted(node) and _was_derived(head, node.name):
+        return Stage(node.name, "rebuild", "its changelog is kept from now on")
+    derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and (not plan.persisted(plan[name]) or _was_derived(head, name))]
     if derived:  # what such a node gave before is not kept, so its consumers are compared
         return Stage(node.name, "rebuild", f"the logic of {', '.join(dict.fromkeys(derived))} changed")
     if poorer := _poorer(plan, node, head):
         return Stage(node.name, "rebuild", f"the rows of {', '.join(poorer)} have lost what rode along with them")
     return _following(node, changed, above)
+
+
+def _was_derived(head: Mapping[str, Any], name: str) -> bool:
+    """Whether the node kept no rows of its own (`persist: boundaries`), so that its table does not hold what its consumers were given."""
+    return not head.get(name, {}).get("persisted", True)
 
 
 def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:

@@ -84,6 +84,25 @@ def test_a_changed_expression_reaches_outputs_through_nodes_that_keep_no_table(t
     assert folder.violations() == []
 
 
+@pytest.mark.parametrize("edited", ["g * 2", "g * 3"])
+def test_changelogs_may_be_kept_and_derived_in_turn(tmp_path: Path, edited: str) -> None:
+    nodes = (
+        '  - { type: transform, name: first, input: rows, config: { cxl: "emit more = g * 2" } }\n'
+        '  - { type: transform, name: second, input: first, config: { cxl: "emit part = 12 / g" } }\n' + output("second")
+    )
+    folder = Folder(tmp_path)
+    for number, persist in enumerate(["boundaries", "all", "boundaries", "all"]):
+        folder.write("pipeline.yaml", ROWS.replace("PERSIST", persist) + (nodes.replace("g * 2", edited) if number % 2 else nodes))
+        folder.write(f"rows/{number}.csv", f"id,g\n{number},4\n-1,0\n")
+        assert folder.run().exit_code == 2
+        more = 4 * int(edited[-1] if number % 2 else 2)
+        shown = [{"id": at, "g": 4, "more": more} for at in range(number + 1)]
+        assert folder.rows("out/second.csv") == [{name: str(value) for name, value in (row | {"part": 3}).items()} for row in shown]
+        found = [one for one in folder.load().show("first") if one["g"]]
+        assert found == shown
+        assert folder.violations() == []
+
+
 def test_a_global_aggregate_stays_as_it_is_when_all_that_comes_is_rejected(tmp_path: Path) -> None:
     nodes = '  - { type: aggregate, name: all, input: rows, config: { group_by: [], cxl: "emit low = min(g)" } }\n' + output("all")
     folder = steps(tmp_path, nodes, ["1,4\n", "2,many\n"])
