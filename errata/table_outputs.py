@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.schema import column
 from errata.export import BATCH_ROWS, output_columns
@@ -21,10 +21,11 @@ from errata.tables import DRIVER_ROWS
 from storage.failure import StorageError
 from storage.ledger import Ledger
 from storage.published import PublishedTable
+from storage.row_counts import net
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
-    from pyspark.sql import Column
 
     from errata.plan import Node
     from errata.propagate import Flow
@@ -183,7 +184,12 @@ class Writing:
         changed = None if since is None else self._changed(since)
         if changed is None:
             return [partial(table.replace, self._live(), self.schema, self.mark.text)]
-        return [partial(table.merge, *changed, self.mark.text)]
+        return [partial(self._merge, table, *changed)]
+
+    def _merge(self, table: PublishedTable, gone: pa.Table, copies: pl.Series, came: pa.Table) -> None:
+        if not table.merge(gone, copies, came, self.mark.text):
+            self.run.warn(f"output '{self.node.name}': {self.place} has not the rows that it was given; it is written anew")
+            table.replace(self._live(), self.schema, self.mark.text)
 
     # -- the rows that stand
 
@@ -200,89 +206,29 @@ class Writing:
 
         return pa.RecordBatch.from_arrays([_one_nan(values.cast(one.type)) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
 
-    def _changed(self, since: int) -> tuple[pa.Table, pa.Table] | None:
-        """Rows to be taken away (every one that equals them) and rows to be added; None where they are too many.
-
-        A row that several records have, of which one went, is taken away and added as often as it stands; so are those that differ from it in the sign
-        of a zero alone, which goes with it.
-        """
+    def _changed(self, since: int) -> tuple[pa.Table, pl.Series, pa.Table] | None:
+        """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
         import polars as pl
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        flow, epoch = self.flow, self.mark.epoch
-        names = ["_op", *self._read]
-        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, epoch)).select(*map(column, names))
+        flow = self.flow
+        shape = output_columns(self.output, self.undeclared)[1]
+        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
         table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
         comes = pc.is_in(table.column("_op").cast("int32"), value_set=_codes())
-        net = self._counted(table, pl.Series(pc.if_else(comes, 1, -1).to_numpy()))
-        fewer, came = net.filter(pl.col(COUNT) < 0), net.filter(pl.col(COUNT) > 0)
-        if fewer.height:
-            standing = self._standing(table.filter(pc.invert(comes)))
-            if standing is None:
-                return None
-            came = pl.concat([self._alike(came, fewer, "anti"), self._alike(standing, fewer, "semi")])
-        return self._rows_of(fewer.drop(COUNT)), self._rows_of(came.select(pl.all().exclude(COUNT).repeat_by(COUNT).explode()))
+        shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
+        images, counts = net(shaped, pl.Series(pc.if_else(comes, 1, -1).to_numpy()))
+        came = pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls()
+        gone = (counts < 0).arg_true()
+        return images.take(gone.to_arrow()), -counts.gather(gone), images.take(came.to_arrow())
 
     @property
     def _read(self) -> list[str]:
         """The columns of the output's changelog of which its rows are made."""
         return [*(name for name in ("_widened",) if name in self.output.output.hidden), *self.output.projection.data]
-
-    def _alike(self, rows: Any, others: Any, how: Literal["semi", "anti"]) -> Any:
-        """Those of the counted rows that a table finds equal to one of the others, or not: it does not tell -0.0 from 0.0."""
-        import polars as pl
-
-        same = {f"s{at}": pl.col(f"c{at}").replace(MINUS_ZERO, 0) if _is_float(one.type) else pl.col(f"c{at}") for at, one in enumerate(self.schema)}
-        return rows.with_columns(**same).join(others.select(**same), on=list(same), how=how, nulls_equal=True).drop(same)
-
-    def _standing(self, gone: pa.Table) -> Any:
-        """How often each row stands that a table finds equal to one of those `gone`, and some others; None where they are too many.
-
-        Undeclared fields are left to be told apart on the driver: not all of a row's need be written.
-        """
-        import polars as pl
-
-        from operators.ingest.hashes import joined
-
-        flow, engine = self.flow, self.flow.engine
-        if not self.output.projection.data:
-            return None
-        hashes = engine.to_arrow(engine.from_arrow(gone).select(self._hash().alias("__hash")).distinct())
-        found = flow.tables.narrowed(engine, self.node, flow.values, lambda live: joined(live.withColumn("__hash", self._hash()), hashes, engine, "left_semi", "__hash"))
-        table = engine.to_arrow(found.select(*map(column, self._read)), MOST_ROWS + 1)
-        return None if table.num_rows > MOST_ROWS else self._counted(table, pl.Series([1] * table.num_rows, dtype=pl.Int64))
-
-    def _hash(self) -> Column:
-        """A hash of declared columns that is the same where a table finds them equal."""
-        from pyspark.sql import functions as F
-
-        values = []
-        for name in self.output.projection.data:
-            value = column(name)
-            if _is_float(self.schema.field(name).type):
-                value = F.when(F.isnan(value), float("nan")).when(value == 0.0, 0.0).otherwise(value)
-            values += [value, value.isNull()]
-        return F.xxhash64(*values)
-
-    def _counted(self, table: pa.Table, weights: Any) -> Any:
-        """Each row of the table's columns once, floats as their bits, with the sum of its weights (those of sum 0 left out)."""
-        import polars as pl
-        import pyarrow as pa
-
-        shape = output_columns(self.output, self.undeclared)[1]
-        shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
-        plain = [values.combine_chunks() for values in shaped.columns]
-        bits = [values.view(pa.int64()) if _is_float(values.type) else values for values in plain]
-        frame = pl.DataFrame(pa.table(bits, [f"c{at}" for at in range(len(bits))])).with_columns(weights.cast(pl.Int64).alias(COUNT))
-        return frame.group_by(pl.all().exclude(COUNT), maintain_order=True).agg(pl.col(COUNT).sum()).filter(pl.col(COUNT) != 0)
-
-    def _rows_of(self, counted: Any) -> pa.Table:
-        import pyarrow as pa
-
-        columns = [_of_bits(counted.to_arrow().column(f"c{at}"), one.type) for at, one in enumerate(self.schema)]
-        return pa.Table.from_arrays(columns, schema=self.schema)
 
     # -- the op rows
 
@@ -317,30 +263,15 @@ class Writing:
         return table.schema, iter(table.to_batches()), table.num_rows
 
 
-COUNT = "__count"
-MINUS_ZERO = -(1 << 63)
-"""The bits of -0.0 as an integer."""
-
-
-def _is_float(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_floating(kind))
-
-
 def _one_nan(values: pa.Array) -> pa.Array:
     """The values, of floats every NaN by the same bits: a table finds others not equal."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.if_else(pc.is_nan(values), float("nan"), values) if _is_float(values.type) else values
+    return pc.if_else(pc.is_nan(values), float("nan"), values) if pa.types.is_floating(values.type) else values
 
 
 def _codes() -> Any:
     import pyarrow as pa
 
     return pa.array([0, 3], pa.int32())
-
-
-def _of_bits(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    whole = values.combine_chunks()
-    return whole.view(kind) if _is_float(kind) else whole.cast(kind)

@@ -5,25 +5,29 @@ Every commit carries a mark, which says what the table held after it; so a run t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from storage import durable
 from storage.failure import storing
 from storage.locations import is_local
+from storage.rewriting import Rewriting
+from storage.row_counts import Leaving
+from storage.table_files import FILE_BYTES, TableFiles
 from storage.versions import QUIET
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
 __all__ = ["PublishedTable"]
 
-FILE_BYTES = 16 << 20
-"""About how large the files of a table are: a merge writes the files anew that hold changed rows."""
 _METADATA = "userMetadata"
 _COMES = "__comes"
+_PLAIN_WRITER = 2
+"""The version of Delta's protocol for writers that has no features that a commit of files would have to heed."""
 
 
 class PublishedTable:
@@ -76,23 +80,54 @@ class PublishedTable:
         rows = pa.RecordBatchReader.from_batches(schema, batches)
         self._commit("append", partial(write_deltalake, self._table or self.place, rows, mode="append", commit_properties=_marked(mark)))
 
-    def merge(self, gone: pa.Table, came: pa.Table, mark: str) -> None:
-        """Take every row away that equals one of `gone`, and add the rows `came`. One durable step."""
-        import pyarrow as pa
+    def merge(self, gone: pa.Table, copies: pl.Series, came: pa.Table, mark: str) -> bool:
+        """Take rows away, each as often as `copies` says, and add others. One durable step; False, and nothing is done, where the table has not what is to go."""
+        import polars as pl
 
         if not gone.num_rows:
             self.append(iter(came.to_batches()), came.schema, mark)
-            return
+            return True
         assert self._table is not None  # nothing goes out of what is not there
-        names = gone.column_names
+        leaving = Leaving(pl.DataFrame(gone), copies)
+        with storing(self.place):
+            commit = (self._rewriting if self._plain() else self._merging)(leaving, came, mark)
+        if not leaving.all_gone:
+            return False
+        self._commit("merge", commit)
+        return True
+
+    def _plain(self) -> bool:
+        """Whether the table is as it was made: no change data feed, deletion vectors or names of columns that its commits have to heed."""
+        protocol = self._known().protocol()
+        return protocol.min_reader_version == 1 and protocol.min_writer_version <= _PLAIN_WRITER
+
+    def _rewriting(self, leaving: Leaving, came: pa.Table, mark: str) -> Callable[[], object]:
+        """What commits the files without the rows that leave, which are written by then, in place of those with them."""
+        import polars as pl
+
+        table = self._known()
+        store = TableFiles(table)
+        actions = Rewriting(store, store.all(), leaving, pl.DataFrame(came)).actions()
+        return partial(table.create_write_transaction, actions, "append", table.schema(), commit_properties=_marked(mark))
+
+    def _merging(self, leaving: Leaving, came: pa.Table, mark: str) -> Callable[[], object]:
+        """What merges by whole rows, as delta-rs does it where a table has features of its own: every row goes that equals one that leaves, so the others of them come again."""
+        import pyarrow as pa
+
+        table, bounds = self._known(), _bounds(leaving.rows)
+        stay = leaving.staying(_scanned(table, bounds))
+        gone, came = leaving.rows.to_arrow().cast(came.schema), pa.concat_tables([came, stay.to_arrow().cast(came.schema)])
         sides = [side.append_column(_COMES, pa.repeat(comes, side.num_rows)) for side, comes in ((gone, False), (came, True))]
-        same = " AND ".join([f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in names])
-        merger = self._table.merge(
-            pa.concat_tables(sides), f"{same} AND NOT s.{_COMES}", source_alias="s", target_alias="t", commit_properties=_marked(mark)
-        )
+        names = came.column_names
+        same = [f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in names]
+        found = " AND ".join([*same, f"NOT s.{_COMES}", *(f"t.{bound}" for bound in bounds)])
+        merger = table.merge(pa.concat_tables(sides), found, source_alias="s", target_alias="t", commit_properties=_marked(mark))
         values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
-        merger = merger.when_matched_delete().when_not_matched_insert(values, predicate=f"s.{_COMES}")
-        self._commit("merge", merger.execute)
+        return merger.when_matched_delete().when_not_matched_insert(values, predicate=f"s.{_COMES}").execute
+
+    def _known(self) -> DeltaTable:
+        assert self._table is not None  # nobody asks about a table that is not there
+        return self._table
 
     def _commit(self, kind: str, action: partial[None] | object) -> None:
         from deltalake import DeltaTable
@@ -111,3 +146,19 @@ def _marked(mark: str) -> CommitProperties:
 def _quoted(name: str) -> str:
     """A column's name as delta-rs takes it in expressions, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _bounds(rows: pl.DataFrame) -> list[str]:
+    """Between which whole numbers the values of columns lie, as conditions that delta-rs passes over files by; only digits are written into them."""
+    import polars as pl
+
+    whole = [name for name in rows.columns if rows[name].dtype == pl.Int64 and not rows[name].null_count()]
+    return [f"{_quoted(name)} BETWEEN {low:d} AND {high:d}" for name in whole for low, high in [rows.select(pl.col(name).min(), pl.col(name).max().alias("high")).row(0)]]
+
+
+def _scanned(table: DeltaTable, bounds: list[str]) -> Iterator[pl.DataFrame]:
+    import polars as pl
+    import pyarrow as pa
+
+    for batch in pa.RecordBatchReader.from_stream(table.scan(predicate=" AND ".join(bounds) or None)):
+        yield pl.DataFrame(pa.Table.from_batches([batch]))

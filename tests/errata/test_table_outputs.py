@@ -108,7 +108,7 @@ def test_two_versions_on_both_engines(tmp_path: Path, engine: str) -> None:
         folder.run()
         check(folder, records)
     last = DeltaTable(str(tmp_path / "out/all")).history(1)[0]
-    assert last["operation"] == "MERGE"
+    assert last["operation"] == "WRITE"
     assert '"epoch": 3' in last["userMetadata"]
 
 

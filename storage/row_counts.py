@@ -1,0 +1,92 @@
+"""Rows of a table as things that are counted: which there are, how often, and which of them are to go.
+
+Floats are compared as their bits, so that what is found is exact: a table that is asked for 0.0 finds -0.0 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+__all__ = ["Leaving", "net"]
+
+_COUNT, _AT, _IMAGE, _NTH = "__count", "__at", "__image", "__nth"
+
+
+def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
+    """Each row once, with the sum of its weights; those of sum 0 are left out."""
+    import polars as pl
+
+    frame = as_bits(pl.DataFrame(rows)).with_columns(weights.cast(pl.Int64).alias(_COUNT))
+    summed = frame.group_by(pl.all().exclude(_COUNT), maintain_order=True).agg(pl.col(_COUNT).sum()).filter(pl.col(_COUNT) != 0)
+    floats = [name for name, kind in pl.DataFrame(rows.slice(0, 0)).schema.items() if kind.is_float()]
+    plain = summed.with_columns(pl.col(floats).reinterpret(dtype=pl.Float64)).drop(_COUNT)
+    return plain.to_arrow().cast(rows.schema), summed[_COUNT]
+
+
+def as_bits(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with floats as the integers that have their bits."""
+    import polars as pl
+
+    return frame.with_columns(pl.col(pl.Float64).reinterpret(dtype=pl.Int64))
+
+
+def _zeros_alike(frame: pl.DataFrame) -> pl.DataFrame:
+    """`as_bits` without the sign of zeros."""
+    import polars as pl
+
+    return as_bits(frame.with_columns(pl.col(pl.Float64) + 0.0))  # -0.0 + 0.0 is 0.0
+
+
+class Leaving:
+    """Rows that are to leave a table, each so many times. Threads may look for them at a time."""
+
+    def __init__(self, rows: pl.DataFrame, copies: pl.Series) -> None:
+        import polars as pl
+
+        self.rows = rows
+        self._images = as_bits(rows).with_row_index(_IMAGE)
+        self._left = pl.DataFrame({_IMAGE: self._images[_IMAGE], _COUNT: copies.cast(pl.Int64)})
+        self._telling = max(rows.columns, key=lambda name: (rows[name].n_unique(), not rows[name].dtype.is_float()))
+        self._lock = Lock()
+
+    def out_of(self, frame: pl.DataFrame) -> pl.Series:
+        """The positions of the rows of a frame that leave by it: of each at most as many as did not leave by another."""
+        import polars as pl
+
+        told = pl.col(self._telling).is_in(self.rows[self._telling].unique().implode(), nulls_equal=True)
+        near = as_bits(frame.with_row_index(_AT).filter(told))
+        found = near.join(self._images, on=self.rows.columns, how="inner", nulls_equal=True).select(_AT, _IMAGE)
+        with self._lock:
+            numbered = found.with_columns(pl.int_range(1, pl.len() + 1).over(_IMAGE).alias(_NTH))
+            taken = numbered.join(self._left, on=_IMAGE).filter(pl.col(_NTH) <= pl.col(_COUNT))
+            self._count_down(taken)
+        return taken[_AT]
+
+    def staying(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+        """The rows of some frames that a table finds equal to one that leaves, but that do not leave."""
+        import polars as pl
+
+        leaving, found = _zeros_alike(self.rows), [self.rows.clear()]
+        for frame in frames:
+            rows = frame.cast(self.rows.schema)
+            alike = _zeros_alike(rows).with_row_index(_AT).join(leaving, on=self.rows.columns, how="semi", nulls_equal=True)[_AT]
+            found.append(rows[alike.filter(~alike.is_in(self.out_of(rows).implode()))])
+        return pl.concat(found)
+
+    def _count_down(self, taken: pl.DataFrame) -> None:
+        import polars as pl
+
+        fewer = taken.group_by(_IMAGE).agg(pl.len().cast(pl.Int64).alias(_NTH))
+        left = self._left.join(fewer, on=_IMAGE, how="left")
+        self._left = left.select(_IMAGE, pl.col(_COUNT) - pl.col(_NTH).fill_null(0))
+
+    @property
+    def all_gone(self) -> bool:
+        """Whether each was found as often as it is to leave."""
+        return not (self._left[_COUNT] > 0).any()

@@ -1,0 +1,141 @@
+"""The data files of a Delta table: what its log says of each, their rows, and new ones beside them."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import orjson
+
+if TYPE_CHECKING:
+    import polars as pl
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+
+__all__ = ["DataFile", "TableFiles", "inside"]
+
+FILE_BYTES = 8 << 20
+"""About how large the files of a table are that is written for others: what changes has its files written anew."""
+_COMPARED = ("long", "string", "date")
+"""Delta's names of the types by whose bounds files are passed over: those of others may be rounded, or leave values out."""
+_COUNTED_COLUMNS = 32
+"""Of so many columns the log keeps bounds, as Delta does by itself."""
+_LONG_TEXT = 32
+"""Bounds of longer texts would be cut, and some engines take them for values."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file, by its path in the table. `bounds`: the least and the greatest value of columns where the log tells, `nulls`: how many there are."""
+
+    path: str
+    size: int
+    rows: int
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+
+
+def inside(file: DataFile, name: str) -> pl.Expr:
+    """Whether a row's value of a column may be in a file."""
+    import polars as pl
+
+    value, bounds = pl.col(name), file.bounds.get(name)
+    within = pl.lit(value=True) if bounds is None else value.is_between(pl.lit(bounds[0]), pl.lit(bounds[1]))
+    return pl.when(value.is_null()).then(pl.lit(file.nulls.get(name) != 0)).otherwise(within)
+
+
+class TableFiles:
+    """Reads and writes files of a table through the store of delta-rs, wherever the table lies."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        from deltalake._internal import (
+            DeltaFileSystemHandler,  # the file system for pyarrow, `deltalake.fs`, is made of it and does not take what pyarrow writes
+        )
+
+        self._table = table
+        self._store = DeltaFileSystemHandler(table.table_uri)
+
+    def all(self) -> list[DataFile]:
+        """All files."""
+        import polars as pl
+
+        actions = pl.DataFrame(self._table.get_add_actions(flatten=True))
+        known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
+        return [_told(row, known) for row in actions.iter_rows(named=True)]
+
+    def read(self, file: DataFile, schema: pl.Schema) -> pl.DataFrame:
+        """The rows of a file."""
+        import polars as pl
+
+        content = self._store.open_input_file(file.path).read(file.size)
+        return pl.read_parquet(io.BytesIO(content)).select(list(schema)).cast(schema)
+
+    def write(self, rows: pl.DataFrame) -> AddAction:
+        """Write a file; what a commit says of it. Nobody sees it before."""
+        from deltalake.transaction import AddAction
+
+        sink = io.BytesIO()
+        rows.write_parquet(sink, compression="snappy")
+        content, path = sink.getvalue(), f"part-{uuid4()}.snappy.parquet"
+        stream = self._store.open_output_stream(path)
+        stream.write(content)
+        stream.close()  # type: ignore[attr-defined]  # the stub lacks it
+        return AddAction(path, len(content), {}, _now(), data_change=True, stats=_stats(rows))
+
+
+def removed(file: DataFile) -> RemoveAction:
+    """What a commit says of a file that goes."""
+    from deltalake.transaction import RemoveAction
+
+    return RemoveAction(file.path, data_change=True, deletion_timestamp=_now(), size=file.size)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _told(action: Mapping[str, Any], names: Iterable[str]) -> DataFile:
+    bounds = {name: (action[f"min.{name}"], action[f"max.{name}"]) for name in names}
+    nulls = {name: action.get(f"null_count.{name}") for name in names}
+    return DataFile(
+        action["path"], action["size_bytes"], action["num_records"] or 0,
+        {name: pair for name, pair in bounds.items() if None not in pair}, {name: count for name, count in nulls.items() if count is not None},
+    )  # fmt: skip
+
+
+def _stats(rows: pl.DataFrame) -> str:
+    """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics"); bounds where they are values of the column."""
+    columns = rows.columns[:_COUNTED_COLUMNS]
+    bounds = {name: pair for name in columns if (pair := _bounds(rows[name])) is not None}
+    return orjson.dumps({
+        "numRecords": rows.height,
+        "minValues": {name: low for name, (low, _) in bounds.items()},
+        "maxValues": {name: high for name, (_, high) in bounds.items()},
+        "nullCount": {name: rows[name].null_count() for name in columns},
+    }).decode()  # fmt: skip
+
+
+def _bounds(values: pl.Series) -> tuple[Any, Any] | None:
+    import polars as pl
+
+    kind = values.dtype
+    if kind not in (pl.Int64, pl.Float64, pl.String, pl.Date) or values.len() == values.null_count():
+        return None
+    low, high = values.min(), values.max()
+    if kind == pl.Float64:
+        return None if values.is_nan().any() else _float_bounds(low, high)
+    if kind == pl.String and max(len(str(low)), len(str(high))) > _LONG_TEXT:
+        return None
+    return low, high
+
+
+def _float_bounds(low: Any, high: Any) -> tuple[float, float] | None:
+    """Bounds between which every zero lies, whatever its sign; none where one is no number of JSON."""
+    if math.isinf(low) or math.isinf(high):
+        return None
+    return (low or -0.0), (high or 0.0)

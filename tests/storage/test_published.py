@@ -1,0 +1,141 @@
+"""A published table after rows went and came: exactly the rows that should stand, in new files for those alone that held what went."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.engines import Engine
+from storage.failure import StorageError
+from storage.published import PublishedTable
+from storage.table_files import TableFiles
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("a name", pa.string()), ("x", pa.float64()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("ok", pa.bool_())]
+)
+FEED = {"delta.enableChangeDataFeed": "true"}
+Row = tuple[Any, ...]
+
+NAN = float("nan")
+DAY, MOMENT = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 0, 0, 123456, dt.UTC)
+row = st.tuples(
+    st.integers(0, 9) | st.none(), st.sampled_from(["", "é", "x" * 40, None]), st.sampled_from([0.0, -0.0, 1.5, NAN, None]), st.sampled_from([DAY, None]),
+    st.sampled_from([MOMENT, None]), st.sampled_from([True, None]),
+)  # fmt: skip
+bags = st.lists(row, max_size=8)
+
+
+def told(one: Row) -> tuple[str, ...]:
+    """A row as text: -0.0 is not 0.0, and NaN is NaN."""
+    return tuple(value.isoformat() if isinstance(value, dt.datetime) else repr(value) for value in one)
+
+
+def arrow(rows: list[Row]) -> pa.Table:
+    return pa.table([pa.array(values, kind.type) for values, kind in zip(zip(*rows, strict=True) if rows else [[]] * len(SCHEMA), SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def content(place: Path) -> Counter[tuple[str, ...]]:
+    found = pa.table(DeltaTable(str(place)).scan()).to_pylist()
+    return Counter(told(tuple(one.values())) for one in found)
+
+
+def laid_out(place: Path, files: list[list[Row]], configuration: dict[str, str] | None = None) -> PublishedTable:
+    write_deltalake(str(place), arrow([]), mode="overwrite", configuration=configuration)
+    for rows in files:
+        write_deltalake(str(place), arrow(rows), mode="append")
+    return PublishedTable(str(place))
+
+
+def split(rows: list[Row]) -> tuple[pa.Table, pl.Series]:
+    """Distinct rows, and how often each is among them."""
+    counts = Counter(map(told, rows))
+    images = {told(one): one for one in rows}
+    return arrow([images[text] for text in counts]), pl.Series(list(counts.values()), dtype=pl.Int64)
+
+
+@pytest.mark.parametrize("configuration", [None, FEED], ids=["plain", "with a change data feed"])
+@given(files=st.lists(bags.filter(bool), max_size=4), came=bags, data=st.data())
+@settings(max_examples=max(10, settings.default.max_examples // 3))
+def test_rows_go_as_often_as_they_are_told_to(configuration: dict[str, str] | None, files: list[list[Row]], came: list[Row], data: st.DataObject) -> None:
+    standing = [one for rows in files for one in rows]
+    goes = data.draw(st.lists(st.booleans(), min_size=len(standing), max_size=len(standing)))
+    gone = [one for one, leaves in zip(standing, goes, strict=True) if leaves]
+    with tempfile.TemporaryDirectory() as place:
+        table = laid_out(Path(place), files, configuration)
+        assert table.merge(*split(gone), arrow(came), "mark")
+        assert content(Path(place)) == Counter(map(told, standing)) - Counter(map(told, gone)) + Counter(map(told, came))
+        assert table.mark() == "mark"
+
+
+@pytest.mark.parametrize("configuration", [None, FEED], ids=["plain", "with a change data feed"])
+def test_nothing_is_done_where_a_row_that_is_to_go_is_not_there_as_often(tmp_path: Path, configuration: dict[str, str] | None) -> None:
+    one = (1, "a", -0.0, DAY, MOMENT, True)
+    table = laid_out(tmp_path / "t", [[one], [one]], configuration)
+    before = DeltaTable(tmp_path / "t").version()
+    assert not table.merge(arrow([one]), pl.Series([3]), arrow([one]), "mark")
+    assert not table.merge(arrow([(1, "a", 0.0, DAY, MOMENT, True)]), pl.Series([1]), arrow([]), "mark")
+    assert DeltaTable(tmp_path / "t").version() == before
+    assert content(tmp_path / "t") == {told(one): 2}
+
+
+def by_number(first: int, last: int, x: float = 1.5) -> list[Row]:
+    return [(number, "a", x, DAY, MOMENT, True) for number in range(first, last)]
+
+
+def paths(place: Path) -> set[str]:
+    return set(DeltaTable(str(place)).file_uris())
+
+
+def test_files_without_what_goes_stay_and_ranges_stay_ranges(tmp_path: Path) -> None:
+    table = laid_out(tmp_path / "t", [by_number(start, start + 10) for start in range(0, 100, 10)])
+    before = paths(tmp_path / "t")
+    assert table.merge(arrow(by_number(93, 97)), pl.Series([1] * 4), arrow([*by_number(93, 97, 2.5), *by_number(200, 203)]), "one")
+    assert len(before & paths(tmp_path / "t")) == 9
+    scattered = by_number(5, 6) + by_number(55, 56)
+    assert table.merge(*split(scattered), arrow([(number, "b", 0.5, DAY, MOMENT, True) for number in (5, 55)]), "two")
+    ranges = sorted(file.bounds["id"] for file in TableFiles(DeltaTable(tmp_path / "t")).all())
+    assert ranges == [*((start, start + 9) for start in range(0, 100, 10)), (200, 202)]
+
+
+def test_a_file_that_has_grown_is_cut_by_the_values_that_told_it_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.rewriting.FILE_BYTES", 1)
+    table = laid_out(tmp_path / "t", [by_number(0, 2) + by_number(20, 22), by_number(40, 44)])
+    assert table.merge(*split(by_number(0, 1)), arrow(by_number(2, 20)), "mark")
+    ranges = sorted(file.bounds["id"] for file in TableFiles(DeltaTable(tmp_path / "t")).all())
+    assert ranges[-1] == (40, 43)
+    assert len(ranges) == 6
+    assert all(high < low for (_, high), (low, _) in pairwise(ranges))
+
+
+def test_a_commit_fails_where_another_came_in_between(tmp_path: Path) -> None:
+    table = laid_out(tmp_path / "t", [by_number(0, 9)])
+    DeltaTable(tmp_path / "t").delete("id = 3")
+    with pytest.raises(StorageError):
+        table.merge(arrow(by_number(2, 3)), pl.Series([1]), arrow([]), "mark")
+    assert sum(content(tmp_path / "t").values()) == 8
+
+
+def test_engines_read_the_files_and_their_bounds(tmp_path: Path, engine: Engine) -> None:
+    rows = [(1, "é", -0.0, DAY, MOMENT, True), (2, "x" * 40, NAN, None, None, None), (3, None, 0.0, DAY, MOMENT, False)]
+    table = laid_out(tmp_path / "t", [rows])
+    assert table.merge(arrow(rows[:1]), pl.Series([1]), arrow([(9, "", float("inf"), DAY, MOMENT, True)]), "mark")
+    found = pa.table(DeltaTable(str(tmp_path / "t")).scan()).schema
+    assert [str(kind) for kind in found.types] == [str(kind) for kind in pa.table(DeltaTable(str(tmp_path / "t"), version=1).scan()).schema.types]
+    frame = engine.session.read.format("delta").load(str(tmp_path / "t"))
+    read = engine.to_arrow(frame.select("id", "`a name`", "day", "at", "ok").orderBy("id")).to_pylist()
+    assert [one["id"] for one in read] == [2, 3, 9]
+    assert [one["a name"] for one in read] == ["x" * 40, None, ""]
+    assert [one["at"] for one in read] == [None, MOMENT, MOMENT]
+    assert engine.to_arrow(frame.where("x = 0").select("id")).to_pylist() == [{"id": 3}]
+    assert engine.to_arrow(frame.where("id > 8").select("ok")).to_pylist() == [{"ok": True}]
