@@ -21,7 +21,7 @@ GROWING = (1_000_000, 10_000_000)
 SMALL = 10_000
 GROUPED = 1_000_000
 READ = 1_000_000
-LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed", "errata-tables")
+LARGE_PROGRAMS = ("pyspark", "errata", "errata-all", "errata-keyed", "errata-tables", "errata-tables-op-rows")
 SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
 
@@ -94,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, action="append", help="only this number of rows (may be given again)")
     parser.add_argument("--engine", choices=["sail", "spark"], action="append", help="only this engine")
-    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, errata-tables, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes, first-extremes, by-hand-extremes-skewed and the like"
+    programs = "pyspark, duckdb, errata, errata-all, errata-keyed, errata-tables, errata-tables-op-rows, bare, errata-six-nodes, errata-rollback, reading-csv, small-runs, growth-extremes, first-extremes, by-hand-extremes-skewed and the like"
     parser.add_argument("--program", action="append", help=f"only this program: {programs}")
     options = parser.parse_args()
     SCRATCH.mkdir(exist_ok=True)

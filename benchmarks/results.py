@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
-from benchmarks.programs import reading
+from benchmarks.programs import reading, tables
 from benchmarks.programs.first_runs import BY_HAND, ERRATA, SKEWED
 from benchmarks.programs.first_runs import PROGRAMS as FIRST_RUNS
 from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, PREFIX, REPLACED
@@ -17,7 +17,7 @@ from benchmarks.programs.small_runs import CHANGES, WATCHED
 PARTS_OF_ERRATA = {
     "errata": ("nothing changed", "1,000 rows added", "one row corrected", "nothing changed, new process", "errata --help"),
     "errata-keyed": ("one row corrected", "1,000 rows corrected"),
-    "errata-tables": ("1,000 rows corrected",),
+    **dict.fromkeys(("errata-tables", "errata-tables-op-rows"), (tables.SCATTERED, tables.NEWEST, tables.ADDED)),
 }
 TITLES = {
     "errata": "Errata, `persist: boundaries`",
@@ -26,7 +26,7 @@ TITLES = {
     "pyspark": "PySpark by hand",
     "duckdb": "DuckDB by hand",
 }
-SOURCES = TITLES | {"errata-tables": "Errata, from Delta table to Delta table"}
+SOURCES = TITLES | {"errata-tables": "Errata, from Delta table to Delta table", "errata-tables-op-rows": "Errata, from Delta table to Delta table of op rows"}
 
 
 @dataclass(frozen=True, slots=True)

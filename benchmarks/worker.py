@@ -19,6 +19,7 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-six-nodes": with_errata.six_nodes,
     "errata-rollback": rollback.all_runs,
     "errata-tables": tables.all_runs,
+    "errata-tables-op-rows": tables.op_rows,
     "bare": by_hand.bare_script,
     "ranges-by-hand": ranges.by_hand,
     "ranges-errata": ranges.with_errata,
