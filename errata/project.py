@@ -141,6 +141,13 @@ class Project:
 
         return Ledger(self.state.ledger).head()
 
+    def before(self) -> Entry | None:
+        """The same entry as the next run reads it: with what it is to know of nodes that are back (`errata.returning`)."""
+        from errata.returning import with_returned
+        from storage.ledger import Ledger
+
+        return with_returned(self.head(), self.plan, Ledger(self.state.ledger).entries)
+
     def head_epoch(self) -> int | None:
         """The last committed epoch, None before the first."""
         head = self.head()
@@ -257,7 +264,7 @@ class Project:
         from errata.ingest import look_at_sources
         from errata.stages import rows_known, with_retries
 
-        head = self.head()
+        head = self.before()
         sources = look_at_sources(self.plan, head.sources if head else {})
         changed = services(self.plan) | {name: one.reason for name, one in sources.items() if one.reason}
         before = Before.of(head)

@@ -193,11 +193,12 @@ class Run:
         engine = start_engine(self.options, self.plan)
         self.state.prepare()
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
-        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, self.head.nodes if self.head else {}))
-        for name, counts in (self.head.nodes if self.head else {}).items():
+        kept = {name: one for name, one in (self.head.nodes if self.head else {}).items() if name in self.plan.nodes or name == TRIGGERS}
+        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept))
+        for name, counts in kept.items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.rejects[name] = counts.get("rejected_live", 0)
-            if counts.get("wide_sums") and name in self.plan.nodes:
+            if counts.get("wide_sums"):
                 self.plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger
         flow.counted_before = dict(flow.live_rows)
         return flow

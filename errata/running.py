@@ -67,7 +67,7 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     name = uuid7(started)
     try:
         with durable.numbered_run(), claimed(project.state, options, name) as claim:
-            one = make(project.plan, project.state, options, project.head(), started=started, execution_id=name, claim=claim, **settings)
+            one = make(project.plan, project.state, options, project.before(), started=started, execution_id=name, claim=claim, **settings)
             if needs_repair(one):
                 repair(one)
             yield one

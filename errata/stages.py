@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from errata.plan import Node, Plan
+from errata.returning import NONE
 
 Action = Literal["skip", "first", "delta", "rebuild"]
 
@@ -57,6 +58,8 @@ def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapp
         return Stage(node.name, "first", "first run")
     if node.name not in head:
         return Stage(node.name, "first", "new node")
+    if head[node.name]["fingerprint"] == NONE:
+        return Stage(node.name, "rebuild", "it is back, and missed what its inputs became")
     if head[node.name]["fingerprint"] != node.fingerprint():
         return Stage(node.name, "rebuild", "its logic changed")
     if plan.persisted(node) and _was_derived(head, node.name):

@@ -103,6 +103,41 @@ def test_changelogs_may_be_kept_and_derived_in_turn(tmp_path: Path, edited: str)
         assert folder.violations() == []
 
 
+PARTS = '  - { type: aggregate, name: parts, input: rows, config: { group_by: [id], cxl: "emit part = 12 / sum(g)" } }\n' + output("parts")
+
+
+def test_rejects_go_with_the_node_that_goes(tmp_path: Path) -> None:
+    folder = steps(tmp_path, PARTS + output("rows"), ["1,0\n"])
+    assert categories(folder) == ["aggregate_finalize"]
+    folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all") + output("rows"))
+    folder.write("rows/b.csv", "id,g\n2,3\n")
+    assert folder.run().exit_code == 0
+    assert not (tmp_path / "out/dlq.csv").exists()
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_nodes_that_are_back_go_on_from_where_they_stood(tmp_path: Path, persist: str) -> None:
+    """Also a source, whose number no other has got meanwhile."""
+    head, source = ROWS.replace("PERSIST", persist).split("nodes:\n")
+    other, third = (source.replace("rows", name) for name in ("more", "most"))
+    both = "  - { type: merge, name: both, inputs: [rows, more] }\n" + PARTS.replace("input: rows", "input: both")
+    also = other + '  - { type: transform, name: told, input: more, config: { cxl: "emit at = $source.file.file_stem()" } }\n' + output("told")
+    whole = source + also + both
+    folder = Folder(tmp_path)
+    for number, nodes in enumerate([whole, source + output("rows"), source + third + output("most"), whole, whole]):
+        for name in ("rows", "more", "most"):
+            folder.write(f"{name}/{number}.csv", f"id,g\n{number},{number}\n")
+        folder.write("more/0.csv", f"id,g\n0,{number % 3}\n")
+        folder.write("pipeline.yaml", f"{head}nodes:\n{nodes}")
+        folder.run()
+        assert folder.violations() == []
+        if nodes == whole:
+            sums = {at: 2 * at for at in range(1, number + 1)} | {0: number % 3}
+            assert folder.rows("out/parts.csv") == [{"id": str(at), "part": str(12 // total)} for at, total in sorted(sums.items()) if total]
+            assert [row["at"] for row in folder.rows("out/told.csv")] == [str(at) for at in range(number + 1)]
+            assert categories(folder) == ["aggregate_finalize"] * (sums[0] == 0)
+
+
 def test_a_global_aggregate_stays_as_it_is_when_all_that_comes_is_rejected(tmp_path: Path) -> None:
     nodes = '  - { type: aggregate, name: all, input: rows, config: { group_by: [], cxl: "emit low = min(g)" } }\n' + output("all")
     folder = steps(tmp_path, nodes, ["1,4\n", "2,many\n"])
