@@ -1,4 +1,4 @@
-"""Random pipelines of all node types over CSV sources, and random change scripts of their files.
+"""Random pipelines of all node types, which an edit may change (`edits.py`), over random sources and change scripts (`scripts.py`).
 
 A pipeline grows node by node: each node reads rows that are there already, written as `node` or `node.port`, of which it knows columns and
 what they come from. Everything is drawn by hypothesis, so a failing pipeline shrinks to a small one.
@@ -6,139 +6,22 @@ what they come from. Everything is drawn by hypothesis, so a failing pipeline sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import yaml
 from hypothesis import strategies as st
 
-Record = dict[str, Any]
-Files = dict[str, list[Record]]
-"""The records of each file of a source, by the file's name."""
+from tests.invariants.edits import AFTER, BEFORE, WHEN, Changed, renamed, resolved
+from tests.invariants.scripts import Columns, Record, Source, Step, scripts, sources
 
-Columns = Mapping[str, str]
-"""Types by column name."""
-
-EVENTS: Columns = {"id": "int", "k": "string", "g": "int", "v": "float", "w": "int", "ts": "date_time"}
-ITEMS: Columns = {"no": "int", "k": "string", "low": "int", "high": "int", "label": "string"}
-NAMES = ("a.csv", "b.csv", "c.csv")
 UNEDITED, EDITED = 2, 3
 """What stands for EDIT in the programs of a pipeline."""
-KEYS = {"events": "id", "more": "id", "items": "no"}
-
-_keys = st.sampled_from(["x", "y", "z", "", "x-y"])
-_small = st.sampled_from([None, 0, 1, 2, 3, 5])
-_moments = st.one_of(st.none(), st.integers(0, 90).map(lambda minute: (datetime(2026, 3, 2) + timedelta(minutes=minute)).isoformat()))
-_events = st.fixed_dictionaries({
-    "id": st.just(0), "k": _keys, "g": st.one_of(_small, st.just("no number")), "v": st.sampled_from([None, 0.0, 0.1, 0.2, -7.25, 1e16, -1e16, 50.0]),
-    "w": st.sampled_from([None, -3, 0, 1, 2, 4, 4]), "ts": _moments,
-})  # fmt: skip
-_items = st.fixed_dictionaries({"no": st.just(0), "k": _keys, "low": _small, "high": _small, "label": st.sampled_from(["one", "two", ""])})
-
-
-# Change scripts -----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Source:
-    """A source of a pipeline: its columns, how its files change, a column that the schema does not name, whether it has a watermark.
-
-    `then`: its merge strategy once the pipeline is edited.
-    """
-
-    name: str
-    columns: Columns
-    merge: str
-    extra: bool
-    marked: bool = False
-    then: str = ""
-
-    @property
-    def keyed(self) -> bool:
-        """Whether its records ever have a primary key."""
-        return "keyed" in (self.merge, self.then)
-
-    @property
-    def key(self) -> str:
-        """The column that numbers the records."""
-        return KEYS[self.name]
-
-    @property
-    def records(self) -> st.SearchStrategy[Record]:
-        """One record, its number left out."""
-        return _events if self.name != "items" else _items
-
-    def node(self, *, edited: bool) -> Record:
-        """The node as the pipeline has it."""
-        wanted = self.then if edited and self.then else self.merge
-        merge: Any = {"strategy": "snapshot", "primary_key": [self.key]} if wanted == "keyed" else wanted
-        watermark = {"watermark": {"column": "ts", "delay": "2m"}} if self.marked else {}
-        schema = [{"name": name, "type": type_} for name, type_ in self.columns.items()]
-        files = {"on_no_match": "skip"}
-        config = {"name": self.name, "type": "csv", "glob": f"{self.name}/*.csv", "files": files, "merge": merge, **watermark, "schema": schema}
-        return {"type": "source", "name": self.name, "config": config}
-
-    @property
-    def header(self) -> list[str]:
-        """The columns of its files."""
-        return [*self.columns, *(["note"] if self.extra else [])]
-
-
-@st.composite
-def scripts(draw: st.DrawFn, sources: Sequence[Source], steps: int) -> list[dict[str, Files]]:
-    """The files of each source, step by step."""
-    numbers = iter(range(1, 100_000))
-    now = {one.name: {"b.csv": [_record(draw, one, numbers) for _ in range(draw(st.integers(0, 7)))]} for one in sources}
-    script = [_copied(now)]
-    for _ in range(steps):
-        for _ in range(draw(st.integers(1, 4))):
-            one = draw(st.sampled_from(sources))
-            (_append if one.merge == "append" else _change)(draw, one, now[one.name], numbers)
-        script.append(_copied(now))
-    return script
-
-
-def _record(draw: st.DrawFn, source: Source, numbers: Iterator[int], number: int | None = None) -> Record:
-    record = {**draw(source.records), source.key: next(numbers) if number is None else number}
-    return record | ({"note": draw(st.sampled_from(["p", "q"]))} if source.extra else {})
-
-
-def _append(draw: st.DrawFn, source: Source, files: Files, numbers: Iterator[int]) -> None:
-    """Records at the end of the last file, or of one behind it."""
-    name = draw(st.sampled_from([name for name in NAMES if name >= max(files, default="a.csv")]))
-    files.setdefault(name, []).extend(_record(draw, source, numbers) for _ in range(draw(st.integers(0, 3))))
-
-
-def _change(draw: st.DrawFn, source: Source, files: Files, numbers: Iterator[int]) -> None:
-    """Records that come anywhere, go, are corrected, change places or files, or come again; files that come and go."""
-    kind = draw(st.sampled_from(["insert", "insert", "remove", "correct", "touch", "touch", "swap", "again", "move", "file"]))
-    name = draw(st.sampled_from(NAMES))
-    if kind == "file":
-        files.pop(name, None)
-        return
-    rows = files.setdefault(name, [])
-    at = draw(st.integers(0, len(rows)))
-    if kind == "insert" or not rows:
-        rows.insert(at, _record(draw, source, numbers))
-        return
-    at = min(at, len(rows) - 1)
-    if kind == "remove":
-        del rows[at]
-    elif kind == "correct":
-        rows[at] = _record(draw, source, numbers, rows[at][source.key])
-    elif kind == "touch":
-        column = draw(st.sampled_from([name for name in source.columns if name != source.key]))
-        rows[at] = {**rows[at], column: draw(source.records)[column]}
-    elif kind == "swap":
-        rows[0], rows[at] = rows[at], rows[0]
-    elif kind == "move":
-        files.setdefault(draw(st.sampled_from(NAMES)), []).append(rows.pop(at))
-    elif not source.keyed:
-        rows.append(dict(rows[at]))
-
-
-def _copied(now: Mapping[str, Files]) -> dict[str, Files]:
-    return {source: {name: [dict(row) for row in rows] for name, rows in files.items()} for source, files in now.items()}
+CHANNEL, PASSING = "acme", "passing"
+"""The channel, and the folder of outputs that only one version of a pipeline has."""
+PLAIN_NAMES = ("twice", "share", "loud", "half", "kept", "told", "highest", "opened", "weighed", "running", "behind")
+"""Fields that an edit may rename: words that pipelines have for nothing else."""
 
 
 # Pipelines ----------------------------------------------------------------------------------------------------------------
@@ -160,65 +43,103 @@ class Stream:
 
 @dataclass
 class Pipeline:
-    """A pipeline in the making. `EDIT` in a program is a number that a later version of the pipeline changes."""
+    """A pipeline in the making. `EDIT` in a program is a number that a later version of the pipeline changes.
+
+    `bodies` are compositions by their file. `renames` are names that the later version has for others. `channel` says whether it runs under one.
+    """
 
     sources: list[Source]
     nodes: list[Record] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
-    bodies: dict[str, str] = field(default_factory=dict)
+    bodies: dict[str, Record] = field(default_factory=dict)
     variables: dict[str, Record] = field(default_factory=dict)
-    persist: str = "all"
+    parameters: list[str] = field(default_factory=list)
+    settings: Record = field(default_factory=dict)
+    renames: dict[str, str] = field(default_factory=dict)
+    channel: bool = False
 
     def name(self, kind: str) -> str:
         """A name for the next node."""
         return f"{kind}{len(self.nodes)}"
 
-    def text(self, edit: int) -> str:
-        """The pipeline as YAML."""
+    def files(self, *, edited: bool) -> dict[str, str]:
+        """The texts of the pipeline's files."""
         scopes = {"pipeline": {}, "source": {}, "record": {}} if not self.variables else self.variables
         document = {
             "pipeline": {"name": "random", "vars": scopes},
-            "error_handling": {"strategy": "continue", "dlq": {"path": "out/dlq.csv", "include_reason": True, "include_source_row": True}},
-            "changelog": {"persist": self.persist},
-            "nodes": [*(one.node(edited=edit != UNEDITED) for one in self.sources), *self.nodes],
+            "error_handling": {"strategy": "continue", "dlq": {"path": "out/dlq.csv", "include_reason": True, "include_source_row": True}, **self.settings["errors"]},
+            "changelog": {"persist": self.settings["persist"]},
+            "nodes": [*(one.node(edited=edited) for one in self.sources), *self.nodes],
         }
-        return yaml.safe_dump(document, sort_keys=False, width=200).replace("EDIT", str(edit))
+        documents = {"pipeline.yaml": document, **self.bodies}
+        if self.channel:
+            documents[f"channels/{CHANNEL}.channel.yaml"] = self._overlay()
+        return {name: self._text(one, edited=edited) for name, one in documents.items()}
 
-    def files(self, edit: int) -> dict[str, str]:
-        """The pipeline's files."""
-        return {"pipeline.yaml": self.text(edit), **{name: text.replace("EDIT", str(edit)) for name, text in self.bodies.items()}}
+    def _text(self, document: Record, *, edited: bool) -> str:
+        text = yaml.safe_dump(resolved(document, edited=edited), sort_keys=False, width=200)
+        return (renamed(text, self.renames) if edited else text).replace("EDIT", str(EDITED if edited else UNEDITED))
+
+    def _overlay(self) -> Record:
+        """A channel that changes defaults of variables and parameters of compositions."""
+        overrides = {scope: {name: {**one, "default": 5} for name, one in names.items()} for scope, names in self.variables.items() if scope != "source" and names}
+        config = {"config": {"default": {f"{name}.factor": Changed(4, 5) for name in self.parameters}}} if self.parameters else {}
+        return {"channel": {"name": CHANNEL, "target": "../pipeline.yaml"}, **config, "vars": overrides}
 
 
 @dataclass(frozen=True)
 class Story:
-    """A pipeline and what happens to it: the files of each step, and the number that stands for EDIT."""
+    """A pipeline and what happens to it step by step. `large`: files count as large ones, that are read in stretches; `audited`: at last all is computed anew."""
 
     pipeline: Pipeline
-    steps: Sequence[tuple[Mapping[str, Files], int]]
+    steps: Sequence[Step]
+    large: bool = False
+    audited: bool = False
 
 
 @st.composite
 def stories(draw: st.DrawFn, most: int = 6) -> Story:
     """A pipeline of up to so many nodes besides sources and outputs, and one to three changes."""
-    pipeline = Pipeline(_sources(draw), persist=draw(st.sampled_from(["all", "all", "boundaries"])))
-    pipeline.streams = [Stream(one.name, one.columns, timed=one.marked, variables=frozenset({"source"}), widened=one.extra) for one in pipeline.sources]
-    for _ in range(draw(st.integers(1, most))):
+    pipeline = Pipeline(draw(sources()), settings=_settings(draw))
+    pipeline.streams = [
+        Stream(one.name, one.columns, timed=one.marked, variables=frozenset({"source"}), widened=one.extra != "no") for one in pipeline.sources
+    ]
+    count = draw(st.integers(1, most))
+    for number in range(count):
+        nodes, streams = len(pipeline.nodes), len(pipeline.streams)
         draw(st.sampled_from(KINDS))(draw, pipeline)
-    for stream in pipeline.streams[len(pipeline.sources) :]:
-        _output(draw, pipeline, stream)
-    steps = draw(scripts(pipeline.sources, draw(st.integers(1, 3))))
-    edited = draw(st.sampled_from([None, None, *range(1, len(steps))]))
-    return Story(pipeline, [(files, UNEDITED if edited is None or at < edited else EDITED) for at, files in enumerate(steps)])
+        passing = draw(st.sampled_from([*[None] * 7, BEFORE, AFTER])) if number == count - 1 else None
+        for stream in pipeline.streams[streams:]:
+            if number == count - 1 or draw(st.booleans()):
+                _output(draw, pipeline, stream)
+        for node in pipeline.nodes[nodes:] if passing else []:
+            _only(node, passing)
+    names = [*(one.name for one in pipeline.sources), *(node["name"] for node in pipeline.nodes)]
+    pipeline.renames = {name: f"new_{name}" for name in _chosen(draw, [*names, *PLAIN_NAMES], 2)} if draw(st.booleans()) else {}
+    pipeline.channel = bool(pipeline.variables or pipeline.parameters) and draw(st.booleans())
+    return Story(pipeline, draw(scripts(pipeline.sources, 3)), draw(st.integers(0, 3)) == 0, draw(st.integers(0, 3)) == 0)
 
 
-def _sources(draw: st.DrawFn) -> list[Source]:
-    marked, extra = draw(st.booleans()), draw(st.booleans())
-    merges = st.sampled_from([("snapshot", ""), ("snapshot", ""), ("keyed", ""), ("append", ""), ("snapshot", "keyed"), ("keyed", "snapshot")])
-    found = []
-    for name in (*("events", "more")[: draw(st.integers(1, 2))], "items"):
-        merge, then = draw(merges)
-        found.append(Source(name, ITEMS if name == "items" else EVENTS, merge, extra and name != "items", marked and name != "items", then))
-    return found
+def _only(node: Record, version: str) -> None:
+    """Only one version of the pipeline has the node; files of an output that is gone stay, so they lie elsewhere."""
+    node[WHEN] = version
+    if node["type"] == "output":
+        node["config"]["path"] = node["config"]["path"].replace("out/", f"out/{PASSING}/")
+
+
+def _settings(draw: st.DrawFn) -> Record:
+    """What a pipeline says of rollback and of its changelogs; only sources with a correlation key are rolled back."""
+    errors = {
+        "retraction_scope": draw(st.sampled_from(["group", "record", Changed("group", "record")])), "max_group_buffer": draw(st.sampled_from([100, 100, 4])),
+        "correlation_fanout_policy": draw(st.sampled_from(["any", "any", "all", "primary"])),
+    }  # fmt: skip
+    return {"persist": draw(st.sampled_from(["all", "all", "boundaries", Changed("all", "boundaries"), Changed("boundaries", "all")])), "errors": errors}
+
+
+def _either(draw: st.DrawFn, *choices: Any) -> Any:
+    """One of some values, and now and then another one once the pipeline is edited."""
+    first = draw(st.sampled_from(choices))
+    return Changed(first, draw(st.sampled_from(choices))) if draw(st.integers(0, 5)) == 0 else first
 
 
 def _add(pipeline: Pipeline, node: Record, *streams: Stream) -> None:
@@ -230,6 +151,22 @@ def _chosen(draw: st.DrawFn, names: Sequence[str], most: int) -> list[str]:
     return draw(st.lists(st.sampled_from(sorted(names)), max_size=most, unique=True)) if names else []
 
 
+def _program(lines: Sequence[Any]) -> Any:
+    """A program of some lines, of which an edit may change some, or leave them out."""
+    before, after = ("\n".join(line for line in resolved(list(lines), edited=edited) if line) for edited in (False, True))
+    return before if before == after else Changed(before, after)
+
+
+def _emits(draw: st.DrawFn, menu: Mapping[str, tuple[str, str]], wanted: Sequence[str]) -> list[Any]:
+    """A statement for each wanted name; an edit may give it the expression of another one of its type."""
+    found: list[Any] = []
+    for name in wanted:
+        alike = [one for one, type_ in menu.values() if type_ == menu[name][1]]
+        other = draw(st.sampled_from(alike)) if draw(st.integers(0, 9)) == 0 else menu[name][0]
+        found.append(Changed(f"emit {name} = {menu[name][0]}", f"emit {name} = {other}"))
+    return found
+
+
 def _stream(draw: st.DrawFn, pipeline: Pipeline) -> Stream:
     """Any rows, the newest most often."""
     streams = pipeline.streams
@@ -237,7 +174,7 @@ def _stream(draw: st.DrawFn, pipeline: Pipeline) -> Stream:
 
 
 # Transforms ---------------------------------------------------------------------------------------------------------------
-def _statements(draw: st.DrawFn, stream: Stream, columns: dict[str, str]) -> list[str]:
+def _statements(draw: st.DrawFn, stream: Stream, columns: dict[str, str]) -> list[Any]:
     """Some statements; `columns` gets what they emit."""
     numbers, texts = stream.of("int"), stream.of("string")
     a, b = (draw(st.sampled_from(numbers)) for _ in range(2)) if numbers else ("1", "0")
@@ -249,14 +186,10 @@ def _statements(draw: st.DrawFn, stream: Stream, columns: dict[str, str]) -> lis
     }  # fmt: skip
     if stream.single and not stream.ref.startswith("aggregate"):
         menu |= {"place": ("$source.row", "int"), "from": ("$source.file.file_stem()", "string")}
-    found = []
-    for name in _chosen(draw, list(menu), 3):
-        expression, type_ = menu[name]
-        found.append(f"emit {name} = {expression}")
-        columns[name] = type_
-    if draw(st.booleans()):
-        found.append(draw(st.sampled_from([f"filter {a} != 1", f"filter ({b} ?? EDIT) > 0", f'filter {text} != "z"', f"filter 10 / {a} > 2"])))
-    return found
+    wanted = _chosen(draw, list(menu), 3)
+    columns |= {name: menu[name][1] for name in wanted}
+    filters = ("", f"filter {a} != 1", f"filter ({b} ?? EDIT) > 0", f'filter {text} != "z"', f"filter 10 / {a} > 2")
+    return [*_emits(draw, menu, wanted), _either(draw, *filters)]
 
 
 def _transform(draw: st.DrawFn, pipeline: Pipeline) -> None:
@@ -273,10 +206,9 @@ def _transform(draw: st.DrawFn, pipeline: Pipeline) -> None:
         more["validations"] = [{"field": texts[0] if texts else numbers[0], "check": "not_empty"}, {"check": f"{numbers[0]} >= 0", "severity": "warn"}]
     elif kind == "meta" and numbers:
         statements.append(f"emit meta mark = {numbers[0]}")
-    cxl = "\n".join(statements) or "emit same = 1"
-    if cxl == "emit same = 1":
-        columns["same"] = "int"
-    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": {"cxl": cxl, **more}}, replace(stream, ref=name, columns=columns))
+    statements.append("emit same = 1")
+    columns["same"] = "int"
+    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": {"cxl": _program(statements), **more}}, replace(stream, ref=name, columns=columns))
 
 
 def _distinct(draw: st.DrawFn, pipeline: Pipeline) -> None:
@@ -285,17 +217,17 @@ def _distinct(draw: st.DrawFn, pipeline: Pipeline) -> None:
     statements = _statements(draw, stream, columns)
     for one in _chosen(draw, [name for name, type_ in columns.items() if type_ != "any"], 2):
         statements.append(f"distinct by {one}")
-    if draw(st.booleans()) or not any(line.startswith("distinct") for line in statements):
+    if draw(st.booleans()) or not str(statements[-1]).startswith("distinct"):
         first = next(iter(stream.columns))
         statements += [f"emit {first} = {first}", "distinct"]
-    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": {"cxl": "\n".join(statements)}}, replace(stream, ref=name, columns=columns))
+    _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": {"cxl": _program(statements)}}, replace(stream, ref=name, columns=columns))
 
 
 def _analytic(draw: st.DrawFn, pipeline: Pipeline) -> None:
     stream = _stream(draw, pipeline)
     name, columns = pipeline.name("window"), dict(stream.columns)
     groups = _chosen(draw, stream.of("int", "string"), 2)
-    order = [{"field": one, "order": draw(st.sampled_from(["asc", "desc"]))} for one in _chosen(draw, stream.of("int", "float", "string", "date_time"), 2)]
+    order = [{"field": one, "order": _either(draw, "asc", "desc")} for one in _chosen(draw, stream.of("int", "float", "string", "date_time"), 2)]
     numbers = stream.of("int", "float") or ["1"]
     a = draw(st.sampled_from(numbers))
     type_ = stream.columns.get(a, "int")
@@ -307,14 +239,14 @@ def _analytic(draw: st.DrawFn, pipeline: Pipeline) -> None:
         "quotient": (f"$window.sum(12 / {a})", "any"),
     }  # fmt: skip
     wanted = _chosen(draw, [one for one in menu if a != "1" or one in ("rows", "rank", "dense", "place_in")], 4) or ["rows"]
-    statements = [f"emit {one} = {menu[one][0]}" for one in wanted]
+    statements = _emits(draw, menu, wanted)
     columns |= {one: menu[one][1] for one in wanted}
     if draw(st.booleans()):
         statements.append("emit nth = $window.row_number()\nfilter nth <= EDIT")
         columns["nth"] = "int"
     if draw(st.integers(0, 3)) == 0:
         statements.append(f"distinct by {draw(st.sampled_from([one for one, type_ in columns.items() if type_ != 'any']))}")
-    config = {"analytic_window": {"partition_by": groups, "sort_by": order}, "cxl": "\n".join(statements)}
+    config = {"analytic_window": {"partition_by": groups, "sort_by": order}, "cxl": _program(statements)}
     _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": config}, replace(stream, ref=name, columns=columns))
 
 
@@ -334,8 +266,8 @@ def _route(draw: st.DrawFn, pipeline: Pipeline) -> None:
     stream, name = _stream(draw, pipeline), pipeline.name("route")
     numbers, texts = stream.of("int"), stream.of("string")
     menu = [*(f"{one} > 1" for one in numbers), *(f"4 / {one} == EDIT" for one in numbers), *(f'{one} == "x"' for one in texts)] or ["1 < 2"]
-    conditions = {f"c{at}": draw(st.sampled_from(menu)) for at in range(draw(st.integers(1, 2)))}
-    config = {"mode": draw(st.sampled_from(["exclusive", "inclusive"])), "conditions": conditions, "default": "rest"}
+    conditions = {f"c{at}": _either(draw, *menu) for at in range(draw(st.integers(1, 2)))}
+    config = {"mode": _either(draw, "exclusive", "inclusive"), "conditions": conditions, "default": "rest"}
     ports = [replace(stream, ref=f"{name}.{port}") for port in (*conditions, "rest")]
     _add(pipeline, {"type": "route", "name": name, "input": stream.ref, "config": config}, *ports)
 
@@ -354,7 +286,11 @@ def _merge(draw: st.DrawFn, pipeline: Pipeline) -> None:
     types = {column: type_ if all(one.columns[column] == type_ for one in inputs) else "any" for column, type_ in first.columns.items()}
     variables = frozenset.intersection(*(one.variables for one in inputs)) - {"source"}
     found = Stream(name, types, all(one.timed for one in inputs), False, variables, first.widened)
-    _add(pipeline, {"type": "merge", "name": name, "inputs": [one.ref for one in inputs], "config": draw(st.sampled_from(modes))}, found)
+    _add(pipeline, {"type": "merge", "name": name, "inputs": _either(draw, *_orders([one.ref for one in inputs])), "config": _either(draw, *modes)}, found)
+
+
+def _orders(refs: list[str]) -> list[list[str]]:
+    return [refs, refs[::-1]]
 
 
 # Combines -----------------------------------------------------------------------------------------------------------------
@@ -372,8 +308,9 @@ def _combine(draw: st.DrawFn, pipeline: Pipeline) -> None:
             return
         parts.append(condition)
     name = pipeline.name("combine")
-    match = draw(st.sampled_from(["first", "all", "collect"])) if len(others) == 1 else draw(st.sampled_from(["first", "all"]))
-    config = {"where": " and ".join(parts), "match": match, "on_miss": draw(st.sampled_from(["null_fields", "skip"])), "propagate_ck": "driver"}
+    match = draw(st.sampled_from(["first", "all", "collect"])) if len(others) == 1 else "first"
+    config = {"where": " and ".join(parts), "match": match if match == "collect" else _either(draw, "first", "all"), "on_miss": _either(draw, "null_fields", "skip")}
+    config["propagate_ck"] = draw(st.sampled_from(["driver", "driver", "all"]))
     if draw(st.booleans()):
         config["strategy"] = "grace_hash"
     if match == "collect":
@@ -420,7 +357,7 @@ def _body(draw: st.DrawFn, inputs: Mapping[str, Stream]) -> tuple[str, dict[str,
 
 
 # Aggregates ---------------------------------------------------------------------------------------------------------------
-def _calls(draw: st.DrawFn, stream: Stream) -> tuple[list[str], dict[str, str]]:
+def _calls(draw: st.DrawFn, stream: Stream) -> tuple[list[Any], dict[str, str]]:
     numbers, plain = stream.of("int", "float"), stream.of("int", "float", "string", "date_time")
     a, b = (draw(st.sampled_from(numbers)) for _ in range(2)) if numbers else ("1", "1")
     c = draw(st.sampled_from(plain)) if plain else "1"
@@ -432,7 +369,7 @@ def _calls(draw: st.DrawFn, stream: Stream) -> tuple[list[str], dict[str, str]]:
         "inner": (f"sum(12 / {a})", "any"),
     }  # fmt: skip
     wanted = _chosen(draw, list(menu), 4) or ["n"]
-    return [f"emit {name} = {menu[name][0]}" for name in wanted], {name: menu[name][1] for name in wanted}
+    return _emits(draw, menu, wanted), {name: menu[name][1] for name in wanted}
 
 
 def _grouping(draw: st.DrawFn, stream: Stream) -> list[str]:
@@ -445,8 +382,8 @@ def _aggregate(draw: st.DrawFn, pipeline: Pipeline) -> None:
     lines, columns = _calls(draw, stream)
     numbers = stream.of("int")
     if numbers and draw(st.booleans()):
-        lines.insert(0, f"filter {draw(st.sampled_from(numbers))} != EDIT")
-    node = {"type": "aggregate", "name": name, "input": stream.ref, "config": {"group_by": groups, "cxl": "\n".join(lines)}}
+        lines.insert(0, _either(draw, "", *(f"filter {one} != EDIT" for one in numbers)))
+    node = {"type": "aggregate", "name": name, "input": stream.ref, "config": {"group_by": groups, "cxl": _program(lines)}}
     data = {**{one: stream.columns[one] for one in groups}, **{one: type_ for one, type_ in columns.items() if one not in groups}}
     _add(pipeline, node, Stream(name, data, single=False))
 
@@ -458,10 +395,10 @@ def _time_window(draw: st.DrawFn, pipeline: Pipeline) -> None:
     stream, name = draw(st.sampled_from(timed)), pipeline.name("timed")
     groups = _grouping(draw, stream)
     lines, columns = _calls(draw, stream)
-    window = draw(st.sampled_from([{"tumbling": {"size": "10m"}}, {"hopping": {"size": "20m", "slide": "15m"}}, {"session": {"gap": "8m"}}]))
+    window = _either(draw, {"tumbling": {"size": "10m"}}, {"hopping": {"size": "20m", "slide": "15m"}}, {"session": {"gap": "8m"}})
     late = draw(st.sampled_from([{}, {"allowed_lateness": "EDITm"}, {"allowed_lateness": "forever"}]))
     lines.append("emit begins = $window.start")
-    config = {"group_by": groups, "time_window": window, **late, "cxl": "\n".join(lines)}
+    config = {"group_by": groups, "time_window": window, **late, "cxl": _program(lines)}
     data = {**{one: stream.columns[one] for one in groups}, **{one: type_ for one, type_ in columns.items() if one not in groups}, "begins": "date_time"}
     _add(pipeline, {"type": "aggregate", "name": name, "input": stream.ref, "config": config}, Stream(name, data, single=False))
 
@@ -484,7 +421,7 @@ def _state(draw: st.DrawFn, pipeline: Pipeline) -> None:
     scopes = pipeline.variables or {"pipeline": {}, "source": {}, "record": {}}
     scopes[scope][variable] = {"type": "int", "default": 100}
     pipeline.variables = scopes
-    config = {"scope": scope, "set": [{"var": variable, "cxl": draw(st.sampled_from(expressions))}]}
+    config = {"scope": scope, "set": [{"var": variable, "cxl": _either(draw, *expressions)}]}
     _add(pipeline, {"type": "state", "name": name, "input": stream.ref, "config": config}, replace(stream, ref=name))
     reader = pipeline.name("reader")
     columns = {**stream.columns, "told": "int"}
@@ -509,65 +446,90 @@ def _init(draw: st.DrawFn, pipeline: Pipeline) -> None:
 
 # Compositions -------------------------------------------------------------------------------------------------------------
 def _composition(draw: st.DrawFn, pipeline: Pipeline) -> None:
-    """A call of a body with a transform and either an aggregate, a distinct or a route behind it."""
+    """A call of a body with a transform and a node of another kind behind it, or another call of such a body."""
     stream = _stream(draw, pipeline)
     numbers = stream.of("int")
     if not numbers:
         return
     number, name = draw(st.sampled_from(numbers)), pipeline.name("composition")
-    kind = draw(st.sampled_from(["transform", "aggregate", "distinct", "route"]))
+    kind = draw(st.sampled_from(["transform", "aggregate", "distinct", "route", "joined"]))
     last: Record = {
         "transform": {"type": "transform", "config": {"cxl": "emit plus = scaled + 1"}},
         "aggregate": {"type": "aggregate", "config": {"group_by": [number], "cxl": "emit top = max(scaled)\nemit n = count(*)"}},
         "distinct": {"type": "transform", "config": {"cxl": "distinct by scaled"}},
         "route": {"type": "route", "config": {"conditions": {"big": "scaled > 4"}, "default": "small"}},
+        "joined": {"type": "combine", "config": {"where": "s.scaled == p.no", "match": "first", "propagate_ck": "driver", "cxl": f"emit {number} = s.{number}\nemit found = p.label"}},
     }[kind]
+    ports = {"rows": {"schema": [{"name": number, "type": "int"}]}, **({"parts": {"schema": [{"name": "no", "type": "int"}]}} if kind == "joined" else {})}
+    scale = {"type": "transform", "name": "scale", "input": "rows", "config": {"cxl": f"emit scaled = {number} * $vars.factor + EDIT"}}
     outputs = {"big": "last.big", "small": "last.small"} if kind == "route" else {"out": "last"}
-    body = {
-        "_compose": {
-            "name": name, "inputs": {"rows": {"schema": [{"name": number, "type": "int"}]}}, "outputs": outputs,
-            "config_schema": {"factor": {"type": "int", "default": 2}},
-        },
-        "nodes": [
-            {"type": "transform", "name": "scale", "input": "rows", "config": {"cxl": f"emit scaled = {number} * $vars.factor + EDIT"}},
-            {"name": "last", "input": "scale", **last},
-        ],
-    }  # fmt: skip
-    pipeline.bodies[f"{name}.comp.yaml"] = yaml.safe_dump(body, sort_keys=False, width=200)
+    body = _body_of(name, ports, outputs, [scale, {"name": "last", "input": {"s": "scale", "p": "parts"} if kind == "joined" else "scale", **last}])
+    if draw(st.integers(0, 2)) == 0:
+        pipeline.bodies[f"inner_{name}.comp.yaml"] = body
+        inner = {"type": "composition", "name": "within", **_read(dict(zip(ports, ports, strict=True))), "use": f"./inner_{name}.comp.yaml", "config": {"factor": 3}}
+        body = _body_of(name, ports, {port: f"within.{port}" for port in outputs}, [inner])
+    else:
+        pipeline.parameters.append(name)
+    pipeline.bodies[f"{name}.comp.yaml"] = body
     scaled = {**stream.columns, "scaled": "int"}
-    columns = {"transform": {**scaled, "plus": "int"}, "aggregate": {number: "int", "top": "int", "n": "int"}, "distinct": scaled, "route": scaled}[kind]
-    node = {"type": "composition", "name": name, "input": stream.ref, "use": f"./{name}.comp.yaml", "config": {"factor": draw(st.integers(2, 3))}}
-    found = Stream(name, columns, single=False) if kind == "aggregate" else replace(stream, columns=columns)
+    columns = {
+        "transform": {**scaled, "plus": "int"}, "aggregate": {number: "int", "top": "int", "n": "int"}, "distinct": scaled, "route": scaled,
+        "joined": {number: "int", "found": "string"},
+    }[kind]  # fmt: skip
+    node = {"type": "composition", "name": name, **_read(dict(zip(ports, (stream.ref, "items"), strict=False))), "use": f"./{name}.comp.yaml"}
+    node["config"] = {"factor": _either(draw, 2, 3)}
+    kinds = {"aggregate": Stream(name, columns, single=False), "joined": Stream(name, columns, single=stream.single, variables=frozenset({"combined"}), widened=stream.widened)}
+    found = kinds.get(kind, replace(stream, columns=columns))
     refs = [f"{name}.big", f"{name}.small"] if kind == "route" else [name]
     _add(pipeline, node, *(replace(found, ref=ref) for ref in refs))
 
 
+def _read(ports: Mapping[str, str]) -> Record:
+    """What a composition reads at its ports."""
+    return {"inputs": dict(ports)} if len(ports) > 1 else {"input": next(iter(ports.values()))}
+
+
+def _body_of(name: str, ports: Record, outputs: Record, nodes: list[Record]) -> Record:
+    parameters = {"factor": {"type": "int", "default": 2}}
+    return {"_compose": {"name": name, "inputs": ports, "outputs": outputs, "config_schema": parameters}, "nodes": nodes}
+
+
 # Outputs ------------------------------------------------------------------------------------------------------------------
 def _output(draw: st.DrawFn, pipeline: Pipeline, stream: Stream) -> None:
-    name = f"out_{stream.ref.replace('.', '_')}"
-    form = "json" if "any" in stream.columns.values() or draw(st.booleans()) else "csv"
+    name, place = f"out_{stream.ref.replace('.', '_')}", stream.ref.replace(".", "-")
+    forms = ["ndjson", "json", "parquet", "delta"] if "any" in stream.columns.values() else ["csv", "csv", "csv", "ndjson", "json", "xml", "parquet", "delta"]
+    form = draw(st.sampled_from(forms))
     plain = stream.of("int", "string", "float", "date_time")
-    config: Record = {"name": name, "type": form, "path": f"out/{stream.ref.replace('.', '-')}.{form}"}
-    if form == "json":
-        config |= {"options": {"format": "ndjson"}, "preserve_nulls": draw(st.booleans())}
+    config: Record = {"name": name, "type": "json" if form == "ndjson" else form, "path": f"out/of_{place}.{'json' if form == 'ndjson' else form}"}
+    if form in ("ndjson", "json"):
+        config |= {"options": {"format": "ndjson" if form == "ndjson" else "array"}, "preserve_nulls": _either(draw, True, False)}
     options = _chosen(draw, ["sorted", "split", "grouped", "mapped", "excluded", "emitted", "metadata", "by_file"], 2)
-    if "sorted" in options and plain:
-        config["sort_order"] = [{"field": one, "order": draw(st.sampled_from(["asc", "desc"])), "null_order": draw(st.sampled_from(["first", "last", "drop"]))} for one in _chosen(draw, plain, 2)]
-    if "split" in options:
-        config["split"] = draw(st.sampled_from([{"max_records": 2}, {"max_bytes": 60}, {"max_records": 3, "max_bytes": 90, "naming": "{stem}-{seq:02}.{ext}"}]))
-    elif "grouped" in options and plain:
-        config["split"] = {"max_records": 2, "group_key": draw(st.sampled_from(plain)), "oversize_group": "allow", "repeat_header": False}
+    if "sorted" in options and plain and form != "delta":
+        config["sort_order"] = [
+            {"field": one, "order": _either(draw, "asc", "desc"), "null_order": _either(draw, "first", "last", "drop")} for one in _chosen(draw, plain, 2)
+        ]
+    if form in ("csv", "ndjson"):
+        config |= _split(draw, options, plain)
     if "mapped" in options:
         config["mapping"] = {"renamed": draw(st.sampled_from(list(stream.columns)))}
     if "excluded" in options and len(stream.columns) > 1:
         config["exclude"] = [draw(st.sampled_from([one for one in stream.columns if one not in config.get("mapping", {}).values()]))]
     if "emitted" in options:
-        config["include_unmapped"] = False
+        config["include_unmapped"] = _either(draw, False, True)
     if "metadata" in options:
-        config["include_metadata"] = "all"
-    if "by_file" in options and stream.single and not stream.ref.startswith("aggregate"):
-        config["path"] = f"out/{stream.ref.replace('.', '-')}-{{source_file}}.{form}"
+        config["include_metadata"] = _either(draw, "all", "none")
+    if "by_file" in options and stream.single and not stream.ref.startswith("aggregate") and form in ("csv", "ndjson"):
+        config["path"] = f"out/of_{place}-{{source_file}}.{config['type']}"
     pipeline.nodes.append({"type": "output", "name": name, "input": stream.ref, "config": config})
+
+
+def _split(draw: st.DrawFn, options: Sequence[str], plain: Sequence[str]) -> Record:
+    """How an output is cut into files, if it is."""
+    if "split" in options:
+        return {"split": _either(draw, {"max_records": 2}, {"max_bytes": 60}, {"max_records": 3, "max_bytes": 90, "naming": "{stem}-{seq:02}.{ext}"})}
+    if "grouped" in options and plain:
+        return {"split": {"max_records": 2, "group_key": draw(st.sampled_from(plain)), "oversize_group": "allow", "repeat_header": False}}
+    return {}
 
 
 KINDS: Sequence[Callable[[st.DrawFn, Pipeline], None]] = (

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
-from tests.invariants.dags import Files, Source, Story
+import pytest
+from deltalake import DeltaTable
+
+import errata
+from errata.options import Correction, EngineOptions, RunOptions
+from operators.ingest import reading
+from operators.ingest import stretches as listed
+from storage import durable
+from storage.durable import Moment
+from storage.formats import stretches
+from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
+from tests.invariants.laying import lay_out
+from tests.invariants.scripts import KEYS, ByHand, Step
 from tests.pipelines import Folder
 
 ANEW = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
@@ -19,41 +34,129 @@ class Broken(AssertionError):
     """What a later run wrote is not what a full run writes."""
 
 
-def lay_out(folder: Folder, sources: list[Source], files: Mapping[str, Files]) -> None:
-    """Make the source folders hold exactly these files."""
-    for source in sources:
-        place = folder.path / source.name
-        place.mkdir(exist_ok=True)
-        for old in place.iterdir():
-            if old.name not in files[source.name]:
-                old.unlink()
-        for name, rows in files[source.name].items():
-            folder.write_csv(f"{source.name}/{name}", source.header, rows)
+class Died(BaseException):
+    """The process ends here; what its handlers do later is done elsewhere."""
 
 
 def walk(story: Story, engine: str = "sail") -> None:
     """Run each step and compare; at last look for violations of the invariants. Raises Broken."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Folder(Path(place) / "steps", engine)
-        for number, (files, edit) in enumerate(story.steps):
-            found = _written(folder, story, files, edit)
+    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
+        if story.large:
+            stack.enter_context(short_stretches())
+        walker = Walker(story.pipeline, Folder(Path(place) / "steps", engine))
+        for number, step in enumerate(story.steps):
+            found = walker.go(step, Path(place) / f"killed{number}")
             if number:
-                _compare(number, found, _written(Folder(Path(place) / f"full{number}", engine), story, files, edit))
-        wrong = folder.violations()
+                full = Walker(story.pipeline, Folder(Path(place) / f"full{number}", engine))
+                _compare(number, found, full.go(Step(step.files, step.edited), Path(place)))
+        walker.rest(audited=story.audited)
+
+
+@contextmanager
+def short_stretches() -> Iterator[None]:
+    """Every file is a large one and has many stretches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SMALL_BYTES", 40)
+        patch.setattr(stretches, "RECORDS", 3)
+        patch.setattr(stretches, "LEAST", 1)
+        patch.setattr(listed, "FEW_RANGES", 1)
+        patch.setattr(listed, "MOST_CHANGED", 1)
+        yield
+
+
+class Walker:
+    """A folder in which a pipeline goes its steps."""
+
+    def __init__(self, pipeline: Pipeline, folder: Folder) -> None:
+        self.pipeline, self.folder = pipeline, folder
+        self.kept = 1
+        """The first epoch that is not folded into a base."""
+
+    def go(self, step: Step, elsewhere: Path) -> dict[str, str]:
+        """What is written behind a step, and the exit code. A run that is killed goes on `elsewhere`."""
+        for name, text in self.pipeline.files(edited=step.edited).items():
+            self.folder.write(name, text)
+        if step.correction:
+            result = self._correct(step.correction, edited=step.edited)
+        else:
+            lay_out(self.folder, self.pipeline.sources, step.files)
+            result = self._act(step, elsewhere)
+        return written(self.folder) | {"exit code": str(result.exit_code)}
+
+    def rest(self, *, audited: bool) -> None:
+        """Nothing is left to do, and nothing is wrong."""
+        before = self.folder.state_files()
+        if self._run().committed or self.folder.state_files() != before:
+            raise Broken("a run without any change did something")
+        wrong = [row for row in self._project().verify(recompute=audited, engine=self._engine) if row["verdict"] != "ok"]
         if wrong:
             raise Broken(f"verify: {wrong}")
 
+    @property
+    def _engine(self) -> EngineOptions:
+        return EngineOptions(self.folder.engine)
 
-def _written(folder: Folder, story: Story, files: Mapping[str, Files], edit: int) -> dict[str, str]:
-    """What a run over these files writes, and its exit code."""
-    for name, text in story.pipeline.files(edit).items():
-        folder.write(name, text)
-    lay_out(folder, story.pipeline.sources, files)
-    code = folder.run().exit_code
-    return written(folder) | {"exit code": str(code)}
+    def _project(self) -> errata.Project:
+        return self.folder.load(**({"channel": CHANNEL} if self.pipeline.channel else {}))
+
+    def _run(self, **changed: Any) -> errata.RunResult:
+        return self._project().run(self._options(**changed))
+
+    def _options(self, **changed: Any) -> RunOptions:
+        return RunOptions(engine=self._engine, max_retract_share=1.0, **changed)
+
+    def _act(self, step: Step, elsewhere: Path) -> errata.RunResult:
+        if step.act == "kill":
+            return self._killed(step.at, elsewhere)
+        if step.act == "cursors":
+            self._run(from_cursors=True)
+        result = self._run(full_refresh=step.act == "refresh")
+        if step.act == "refresh":
+            self.kept = 1
+        elif step.act == "revert":
+            return self._there_and_back(step.at) or result
+        elif step.act == "compact":
+            self.kept = self._project().head_epoch() if step.at % 2 else self.kept
+            list(self._project().compact(self.kept if step.at % 2 else None, self._engine))
+        elif step.act == "twice":
+            return self._run()
+        return result
+
+    def _killed(self, number: int, elsewhere: Path) -> errata.RunResult:
+        """A run that dies at the side of a step, if it gets there, and the one after it."""
+
+        def probe(moment: Moment) -> None:
+            if moment.number == 1 + number // 2 and moment.side == ("before", "after")[number % 2]:
+                shutil.copytree(self.folder.path, elsewhere)
+                raise Died
+
+        try:
+            with durable.probing(probe):
+                return self._run()
+        except Died:
+            self.folder = Folder(elsewhere, self.folder.engine)
+            return self._run()
+
+    def _there_and_back(self, number: int) -> errata.RunResult | None:
+        head = self._project().head_epoch() or 0
+        if head <= self.kept:
+            return None
+        try:
+            self._project().revert(self.kept + number % (head - self.kept), self._options())
+        except errata.Failure as failure:
+            if "knows the records of" not in str(failure):
+                raise
+            return None
+        return self._project().revert(head, self._options())
+
+    def _correct(self, one: ByHand, *, edited: bool) -> errata.RunResult:
+        name = self.pipeline.renames.get(one.source, one.source) if edited else one.source
+        key = {KEYS[one.source]: str(one.number)}
+        return self._project().correct(Correction(name, key, {one.column: str(one.value)}, "found"), self._options())[1]
 
 
 def _compare(step: int, found: Mapping[str, str], full: Mapping[str, str]) -> None:
+    found = {name: text for name, text in found.items() if name in full or not name.startswith(PASSING)}
     if sorted(found) != sorted(full):
         raise Broken(f"step {step}: files {sorted(found)}, a full run writes {sorted(full)}")
     for name, text in full.items():
@@ -62,12 +165,24 @@ def _compare(step: int, found: Mapping[str, str], full: Mapping[str, str]) -> No
 
 
 def written(folder: Folder) -> dict[str, str]:
-    """The text of each output by its path; of the dead letter queue without what each run makes anew, and in no order."""
+    """The text of each output by its path; of a table its rows, and those of the dead letter queue without what each run makes anew, in no order."""
     place = folder.path / "out"
-    found = {str(file.relative_to(place)): file.read_bytes().decode() for file in sorted(place.rglob("*")) if file.is_file()} if place.exists() else {}
-    return {name: _settled(text) if name == "dlq.csv" else text for name, text in found.items()}
+    found: dict[str, str] = {}
+    for path in sorted(place.rglob("*")) if place.exists() else []:
+        name = str(path.relative_to(place))
+        if path.suffix == ".delta":
+            found[name] = _shown(DeltaTable(str(path)).to_pyarrow_table().to_pylist())
+        elif path.is_file() and not any(parent.suffix == ".delta" for parent in path.parents):
+            found[name] = _settled(path.read_text()) if name == "dlq.csv" else path.read_bytes().decode("latin-1")
+    return found
 
 
 def _settled(text: str) -> str:
-    rows = [{name: value for name, value in row.items() if name not in ANEW} for row in csv.DictReader(StringIO(text))]
+    return _shown([{name: value for name, value in row.items() if name not in ANEW} for row in csv.DictReader(StringIO(text))])
+
+
+def _shown(rows: list[dict[str, Any]]) -> str:
     return "".join(f"{line}\n" for line in sorted(map(str, rows)))
+
+
+
