@@ -19,24 +19,22 @@ NONE = ""
 
 
 def with_returned(head: Entry | None, plan: Plan, history: Callable[[], Sequence[Entry]]) -> Entry | None:
-    """The last epoch's entry, with what earlier ones tell of nodes that are back, and of all sources that were there where one is new: their numbers are taken."""
+    """The last epoch's entry, with what earlier ones tell of nodes that are back; of sources that are gone it tells the numbers, which are taken."""
     if head is None:
         return None
     back = [node for node in plan if node.name not in head.plan and f"changelog/{node.name}" in head.tables]
-    if not back and all(node.name in head.sources for node in plan.of_kind("source")):
-        return head
-    entries = list(history())
+    new = any(node.name not in head.sources for node in plan.of_kind("source"))
+    entries = history() if back or new else [head]
     plans, nodes = dict(head.plan), dict(head.nodes)
     for node in back:
         last = next(entry for entry in reversed(entries) if node.name in entry.plan)
         plans[node.name] = last.plan[node.name] if node.kind == "source" else {**last.plan[node.name], "fingerprint": NONE}
         nodes[node.name] = last.nodes[node.name]
-    return replace(head, plan=plans, nodes=nodes, sources=_all_sources(entries))
+    return replace(head, plan=plans, nodes=nodes, sources=_sources(plan, entries))
 
 
-def _all_sources(entries: Sequence[Entry]) -> dict[str, Any]:
-    """What is known of each source that there ever was."""
-    found: dict[str, Any] = {}
-    for entry in entries:
-        found |= entry.sources
-    return found
+def _sources(plan: Plan, entries: Sequence[Entry]) -> dict[str, Any]:
+    """What the entries tell last of each source."""
+    own = {node.name for node in plan.of_kind("source")}
+    last = {name: one for entry in entries for name, one in entry.sources.items()}
+    return {name: one if name in own else {"number": one["number"]} for name, one in last.items()}

@@ -115,6 +115,22 @@ def test_rejects_go_with_the_node_that_goes(tmp_path: Path) -> None:
     assert not (tmp_path / "out/dlq.csv").exists()
 
 
+@pytest.mark.parametrize("name", ["more", "rows"])
+def test_suppressed_records_go_with_their_source(tmp_path: Path, name: str) -> None:
+    """Whether it is gone or has another name."""
+    head, source = ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", "glob: rows/*.csv, correlation_key: g").split("nodes:\n")
+    other = source.replace("name: rows", f"name: {name}2")
+    folder = Folder(tmp_path)
+    folder.write("rows/a.csv", "id,g\n1,7\nno,7\n3,8\n")
+    for nodes in (source + source.replace("rows", "more") + output("rows"), other + output(f"{name}2"), source + output("rows")):
+        folder.write("pipeline.yaml", f"{head}nodes:\n{nodes}")
+        folder.write("more/a.csv", "id,g\n1,7\nno,7\n")
+        assert folder.run().exit_code == 2
+        assert folder.violations() == []
+    assert folder.text("out/rows.csv") == "id,g\n3,8\n"
+    assert sorted(categories(folder)) == ["correlated", "type_coercion_failure"]
+
+
 @pytest.mark.parametrize("persist", ["all", "boundaries"])
 def test_nodes_that_are_back_go_on_from_where_they_stood(tmp_path: Path, persist: str) -> None:
     """Also a source, whose number no other has got meanwhile."""
