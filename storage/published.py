@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from storage import durable
 from storage.failure import storing
 from storage.locations import is_local
+from storage.maintenance import MANY_FILES, SMALL_FILE
 from storage.rewriting import Rewriting
 from storage.row_counts import Leaving
 from storage.table_files import FILE_BYTES, TableFiles
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PublishedTable"]
 
+_LATEST = 20
+"""Among so many commits the last one that changed rows is looked for, before it is among all."""
 _METADATA = "userMetadata"
 _COMES = "__comes"
 _PLAIN_WRITER = 2
@@ -56,7 +59,8 @@ class PublishedTable:
         if self._table is None:
             return None
         with storing(self.place):
-            entry = next((entry for entry in self._table.history() if entry.get("operation") not in QUIET), {})
+            histories = (self._table.history(limit) for limit in (_LATEST, None))
+            entry = next((entry for history in histories for entry in history if entry.get("operation") not in QUIET), {})
         mark = entry.get(_METADATA)
         return None if mark is None else str(mark)
 
@@ -73,15 +77,16 @@ class PublishedTable:
         self._commit("replace", write)
 
     def append(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, mark: str) -> None:
-        """Add rows. One durable step."""
+        """Add rows. One durable step, and another one where the table has come to have many small files."""
         import pyarrow as pa
         from deltalake import write_deltalake
 
         rows = pa.RecordBatchReader.from_batches(schema, batches)
         self._commit("append", partial(write_deltalake, self._table or self.place, rows, mode="append", commit_properties=_marked(mark)))
+        self._put_together()
 
     def merge(self, gone: pa.Table, copies: pl.Series, came: pa.Table, mark: str) -> bool:
-        """Take rows away, each as often as `copies` says, and add others. One durable step; False, and nothing is done, where the table has not what is to go."""
+        """Take rows away, each as often as `copies` says, and add others; steps as of `append`. False, and nothing is done, where the table has not what is to go."""
         import polars as pl
 
         if not gone.num_rows:
@@ -94,6 +99,7 @@ class PublishedTable:
         if not leaving.all_gone:
             return False
         self._commit("merge", commit)
+        self._put_together()
         return True
 
     def _plain(self) -> bool:
@@ -124,6 +130,13 @@ class PublishedTable:
         merger = table.merge(pa.concat_tables(sides), found, source_alias="s", target_alias="t", commit_properties=_marked(mark))
         values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
         return merger.when_matched_delete().when_not_matched_insert(values, predicate=f"s.{_COMES}").execute
+
+    def _put_together(self) -> None:
+        """Make few files of many small ones; no row changes."""
+        table = self._known()
+        small = sum(file.size < SMALL_FILE for file in TableFiles(table).all())
+        if small > MANY_FILES and self._plain():
+            self._commit("optimize", partial(table.optimize.compact, target_size=SMALL_FILE))
 
     def _known(self) -> DeltaTable:
         assert self._table is not None  # nobody asks about a table that is not there

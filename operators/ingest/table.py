@@ -301,10 +301,20 @@ def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
     bases = pa.table({_BASE: net[_BASE].unique().to_arrow().cast(pa.binary())})
 
     def near(rows: DataFrame) -> DataFrame:
+        rows = rows.where(_in_range(net)) if one.unique else rows
         base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(one.base(rows)) if one.unique else one.base(rows)
         return without(joined(rows.withColumn(_BASE, base), bases, engine, "left_semi", _BASE), _BASE)
 
     return engine.to_arrow(one.based(narrowed(near)))
+
+
+def _in_range(net: pl.DataFrame) -> Column:
+    """The keys between the first and the last that changed, by which files and pages are passed over, and rejected rows, whose keys are others."""
+    from pyspark.sql import functions as F
+
+    good = net[_BASE].filter(~net.select(_is_reject()).to_series()).sort()
+    within = F.col("_key").between(F.lit(good[0]), F.lit(good[-1])) if len(good) else F.lit(False)
+    return within | F.col("_error").isNotNull()
 
 
 def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:

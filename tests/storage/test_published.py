@@ -118,6 +118,17 @@ def test_a_file_that_has_grown_is_cut_by_the_values_that_told_it_from_others(tmp
     assert all(high < low for (_, high), (low, _) in pairwise(ranges))
 
 
+def test_many_small_files_become_few_and_the_mark_stays(tmp_path: Path) -> None:
+    table = laid_out(tmp_path / "t", [by_number(0, 1)])
+    files = []
+    for number in range(1, 30):
+        table.append(iter(arrow(by_number(number, number + 1)).to_batches()), SCHEMA, str(number))
+        assert table.mark() == PublishedTable(str(tmp_path / "t")).mark() == str(number)
+        files.append(len(paths(tmp_path / "t")))
+    assert max(files) <= 21
+    assert content(tmp_path / "t") == Counter(map(told, by_number(0, 30)))
+
+
 def test_a_commit_fails_where_another_came_in_between(tmp_path: Path) -> None:
     table = laid_out(tmp_path / "t", [by_number(0, 9)])
     DeltaTable(tmp_path / "t").delete("id = 3")
