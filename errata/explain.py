@@ -15,6 +15,7 @@ from errata.storage_summary import storage_lines, storage_summary
 
 if TYPE_CHECKING:
     from errata.project import Project
+    from operators.output import Output
     from operators.source import Source
 
 COSTS = {
@@ -75,6 +76,8 @@ def _cost(node: Node) -> str:
     shape = node.operator.explain_class
     if shape == "source" and cast("Source", node.operator).versioned:
         return "the rows that the table's change data feed names, or the whole table"
+    if node.kind == "output" and (output := cast("Output", node.operator)).versioned and output.config.options.get("mode") != "changelog":
+        return "the changed rows, and the files of the table that hold rows which go"
     return COSTS.get(shape, shape)
 
 

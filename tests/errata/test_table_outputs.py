@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errata import table_outputs
+from errata.explain import explain
 from storage import durable
 from tests.invariants.test_crashes import Died, dies_at, steps_of
 from tests.pipelines import Folder, command, standing_in
@@ -241,3 +242,39 @@ def test_rows_stay_that_a_table_finds_equal_to_one_that_went(tmp_path: Path, bef
         folder.write("rows.csv", "\n".join(["grp,size,note", *lines, "b,5,z", ""]))
         folder.run()
     assert sorted(content(folder, "all")) == [*stay, ("b", "5.0")]
+
+
+def test_explain_says_what_a_change_costs_a_table(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    told = explain(folder.load(), "text")
+    assert told.count("a change costs: the changed rows, and the files of the table that hold rows which go") == 2
+    assert told.count("a change costs: the changed rows\n") == 1
+
+
+def test_a_table_that_has_not_what_it_was_given_is_written_anew(tmp_path: Path) -> None:
+    """Somebody put other rows under the mark of the last run."""
+    folder = project(tmp_path)
+    lay_out(folder, FIRST)
+    folder.run()
+    place = str(tmp_path / "out/all")
+    mark = DeltaTable(place).history(1)[0]["userMetadata"]
+    DeltaTable(place).delete("grp = 'a'", commit_properties=CommitProperties(custom_metadata={"userMetadata": mark}))
+    lay_out(folder, SECOND)
+    code, told = told_by(folder, "run", "pipeline.yaml")
+    assert (code, "has not the rows that it was given; it is written anew" in told) == (0, True)
+    check(folder, SECOND)
+
+
+def test_a_change_data_feed_that_a_table_was_given_holds(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    lay_out(folder, FIRST)
+    folder.run()
+    place = str(tmp_path / "out/all")
+    DeltaTable(place).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    lay_out(folder, SECOND)
+    folder.run()
+    check(folder, SECOND)
+    feed = pa.table(DeltaTable(place).load_cdf(starting_version=2)).to_pylist()
+    came, went = (Counter(tuple(cell(row[name]) for name in HEADER) for row in feed if row["_change_type"] == kind) for kind in ("insert", "delete"))
+    first, second = (Counter(map(as_values, records)) for records in (FIRST, SECOND))
+    assert (came - went, went - came) == (second - first, first - second)
