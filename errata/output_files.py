@@ -249,7 +249,7 @@ def _numbered(events: pa.Table, form: str, start: int, moment: datetime) -> pa.T
 
     count = events.num_rows
     stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), count)
-    offsets = pa.array(range(start, start + count), pa.int64())
+    offsets = pa.arange(start, start + count)
     code = events.column(SYSTEM.index("op" if form in ("debezium", "flink") else "op_code"))
     data = {name: events.column(name) for name in events.column_names[len(SYSTEM) :]}
     return pa.table(beside({"offset": offsets, "op": code, "system_time": stamp, "event_time": stamp}, data))

@@ -80,7 +80,7 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
     done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
     done |= {column.name: _told_nulls(done[column.name], _nulls_there(column.name, fields)) for column in plan.undeclared}
-    rows = pa.array(range(first_row, first_row + len(records)), pa.int64())
+    rows = pa.arange(first_row, first_row + len(records))
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
 

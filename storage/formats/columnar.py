@@ -39,7 +39,7 @@ def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iter
     """A file's batch, whose first record has number `first_row`, as a reader's batches."""
     found = {column.name: values for column in plan.columns if (values := _found(batch, column.name)) is not None}
     done = {column.name: coerce_array(found[column.name], column.type, plan.date_formats) for column in plan.columns if column.name in found}
-    rows = pa.array(range(first_row, first_row + batch.num_rows), pa.int64())
+    rows = pa.arange(first_row, first_row + batch.num_rows)
     yield from cut(assembled(plan.columns, done, rows, None, lambda name, where: _texts(found[name], where.to_pylist())))
 
 

@@ -28,7 +28,7 @@ class ArrowSession(GroupedSession):
     def write_group(self, group: pa.Table) -> None:
         (batch,) = group.to_batches()
         # A slice may carry more than its own rows; a copy has exactly them.
-        self._writer.write_batch(batch.take(pa.array(range(batch.num_rows), pa.int64())))
+        self._writer.write_batch(batch.take(pa.arange(0, batch.num_rows)))
 
     @override
     def close(self) -> None:
