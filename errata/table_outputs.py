@@ -157,9 +157,9 @@ class Writing:
 
     @property
     def known(self) -> bool:
-        """Whether this pipeline wrote to the place before."""
+        """Whether this pipeline wrote to the place before, by this output or by one that had another name."""
         head = self.run.standing
-        files = [] if head is None else head.nodes.get(self.node.name, {}).get("files", [])
+        files = [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", ())]
         return any("mark" in entry and entry["path"] in (self.place, self.targets.told(self.node)) for entry in files)
 
     def since(self, table: PublishedTable) -> int | None:
@@ -169,7 +169,7 @@ class Writing:
             return None
         mark = Mark.of(table.mark())
         if mark is None or (mark.pipeline, mark.output) != (self.mark.pipeline, self.node.name):
-            if self.known:
+            if self.known and (mark is None or mark.pipeline != self.mark.pipeline):
                 self.run.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
             return None
         entries = {entry.epoch: entry.execution_id for entry in Ledger(self.run.state.ledger).entries() if not entry.maintains}

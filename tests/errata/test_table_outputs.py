@@ -177,6 +177,19 @@ def test_refresh_revert_and_edited_logic(tmp_path: Path) -> None:
     assert sorted(content(folder, "totals")) == [("a", "1", "2024-01-05", "1"), ("b", "1", "2024-02-01", "1"), ("c", "1", "", "1")]
 
 
+def test_outputs_may_get_other_names(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    lay_out(folder, [("a", "1.5", "")])
+    folder.run()
+    renamed = PIPELINE.replace("output, name: all,", "output, name: whole,").replace("output, name: told,", "output, name: changes,")
+    for number, text in enumerate((renamed, PIPELINE), 2):
+        folder.write("pipeline.yaml", text)
+        lay_out(folder, records := [("a", "1.5", "")] * number)
+        folder.run()
+        check(folder, records)
+        assert folder.violations() == []
+
+
 def test_a_pipeline_reads_what_another_wrote(tmp_path: Path) -> None:
     """The tables of one pipeline as the source of the next: cost and rows follow the change."""
     folder = project(tmp_path)
