@@ -36,7 +36,7 @@ def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
         tail = _common(old[low:high][::-1], new[start:end][::-1])
         high, end = high - tail, end - tail
         _note(pairs, high, end, tail)
-        if low < high and start < end:
+        if low < high and start < end and high - low + end - start > 2:  # one record on either side is not the same
             runs = _runs(*_anchors(old[low:high], new[start:end]))
             for left, right, length in runs:
                 _note(pairs, low + left, start + right, length)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from storage.engines import Engine
     from storage.formats.stretches import Stretches
 
-SETTLED_ROWS: Final = 20_000
-"""So many rows that stand are brought to the driver at once, where more than one question is asked of them."""
 FETCHED_ROWS: Final = 500_000
 FETCHED_BYTES: Final = 32 << 20
 """So many records, and so much of their text, are brought to the driver with all columns, so that what differs need not be read again."""

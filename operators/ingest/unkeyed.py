@@ -18,9 +18,10 @@ from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.reading import FileReader, holding
 from operators.ingest.stretches import (
+    FETCHED_BYTES,
+    FETCHED_ROWS,
     FEW_RANGES,
     REGION_BYTES,
-    SETTLED_ROWS,
     Region,
     StretchList,
     groups,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from storage.engines import Engine
     from storage.formats.stretches import Stretches
 
 
@@ -140,7 +142,8 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
     stood, fresh = of_file(intake.stood, intake.files, record), intake.files.frame(intake.engine, [part])
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
     left, right, whole = _aligned(intake, record, old, new)
-    both = _Versions(intake, replace(record, rows=new.num_rows), stood, old, new, (left, right), [_Place(slice(0, old.num_rows), slice(0, new.num_rows))])
+    places = [_Place(slice(0, old.num_rows), slice(0, new.num_rows))]
+    both = _Versions(intake, replace(record, rows=new.num_rows), _Side(old), _Side(new), (left, right), places)
     listed = StretchList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
     change = both.change(part, stretches, listed)
     return change if whole else replace(change, record=change.record.partly())
@@ -156,28 +159,50 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
         return None
     part = Part(record, ranges=stretches.ranges(chosen, REGION_BYTES))
     places = _places(before, stretches, regions)
-    count = places[-1].old.stop if places else 0
-    stood, old = _stood_in(intake, record, before, [one.old for one in regions], few=count <= SETTLED_ROWS)
-    new = new_hashes(intake, intake.files.frame(intake.engine, [part]))
-    if old.num_rows != count:
+    count, counts = places[-1].old.stop if places else 0, stretches.rows[chosen + 1] - stretches.rows[chosen]
+    few = max(count, int(counts.sum())) <= FETCHED_ROWS and part.size <= FETCHED_BYTES
+    near = _standing(intake, record, before, [one.old for one in regions], few=few)
+    was, now = _looked_at(intake, (near, intake.files.frame(intake.engine, [part])), few=few)
+    if was.hashes.num_rows != count:
         return None
-    pairs = [align(_hashes(old)[place.old], _hashes(new)[place.new]) for place in places]
-    both = _Versions(intake, record, stood, old, new, _shifted_pairs(pairs, places), places)
-    ends = stretches.rows[chosen + 1] - stretches.rows[chosen]
-    listed = before.changed(stretches, stayed, chosen, *both.ends(ends.cumsum() - ends, ends.cumsum() - 1))
+    pairs = [align(_hashes(was.hashes)[place.old], _hashes(now.hashes)[place.new]) for place in places]
+    both = _Versions(intake, record, was, now, _shifted_pairs(pairs, places), places)
+    listed = before.changed(stretches, stayed, chosen, *both.ends(counts.cumsum() - counts, counts.cumsum() - 1))
     return both.change(part, stretches, listed)
 
 
-def _stood_in(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> tuple[DataFrame, pa.Table]:
-    """The live rows of a file, at least those in stretches of some ranges of numbers, and the `old_hashes` of these."""
+def _standing(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> DataFrame:
+    """The live rows of a file in stretches of some ranges of numbers."""
     assert intake.stood is not None  # else nothing is known
     prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
     if few and intake.near is not None and len(ranges) <= FEW_RANGES:
-        near = intake.near([(prefix + low, prefix + high) for low, high in ranges])
-        return near, old_hashes(intake, near)
-    stood = of_file(intake.stood, intake.files, record)
-    near = before.standing(stood, bounds, prefix, intake.engine)
-    return _settled(intake, near) if few else (stood, old_hashes(intake, near))
+        return intake.near([(prefix + low, prefix + high) for low, high in ranges])
+    assert intake.narrowed is not None  # as above
+    return intake.narrowed(lambda rows: before.standing(of_file(rows, intake.files, record), bounds, prefix, intake.engine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A version of what is looked at of a file: `old_hashes` or `new_hashes`, and the rows themselves where they are on the driver."""
+
+    hashes: pa.Table
+    rows: pa.Table | None = None
+
+    def having(self, name: str, values: pa.ChunkedArray, engine: Engine) -> DataFrame:
+        """Those of the rows on the driver that have one of some values."""
+        import pyarrow.compute as pc
+
+        assert self.rows is not None  # the caller looked
+        return engine.from_arrow(self.rows.filter(pc.is_in(self.rows.column(name), value_set=values)))
+
+
+def _looked_at(intake: Intake, sides: tuple[DataFrame, DataFrame], *, few: bool) -> list[_Side]:
+    """What stands and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
+    names = (_told(intake), ["_row"])
+    frames = [frame.select(*(["*"] if few else told), _hash(intake, frame)) for frame, told in zip(sides, names, strict=True)]
+    tables = intake.engine.side_by_side(*frames)
+    hashes = [_ordered(table.select([*told, "_hash"]), told[0]) for table, told in zip(tables, names, strict=True)]
+    return [_Side(one, table.drop_columns(["_hash"]) if few else None) for one, table in zip(hashes, tables, strict=True)]
 
 
 def _places(before: StretchList, now: Stretches, regions: Sequence[Region]) -> list[_Place]:
@@ -203,15 +228,24 @@ def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[_Place]) -
 
 @dataclass(frozen=True)
 class _Versions:
-    """What was looked at of a file before and now: `old` and `new` as `old_hashes` and `new_hashes` give them, and the positions of what stayed."""
+    """What was looked at of a file before and now, and the positions of what stayed."""
 
     intake: Intake
     record: FileRecord
-    stood: DataFrame
-    old: pa.Table
-    new: pa.Table
+    was: _Side
+    now: _Side
     stayed: tuple[Any, Any]
     places: Sequence[_Place]
+
+    @property
+    def old(self) -> pa.Table:
+        """`old_hashes`."""
+        return self.was.hashes
+
+    @property
+    def new(self) -> pa.Table:
+        """`new_hashes`."""
+        return self.now.hashes
 
     @property
     def prefix(self) -> bytes:
@@ -263,19 +297,32 @@ class _Versions:
         """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
         intake, frames = self.intake, []
         if self.gone.num_rows:
-            frames.append(as_retractions(joined(self.stood, self.gone, intake.engine, "left_semi"), intake.cause))
+            frames.append(as_retractions(self._taken(), intake.cause))
         if len(self.came):
             frames.append(self._brought(part, stretches))
         if "source.row" in intake.source.wanted:
-            frames.extend(_shifted(intake, self.stood, self.old, self.new, self.stayed))
+            frames.extend(_shifted(intake, self._stood(), self.old, self.new, self.stayed))
         bound = self.gone.num_rows + len(self.came) + (2 * len(self.stayed[0]) if "source.row" in intake.source.wanted else 0)
         return _Change(frames, replace(self.record, dense=self.record.dense and self._dense()), bound, listed)
+
+    def _stood(self) -> DataFrame:
+        """The live rows of the file, at least those that were looked at."""
+        assert self.intake.stood is not None  # else nothing was compared
+        return of_file(self.intake.stood, self.intake.files, self.record) if self.was.rows is None else self.intake.engine.from_arrow(self.was.rows)
+
+    def _taken(self) -> DataFrame:
+        """The rows that go."""
+        if self.was.rows is not None:
+            return self.was.having("_key", self.gone.column("_key"), self.intake.engine)
+        return joined(self._stood(), self.gone, self.intake.engine, "left_semi")
 
     def _brought(self, part: Part, stretches: Stretches | None) -> DataFrame:
         import pyarrow as pa
 
         files, rows = self.intake.files, self.new.column("_row").take(pa.array(self.came))
-        if stretches is not None:
+        if self.now.rows is not None:
+            frame = self.now.having("_row", rows, self.intake.engine)
+        elif stretches is not None:
             frame = files.frame(self.intake.engine, [replace(part, ranges=stretches.holding(rows.to_numpy()))])
         elif files.is_small([part]):
             frame = files.frame(self.intake.engine, [part])
@@ -312,12 +359,6 @@ def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
 
 def _told(intake: Intake) -> list[str]:
     return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
-
-
-def _settled(intake: Intake, stood: DataFrame) -> tuple[DataFrame, pa.Table]:
-    """Few live rows by way of the driver, and their `old_hashes`."""
-    kept = intake.engine.to_arrow(stood.select("*", _hash(intake, stood)))
-    return intake.engine.from_arrow(kept.drop_columns(["_hash"])), _ordered(kept.select([*_told(intake), "_hash"]), "_key")
 
 
 def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errata.options import EngineOptions
-from operators.ingest import keyed, reading
+from operators.ingest import keyed, reading, unkeyed
 from operators.ingest import stretches as listed
 from operators.ingest.files import Part
 from storage import formats
@@ -150,7 +150,9 @@ few = settings(max_examples=max(4, settings.default.max_examples // 25))
 def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int) -> None:
     """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole."""
     with tempfile.TemporaryDirectory() as place, short_stretches(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keyed, "FETCHED_ROWS", fetched)
+        for module in (keyed, unkeyed):
+            patch.setattr(module, "FETCHED_ROWS", fetched)
+        patch.setattr(unkeyed, "FEW_RANGES", 2)
         folder = Folder(Path(place))
         folder.write("pipeline.yaml", pipeline())
         for step in history:
