@@ -206,8 +206,8 @@ def _transform(draw: st.DrawFn, pipeline: Pipeline) -> None:
         more["validations"] = [{"field": texts[0] if texts else numbers[0], "check": "not_empty"}, {"check": f"{numbers[0]} >= 0", "severity": "warn"}]
     elif kind == "meta" and numbers:
         statements.append(f"emit meta mark = {numbers[0]}")
-    statements.append("emit same = 1")
-    columns["same"] = "int"
+    statements.insert(0, "emit same = 1")  # a version of the program may have no others
+    columns = {**stream.columns, "same": "int", **columns}
     _add(pipeline, {"type": "transform", "name": name, "input": stream.ref, "config": {"cxl": _program(statements), **more}}, replace(stream, ref=name, columns=columns))
 
 
