@@ -15,7 +15,7 @@ from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, PREFIX, REPLAC
 from benchmarks.programs.small_runs import CHANGES, WATCHED
 
 PARTS_OF_ERRATA = {
-    "errata": ("nothing changed", "1,000 rows added", "one row corrected", "nothing changed, new process", "errata --help"),
+    "errata": ("nothing changed", "1,000 rows added", "one row corrected", "1,000 rows corrected", "nothing changed, new process", "errata --help"),
     "errata-keyed": ("one row corrected", "1,000 rows corrected"),
     **dict.fromkeys(("errata-tables", "errata-tables-op-rows"), (tables.SCATTERED, tables.NEWEST, tables.ADDED)),
 }

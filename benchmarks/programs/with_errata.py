@@ -77,7 +77,7 @@ AVERAGE = """\
 
 
 def all_runs(job: Job) -> None:
-    """First runs, then in the last one's folder: nothing changed, a file of 1000 rows added, one price of the large file corrected."""
+    """First runs, then in the last one's folder: nothing changed, a file of 1000 rows added, one price of the large file corrected, and a thousand all over it."""
     for name, folder in job.first_runs():
         place(job.data, folder, SOURCE.format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
         run(job, name, folder)
@@ -85,9 +85,11 @@ def all_runs(job: Job) -> None:
     for number in range(2, 5):
         write_sales(folder / "data" / f"sales-{number}.csv", ROWS_ADDED, first=number * 10_000_000, seed=number)
         run(job, "1,000 rows added", folder)
+    file = folder / "data" / job.data.name
     for row in (17, 170_017, 700_017):
-        correct_one_price(folder / "data" / job.data.name, row)
+        correct_one_price(file, row)
         run(job, "one row corrected", folder)
+    _correct_all_over(job, file, folder)
     in_a_new_process(job, "nothing changed, new process", "run", str(folder / "pipeline.yaml"), "--engine", job.engine)
     in_a_new_process(job, "errata --help", "--help")
 
@@ -98,10 +100,19 @@ def keyed_runs(job: Job) -> None:
         place(job.data, folder, SOURCE.replace(FILES, FILES + MERGE).format(persist="boundaries") + TOTALS.format(input="priced", result="totals"))
         run(job, name, folder)
     file = folder / "data" / job.data.name
-    sales = file.read_bytes().count(b"\n") - 1
+    sales = _sales_in(file)
     for row in (17, sales // 6, sales // 2):
         correct_one_price(file, row)
         run(job, "one row corrected", folder)
+    _correct_all_over(job, file, folder)
+
+
+def _sales_in(file: Path) -> int:
+    return file.read_bytes().count(b"\n") - 1
+
+
+def _correct_all_over(job: Job, file: Path, folder: Path) -> None:
+    sales = _sales_in(file)
     for turn in range(3):
         correct_prices(file, range(1 + turn * 7, sales, sales // ROWS_CORRECTED))
         run(job, "1,000 rows corrected", folder)
