@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os.path import normpath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from errata.composition_calls import Body, Call, Contract, Layers, Place, read_call
-from errata.composition_files import signature
 from errata.diagnostics import PipelineErrors
 from errata.raw_nodes import RawNode, raw_nodes, read_node
 from errata.reporter import Findings
 from errata.yaml import Document, read_yaml
 from operators.settings import InputRef, NodeSpec, Variable
+
+if TYPE_CHECKING:
+    from errata.composition_calls import Body, Call, Contract, Layers
 
 DEEPEST = 50
 """How many compositions may stand inside each other."""
@@ -93,6 +95,9 @@ class _Level:
 
     def _use(self, raw: RawNode) -> None:
         """Read a composition node and its file."""
+        from errata.composition_calls import Place, read_call
+        from errata.composition_files import signature
+
         body = self.call.body if self.call else None
         reporter = self.around.findings.node(raw.document, raw.path, raw.name)
         document = self._file(raw)

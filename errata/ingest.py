@@ -92,13 +92,13 @@ def _numbers(plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> SourceFiles:
-    from operators.ingest.intake import strategy
+    from operators.ingest.deliveries import comparison
     from storage.discovery import content_hash
 
     known = FileRecord.all_of(before)
     if cast("Source", node.operator).versioned:
         return SourceFiles(node, number, _table_of(node, plan, known))
-    compare = strategy(cast("Source", node.operator).config.merge.strategy).compare
+    compare = comparison(cast("Source", node.operator).config.merge.strategy)
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}
     try:
@@ -308,7 +308,7 @@ def _read(intake: Intake) -> Ingested:
     from operators.ingest import table
     from operators.ingest.intake import strategy
 
-    return table.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy).ingest(intake)
+    return table.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy)(intake)
 
 
 def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:

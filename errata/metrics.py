@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from errata.environment import redacted
 from errata.failures import Failure
-from errata.openlineage import INTERRUPTED, Lineage
 from errata.options import Event, RunOptions, RunResult
 
 if TYPE_CHECKING:
@@ -102,6 +101,7 @@ def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], 
 
 @contextmanager
 def _told(places: Places, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+    from errata.openlineage import INTERRUPTED, Lineage
     from errata.uuids import uuid7
 
     def listener(event: Event) -> None:

@@ -1,12 +1,13 @@
 """From a loaded pipeline file to a plan: nodes read one by one, wired, ordered and bound; every independent problem at once."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from errata.composition_calls import Contract, Layers
 from errata.compositions import Expansion, Surroundings, expand
 from errata.correlation_scope import COUNTED, splitting, takers
 from errata.diagnostics import raise_errors
@@ -27,6 +28,9 @@ from operators.row_logic import RowLogic
 from operators.rows import RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
+
+if TYPE_CHECKING:
+    from errata.composition_calls import Contract, Layers
 
 
 def make_plan(

@@ -405,7 +405,8 @@ class NodeSurroundings:
         before = self.own_state() if anew else None
         flow = self.flow
         table = flow.tables.state(self.node.name)
-        rows = flow.engine.to_arrow(state) if self._small else flow.engine.few(state, SMALL_ROWS)
+        few = self.bound is not None and self.bound <= DRIVER_ROWS
+        rows = flow.engine.to_arrow(state) if few else flow.engine.few(state, SMALL_ROWS)
         appended = table.append(rows, flow.epoch)
         if bounds and appended.rows <= SMALL_ROWS:
             flow.condensed.add(self.node.name)

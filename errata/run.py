@@ -223,9 +223,8 @@ class Run:
         else:
             for stage in stages:
                 self.options.listener(self._visit(flow, sources, stage, files))
-            places = self._places(flow, sources, files)
             for node in self.plan.of_kind("combine"):
-                rewind_at_combine(flow, self.plan, node, places, self.settled)
+                rewind_at_combine(flow, self.plan, node, self._places(flow, sources, files), self.settled)
         for text in (text for node in self.plan for text in warnings(flow, node)):
             self.warn(text)
         for level, text in (line for node in self.plan for line in logged(flow, node)):
@@ -336,14 +335,14 @@ class Run:
         self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
         """The DLQ file, where the pipeline names one and something is rejected."""
-        from errata.dlq_file import dlq_pieces
-
         path = targets.dlq
         if path is None or not flow.total_rejected():
             self.exports.gone |= {} if path is None or head is None else targets.of_dlq(head)
             return []
         if head is not None and not _touches_rejects(flow, sources) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
+        from errata.dlq_file import dlq_pieces
+
         rejects = self._rejects(flow, sources, files or {})
         started = Ledger(self.state.ledger).started(rejects["epoch"].unique().to_list()) | {self.epoch: self.started}
         return [self.exports.stage(path, dlq_pieces(self.plan, rejects, started)).json(self.plan.settings.folder)]

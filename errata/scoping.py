@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from errata.composition_calls import Body
 from errata.diagnostics import Label
 from errata.reporter import Findings
 from operators.settings import NodeSpec, PipelineSettings
@@ -14,6 +13,7 @@ from operators.variables import Misread, NodeVariables, riding
 
 if TYPE_CHECKING:
     from cxl.types import Type
+    from errata.composition_calls import Body
     from operators.rows import RowType
     from operators.state import StateConfig
 

@@ -20,4 +20,6 @@ def start_engine(options: RunOptions, plan: Plan) -> Engine:
     threads = chosen.threads or plan.model.pipeline.concurrency.threads
     memory = plan.model.pipeline.memory.for_engine(chosen.memory_limit)
     cap = plan.workspace.settings.storage.spill.disk_cap_bytes if plan.workspace else None
-    return engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, memory, threads, spill_folder(plan), cap))
+    wanted = engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, memory, threads, spill_folder(plan), cap))
+    wanted.start()
+    return wanted

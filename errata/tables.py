@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import consolidate, live
@@ -208,10 +209,9 @@ def more_than_keys(state: DataFrame) -> DataFrame:
 
 def with_more_than_keys(state: pa.Table) -> pa.Table:
     """`more_than_keys` on the driver."""
-    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    there = [state.column(name).is_valid().to_pylist() for name in state.column_names if name != "_key"]
-    return state.filter(pa.array([any(row) for row in zip(*there, strict=True)], pa.bool_()))
+    return state.filter(reduce(pc.or_, (state.column(name).is_valid() for name in state.column_names if name != "_key")))
 
 
 def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> DataFrame:

@@ -43,7 +43,7 @@ Size = Annotated[int, BeforeValidator(_decimal_size), Field(ge=0)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 class Spill(_Strict):
@@ -88,7 +88,7 @@ class Changelog(_Strict):
 class Settings(BaseModel):
     """The tables that Errata reads."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
 
     storage: Storage = Storage()
     state: State = State()

@@ -9,7 +9,6 @@ from operators.group_aggregate import Aggregate, correlation_fields
 from operators.registry import node_type
 from operators.rows import RowType
 from operators.settings import NodeSpec
-from operators.time_window import bind_windowed
 
 
 @node_type("aggregate", AggregateConfig)
@@ -30,7 +29,11 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     program = None if unknown else binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", group_by=tuple(config.group_by), window_bounds=bounds)
     if program is None:
         return None
-    return bind_windowed(spec, binding, program) if config.time_window is not None else Aggregate(spec, row, program)
+    if config.time_window is None:
+        return Aggregate(spec, row, program)
+    from operators.time_window import bind_windowed
+
+    return bind_windowed(spec, binding, program)
 
 
 def _problem_of(name: str, config: AggregateConfig, row: RowType) -> tuple[str, str, str, str] | None:

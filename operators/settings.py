@@ -14,7 +14,7 @@ from cxl.types import Type
 class Strict(BaseModel):
     """Base of configuration models: unknown keys are refused (user guide, "Strict parsing")."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
 
 
 NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,127}$")]

@@ -9,12 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from changelog.lazy import F
-from operators.analytic import bind_window
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
 from operators.checks import condition
-from operators.distinct import DistinctTransform, refuses_distinct
-from operators.distinct_chain import DistinctChain
 from operators.evaluation import RunValues
 from operators.registry import node_type
 from operators.row_logic import Check, Directive, RowLogic, as_new
@@ -90,15 +87,23 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     if checks is None or directives is None:
         return None
     logic = RowLogic(spec, binding.input, program, checks, directives)
+    if program.distinct or program.windows:
+        return _over_several(spec, binding, logic)
+    return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
+
+
+def _over_several(spec: NodeSpec, binding: Binding, logic: RowLogic) -> Operator | None:
+    """The operator of a program that looks at other records too; None when problems were reported."""
+    from operators.analytic import bind_window
+    from operators.distinct import DistinctTransform, refuses_distinct
+    from operators.distinct_chain import DistinctChain
+
+    program = logic.program
     if program.distinct and refuses_distinct(program, binding):
         return None
     if program.windows:
         return bind_window(spec, binding, logic)
-    if len(program.distinct) > 1:
-        return DistinctChain(spec, binding.input, logic)
-    if program.distinct:
-        return DistinctTransform(spec, binding.input, logic)
-    return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
+    return (DistinctChain if len(program.distinct) > 1 else DistinctTransform)(spec, binding.input, logic)
 
 
 def _compiled_directives(spec: NodeSpec, config: TransformConfig, program: Program, binding: Binding) -> list[Directive] | None:

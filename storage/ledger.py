@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,7 +82,6 @@ class Entry:
 
 NAMES = tuple(member.name for member in fields(Entry))
 MOMENTS = ("started", "finished")
-EPOCH_BEGINS = datetime(1970, 1, 1, tzinfo=UTC)
 DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"})
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp"}
 
@@ -115,15 +114,15 @@ class Ledger:
         """When the runs of these epochs began; maintenance of an epoch begins later."""
         from deltalake.exceptions import TableNotFoundError
 
-        from storage.scan import Within, scanned
+        from storage.scan import Within, values
 
         with storing(self.uri):
             try:
-                rows = scanned(self._table(), ["epoch", "started"], Within("epoch", among=epochs))
+                rows = values(self._table(), ["epoch", "started"], Within("epoch", among=epochs))
             except TableNotFoundError:
                 return {}
-        found = sorted(zip(rows.column("epoch").to_pylist(), rows.column("started").cast("int64").to_pylist(), strict=True), reverse=True)
-        return {epoch: EPOCH_BEGINS + timedelta(microseconds=moment) for epoch, moment in found}
+        found = sorted(zip(rows["epoch"], rows["started"], strict=True), reverse=True)
+        return {epoch: moment.astimezone(UTC) for epoch, moment in found}
 
     def append(self, entry: Entry, expected_head: Entry | None, *, afresh: bool = False) -> Entry:
         """Commit a run: add its entry, linked to `expected_head`, and give it as it was written.
@@ -227,14 +226,12 @@ def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:
 
 
 def _entries(table: Any, *, newest: bool) -> list[Entry]:
-    from storage.scan import Within, add_actions, scanned
+    from storage.scan import Within, add_actions, values
 
     last = max((last for (last,) in add_actions(table, "max.epoch")), default=0) if newest else None
     there = {field.name for field in table.schema().fields}
-    rows = scanned(table, [name for name in NAMES if name in there], Within("epoch", first=last))
-    for name in MOMENTS:  # as numbers: pyarrow loads pandas to make datetimes
-        rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast("int64"))
-    return [_entry(row) for row in rows.to_pylist()]
+    columns = values(table, [name for name in NAMES if name in there], Within("epoch", first=last))
+    return [_entry(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def _rows(entries: Sequence[Entry]) -> Any:
@@ -251,8 +248,8 @@ def _row(entry: Entry) -> Json:
 
 
 def _entry(row: Mapping[str, Any]) -> Entry:
-    values = {name: orjson.loads(value or "{}") if name in DOCUMENTS else value for name, value in row.items()}
-    return Entry(**values | {name: EPOCH_BEGINS + timedelta(microseconds=values[name]) for name in MOMENTS})
+    read = {name: orjson.loads(value or "{}") if name in DOCUMENTS else value for name, value in row.items()}
+    return Entry(**read | {name: read[name].astimezone(UTC) for name in MOMENTS})
 
 
 def _canonical(value: Any) -> bytes:

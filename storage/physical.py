@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import pyarrow as pa
 from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
 
+from changelog.lazy import pa
 from changelog.schema import quoted
-from storage.engines.arrow import TIMESTAMP, plain, plain_type
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
@@ -42,22 +42,41 @@ DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | Varian
 
 LOGICAL: Final = "errata.name"
 REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
-KINDS: Final = (  # Arrow, Delta, Spark
-    (pa.string(), "string", "string"),
-    (pa.int64(), "long", "bigint"),
-    (pa.int32(), "integer", "int"),
-    (pa.int16(), "short", "smallint"),
-    (pa.int8(), "byte", "tinyint"),
-    (pa.float64(), "double", "double"),
-    (pa.float32(), "float", "float"),
-    (pa.bool_(), "boolean", "boolean"),
-    (pa.date32(), "date", "date"),
-    (TIMESTAMP, "timestamp", "timestamp"),
-    (pa.binary(), "binary", "binary"),
-)
-ARROW: Final = {name: arrow for arrow, *names in KINDS for name in names}
-DELTA: Final = {arrow: delta for arrow, delta, _ in KINDS}
-SPARK: Final = {arrow: spark for arrow, _, spark in KINDS}
+
+
+@cache
+def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
+    """The plain types: of Arrow, and what Delta and Spark call them."""
+    from storage.engines.arrow import TIMESTAMP
+
+    return (
+        (pa.string(), "string", "string"),
+        (pa.int64(), "long", "bigint"),
+        (pa.int32(), "integer", "int"),
+        (pa.int16(), "short", "smallint"),
+        (pa.int8(), "byte", "tinyint"),
+        (pa.float64(), "double", "double"),
+        (pa.float32(), "float", "float"),
+        (pa.bool_(), "boolean", "boolean"),
+        (pa.date32(), "date", "date"),
+        (TIMESTAMP, "timestamp", "timestamp"),
+        (pa.binary(), "binary", "binary"),
+    )
+
+
+@cache
+def _in_arrow() -> dict[str, pa.DataType]:
+    return {name: arrow for arrow, *names in _kinds() for name in names}
+
+
+@cache
+def _in_delta() -> dict[pa.DataType, str]:
+    return {arrow: delta for arrow, delta, _ in _kinds()}
+
+
+@cache
+def _in_spark() -> dict[pa.DataType, str]:
+    return {arrow: spark for arrow, _, spark in _kinds()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +91,17 @@ class Placement:
 def declared(schema: TableSchema) -> list[pa.Field]:
     """The columns of a schema, each nullable and of a plain Arrow type."""
     if isinstance(schema, pa.Schema):
+        from storage.engines.arrow import plain_type
+
         return [pa.field(column.name, plain_type(column.type)) for column in schema]
     if isinstance(schema, Mapping):
-        return [pa.field(name, ARROW[kind]) for name, kind in schema.items()]
+        return [pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
     return [_from_json(column) for column in schema.jsonValue()["fields"]]
 
 
 def _from_json(column: Mapping[str, Any]) -> pa.Field:
     kind = column["type"]
-    return pa.field(column["name"], ARROW[kind] if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
+    return pa.field(column["name"], _in_arrow()[kind] if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
 
 
 def logical(stored: Field) -> pa.Field:
@@ -92,7 +113,7 @@ def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.Data
     if isinstance(kind, StructType):
         return pa.struct([member(inner) for inner in kind.fields])
     if isinstance(kind, PrimitiveType):
-        return ARROW[kind.type]
+        return _in_arrow()[kind.type]
     raise TypeError(f"a changelog has no columns of type {kind}")
 
 
@@ -118,7 +139,7 @@ def _placed(column: pa.Field, found: Field | None, taken: set[str]) -> Placement
 
 def _new_field(column: pa.Field, taken: set[str]) -> Field:
     name = _free_name(escaped(column.name), taken)
-    kind: DeltaType = PrimitiveType(DELTA[column.type]) if column.type in DELTA else _new_struct(column.type)
+    kind: DeltaType = PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
     return Field(name, kind, nullable=True, metadata={} if name == column.name else {LOGICAL: column.name})
 
 
@@ -154,6 +175,8 @@ def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.
 
 def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
     """What was read from a table under the logical names; columns that it does not have are null."""
+    from storage.engines.arrow import plain
+
     found = plain(table)
     return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column for where in placements]))
 
@@ -204,7 +227,7 @@ def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
     from pyspark.sql import functions as F
 
     if not pa.types.is_struct(want):
-        return value.cast(SPARK[want])
+        return value.cast(_in_spark()[want])
     if have == want:
         return value
     members = [_aligned(value.getField(old.name), old.type, new.type).alias(new.name) for old, new in zip(have, want, strict=True)]
@@ -214,8 +237,8 @@ def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
 def _spark_type(kind: pa.DataType) -> spark_types.DataType | str:
     from pyspark.sql.types import StructType as SparkStruct
 
-    if kind in SPARK:
-        return SPARK[kind]
+    if kind in _in_spark():
+        return _in_spark()[kind]
     struct = SparkStruct()
     for member in kind:
         struct = struct.add(member.name, _spark_type(member.type))

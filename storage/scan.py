@@ -9,14 +9,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-
-from storage.engines.arrow import plain
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["Condition", "Given", "Ranges", "Within", "add_actions", "scanned"]
+__all__ = ["Condition", "Given", "Ranges", "Within", "add_actions", "scanned", "values"]
 
 
 class Condition(Protocol):
@@ -69,17 +66,28 @@ class Ranges:
 
 def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Table:
     """The rows of a table that meet all conditions, some columns of them, in plain types and no order."""
-    conditions = [condition for one in wanted for condition in one.conditions()]
-    reader = table.scan(columns=columns, predicate=" AND ".join(conditions) or None)
-    return plain(_read(reader))
+    import pyarrow as pa
+
+    from storage.engines.arrow import plain
+
+    return plain(pa.RecordBatchReader.from_stream(_scan(table, columns, wanted)).read_all())  # without `pa.table`, which loads pandas
+
+
+def values(table: DeltaTable, columns: list[str], *wanted: Condition) -> dict[str, list[Any]]:
+    """The same rows as a list of Python values a column, without pyarrow: of few rows, to load it takes longer than all else. Raises OSError."""
+    try:
+        rows = _scan(table, columns, wanted).read_all()
+    except Exception as problem:  # what comes through a stream has no class of its own
+        raise OSError(str(problem)) from problem
+    return {name: rows.column(name).to_pylist() for name in columns}
 
 
 def add_actions(table: DeltaTable, *columns: str) -> list[tuple[int, ...]]:
     """What the log says of each file: `num_records`, `min.<column>`, `max.<column>`."""
-    actions = _read(table.get_add_actions(flatten=True))
+    actions = table.get_add_actions(flatten=True)
     return list(zip(*(actions.column(name).to_pylist() for name in columns), strict=True)) if actions.num_rows else []
 
 
-def _read(stream: Any) -> pa.Table:
-    """A stream of Arrow batches as a table; without `pa.table`, which loads pandas."""
-    return pa.RecordBatchReader.from_stream(stream).read_all()
+def _scan(table: DeltaTable, columns: list[str], wanted: Sequence[Condition]) -> Any:
+    conditions = [condition for one in wanted for condition in one.conditions()]
+    return table.scan(columns=columns, predicate=" AND ".join(conditions) or None)

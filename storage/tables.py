@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.frames import told
+from changelog.lazy import pa
 from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
-from storage.engines.arrow import spark_schema
 from storage.failure import storing
 from storage.locations import engine_uri
 from storage.physical import Placement, TableSchema, declared, logical, logical_column, logical_table, place, stored_columns, stored_table
@@ -66,12 +66,17 @@ class ChangelogTable:
     ) -> None:  # fmt: skip
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
-        self._columns = None if schema is None else _with_system(declared(schema), bucketed=buckets is not None)
+        self._schema = schema
         self._buckets = buckets
         self._bucket_by = bucket_by
         self._pinned = pinned
         self._fixed = sole or pinned is not None
         self._opened: DeltaTable | None = None
+
+    @cached_property
+    def _columns(self) -> list[pa.Field] | None:
+        """The declared columns, the system's with them."""
+        return None if self._schema is None else _with_system(declared(self._schema), bucketed=self._buckets is not None)
 
     # -- what there is
 
@@ -225,6 +230,8 @@ class ChangelogTable:
     ) -> DataFrame:
         """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`; of some buckets only."""
         from pyspark.sql import functions as F
+
+        from storage.engines.arrow import spark_schema
 
         table = self._required()
         reader = engine.session.read.format("delta")

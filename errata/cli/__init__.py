@@ -26,7 +26,7 @@ def run() -> None:
 
 def _collect_seldom() -> None:
     """Look for garbage seldom and not at the end: nearly all that a command makes lasts as long as it does, and looking took a fifth of a short one's time."""
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(500_000, 20, 100)
     atexit.register(gc.freeze)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from operators.ingest.deliveries import compare_deliveries, whole
+from operators.ingest.deliveries import whole
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.intake import Ingested, InputChanged, Intake, merge_strategy
 from operators.ingest.unkeyed import appended, new_hashes, of_file, old_hashes
 from operators.ingest.unkeyed import ingest as aligned
 
 
-@merge_strategy("append", compare_deliveries)
+@merge_strategy("append")
 def ingest(intake: Intake) -> Ingested:
     """The records that were added. Raises InputChanged where earlier ones are not what they were."""
     changes, files = intake.changes, intake.files

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.delivered import deliver, error, rejected
-from operators.ingest.deliveries import compare_deliveries
 from operators.ingest.intake import Ingested, Intake, merge_strategy
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 """What stood of its key is taken back; the values that it carries are passed over."""
 
 
-@merge_strategy("changelog", compare_deliveries)
+@merge_strategy("changelog")
 def ingest(intake: Intake) -> Ingested:
     """The net change of each key. Taking back what is not there, and a word that is no operation, are rejects."""
     return deliver(intake, lambda rows: _marked(intake, rows))

@@ -7,7 +7,12 @@ delivery of its own. A path is a file's identity: the same content under another
 from collections.abc import Sequence
 from dataclasses import replace
 
-from operators.ingest.files import ContentHash, FileChanges, FileRecord, Found, Part, in_order, labels
+from operators.ingest.files import Compare, ContentHash, FileChanges, FileRecord, Found, Part, compare_files, in_order, labels
+
+
+def comparison(strategy: str) -> Compare:
+    """How a merge strategy compares files with those of the last epoch: a snapshot's are what is there now, those of all others are deliveries."""
+    return compare_files if strategy == "snapshot" else compare_deliveries
 
 
 def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:

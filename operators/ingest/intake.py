@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from operators.ingest.files import Compare, FileChanges, FileRecord, Label
+from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.ingest.reading import FileReader
 
 if TYPE_CHECKING:
@@ -116,29 +116,23 @@ class Ingested:
     """The stretches of the files that were read, by label, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """A merge strategy: how files are compared with the last epoch, and how what is new in them becomes a delta."""
-
-    compare: Compare
-    ingest: Callable[[Intake], Ingested]
-
-
+Strategy: TypeAlias = Callable[[Intake], Ingested]
+"""A merge strategy: how what is new in files becomes a delta."""
 _STRATEGIES: Final[dict[str, Strategy]] = {}
 
 
-def merge_strategy(name: str, compare: Compare) -> Callable[[Callable[[Intake], Ingested]], Callable[[Intake], Ingested]]:
+def merge_strategy(name: str) -> Callable[[Strategy], Strategy]:
     """Register the function of the strategy that `merge:` names so; it lives in the module of that name."""
 
-    def register(ingest: Callable[[Intake], Ingested]) -> Callable[[Intake], Ingested]:
-        _STRATEGIES[name] = Strategy(compare, ingest)
+    def register(ingest: Strategy) -> Strategy:
+        _STRATEGIES[name] = ingest
         return ingest
 
     return register
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of a name."""
+    """The strategy of a name. How it compares files is found in `operators.ingest.deliveries`, without what reads them."""
     if name not in _STRATEGIES:
         import_module(f"{__package__}.{name}")
     return _STRATEGIES[name]

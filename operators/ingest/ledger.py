@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from changelog.lazy import F
 from operators.ingest.delivered import deliver
-from operators.ingest.deliveries import compare_deliveries
 from operators.ingest.intake import Ingested, Intake, merge_strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@merge_strategy("ledger", compare_deliveries)
+@merge_strategy("ledger")
 def ingest(intake: Intake) -> Ingested:
     """The records whose keys are new."""
     return deliver(intake, _appends, first_wins=True)

@@ -8,7 +8,6 @@ from changelog.lazy import F
 from cxl import spark
 from operators.evaluation import prepare
 from operators.ingest.delivered import deliver
-from operators.ingest.deliveries import compare_deliveries
 from operators.ingest.events import place_key
 from operators.ingest.intake import Ingested, Intake, merge_strategy
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@merge_strategy("upsert", compare_deliveries)
+@merge_strategy("upsert")
 def ingest(intake: Intake) -> Ingested:
     """What the last records of their keys change. Deleting a key that is not there is nothing."""
     return deliver(intake, lambda rows: _marked(intake, rows))

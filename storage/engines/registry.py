@@ -7,9 +7,6 @@ from dataclasses import replace
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.java import find_java
-from storage.engines.sail import Sail
-from storage.engines.spark import Spark
-from storage.engines.spark_elsewhere import RemoteSpark, SharedSpark, has_session
 from storage.engines.spilling import own_folder, remove_folders
 
 __all__ = ["engine", "resolved", "stop_engines"]
@@ -45,10 +42,17 @@ def engine(choice: EngineChoice) -> Engine:
 
 def _made(choice: EngineChoice) -> Engine:
     if choice.remote:
+        from storage.engines.spark_elsewhere import RemoteSpark
+
         return RemoteSpark(choice.remote)
     choice = replace(choice, spill=own_folder(choice.spill)) if choice.spill else choice
     if choice.kind == "sail":
+        from storage.engines.sail import Sail
+
         return Sail(choice)
+    from storage.engines.spark import Spark
+    from storage.engines.spark_elsewhere import SharedSpark, has_session
+
     return SharedSpark() if has_session() else Spark(choice)
 
 

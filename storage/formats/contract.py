@@ -188,7 +188,7 @@ class Reject:
 class Options(BaseModel):
     """Base of the `options:` models: unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
 def keys_of(path: str) -> tuple[str, ...]:

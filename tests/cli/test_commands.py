@@ -254,7 +254,7 @@ def test_help_is_light() -> None:
     assert answer.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize(("words", "heavy"), [(["check"], {"pyspark", "polars", "pyarrow", "numpy", "deltalake"}), (["run"], {"pyspark", "polars"})])
+@pytest.mark.parametrize(("words", "heavy"), [(["check"], {"pyspark", "polars", "pyarrow", "numpy", "deltalake"}), (["run"], {"pyspark", "polars", "pyarrow", "numpy"})])
 def test_what_needs_no_engine_loads_none(words: list[str], heavy: set[str], tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", pipeline("snapshot"))
@@ -264,6 +264,23 @@ def test_what_needs_no_engine_loads_none(words: list[str], heavy: set[str], tmp_
     command = [sys.executable, "-c", program, *words, str(tmp_path / "pipeline.yaml")]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert {module.split(".")[0] for module in answer.stderr.split()} & (heavy | {"pandas"}) == set()
+
+
+def test_the_engine_starts_while_the_sources_are_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", pipeline("snapshot"))
+    folder.write_csv("data/a.csv", HEADER, [{"id": 1, "region": "EU", "amount": 1.5, "parts": 2}])
+    program = """
+import sys, errata
+from errata.options import EngineOptions, RunOptions
+from storage.engines import EngineChoice, engine
+def hear(event):
+    print(event.kind, event.node, engine(EngineChoice("sail")).started)
+errata.load(sys.argv[1]).run(RunOptions(engine=EngineOptions("sail"), listener=hear))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "pipeline.yaml")]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert answer.stdout.splitlines()[0] == "begin  True"
 
 
 def test_a_reader_that_has_enough_is_no_failure(application, monkeypatch: pytest.MonkeyPatch) -> None:

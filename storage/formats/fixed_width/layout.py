@@ -19,7 +19,7 @@ def _one_byte(value: str) -> str:
 class LayoutField(BaseModel):
     """A field: where it lies (`start` from 0, `width` or `end`, in bytes), how it is padded, what happens to text that is too long."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
     type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = "string"
@@ -56,7 +56,7 @@ class LayoutField(BaseModel):
 class Layout(BaseModel):
     """The fields of a record in their order."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     version: Any = None
     format: Any = None
