@@ -167,8 +167,8 @@ class Tables:
 
 
 def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
-    """The op rows of a table as a frame, with `_epoch`: small tables come by way of the driver."""
-    if table.rows() <= SMALL_ROWS:
+    """The op rows of a table as a frame, with `_epoch`: those of small tables, or of few and small files, come by way of the driver."""
+    if (table.rows() if epochs is None else table.rows_near(epochs)) <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
 

@@ -106,6 +106,11 @@ class ChangelogTable:
         table = self._open()
         return 0 if table is None else _row_count(table)
 
+    def rows_near(self, epochs: tuple[int, int]) -> int:
+        """How many op rows the files have that may hold rows of the epochs from the first to the last named."""
+        files = add_actions(self._required(), "num_records", f"min.{EPOCH}", f"max.{EPOCH}")
+        return sum(rows for rows, low, high in files if low <= epochs[1] and high >= epochs[0])
+
     def first_epoch(self) -> int:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
         return min((first for _, first, *_ in self._files()), default=0)
