@@ -290,7 +290,7 @@ def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
 
 
 def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
-    """The rows that stand of the bases that changed."""
+    """The rows that stand of the bases that changed; where these are keys, they are looked for by nothing else."""
     import pyarrow as pa
     from pyspark.sql import functions as F
 
@@ -298,23 +298,18 @@ def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
 
     engine, narrowed = one.intake.engine, one.intake.narrowed
     assert narrowed is not None  # else nothing is followed
-    bases = pa.table({_BASE: net[_BASE].unique().to_arrow().cast(pa.binary())})
+    bases = net[_BASE].unique().sort()
+    keys = one.unique and not net.select(_is_reject().any()).item()
 
     def near(rows: DataFrame) -> DataFrame:
-        rows = rows.where(_in_range(net)) if one.unique else rows
+        if keys:  # between the first and the last of them, by which files and pages are passed over
+            within = F.col("_key").between(F.lit(bases[0]), F.lit(bases[-1]))
+            return joined(rows.where(within), pa.table({"_key": bases.to_arrow().cast(pa.binary())}), engine, "left_semi")
         base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(one.base(rows)) if one.unique else one.base(rows)
-        return without(joined(rows.withColumn(_BASE, base), bases, engine, "left_semi", _BASE), _BASE)
+        found = joined(rows.withColumn(_BASE, base), pa.table({_BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", _BASE)
+        return without(found, _BASE)
 
     return engine.to_arrow(one.based(narrowed(near)))
-
-
-def _in_range(net: pl.DataFrame) -> Column:
-    """The keys between the first and the last that changed, by which files and pages are passed over, and rejected rows, whose keys are others."""
-    from pyspark.sql import functions as F
-
-    good = net[_BASE].filter(~net.select(_is_reject()).to_series()).sort()
-    within = F.col("_key").between(F.lit(good[0]), F.lit(good[-1])) if len(good) else F.lit(False)
-    return within | F.col("_error").isNotNull()
 
 
 def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
