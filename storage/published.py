@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from storage import durable
 from storage.failure import storing
@@ -28,7 +28,6 @@ __all__ = ["PublishedTable"]
 _LATEST = 20
 """Among so many commits the last one that changed rows is looked for, before it is among all."""
 _METADATA = "userMetadata"
-_COMES = "__comes"
 _PLAIN_WRITER = 2
 """The version of Delta's protocol for writers that has no features that a commit of files would have to heed."""
 
@@ -103,17 +102,15 @@ class PublishedTable:
         return True
 
     def _plain(self) -> bool:
-        """Whether the table is as it was made: no change data feed, deletion vectors or names of columns that its commits have to heed."""
+        """Whether the table is as it is made here: no change data feed, deletion vectors, names of columns or partitions that its commits have to heed."""
         protocol = self._known().protocol()
-        return protocol.min_reader_version == 1 and protocol.min_writer_version <= _PLAIN_WRITER
+        return protocol.min_reader_version == 1 and protocol.min_writer_version <= _PLAIN_WRITER and not self._known().metadata().partition_columns
 
     def _rewriting(self, leaving: Leaving, came: pa.Table, mark: str) -> Callable[[], object]:
         """What commits the files without the rows that leave, which are written by then, in place of those with them."""
-        import polars as pl
-
         table = self._known()
         store = TableFiles(table)
-        actions = Rewriting(store, store.all(), leaving, pl.DataFrame(came)).actions()
+        actions = Rewriting(store, store.all(), leaving, came).actions()
         return partial(table.create_write_transaction, actions, "append", table.schema(), commit_properties=_marked(mark))
 
     def _merging(self, leaving: Leaving, came: pa.Table, mark: str) -> Callable[[], object]:
@@ -121,15 +118,16 @@ class PublishedTable:
         import pyarrow as pa
 
         table, bounds = self._known(), _bounds(leaving.rows)
-        stay = leaving.staying(_scanned(table, bounds))
+        stay = leaving.staying(_scanned(table, bounds, came.schema))
         gone, came = leaving.rows.to_arrow().cast(came.schema), pa.concat_tables([came, stay.to_arrow().cast(came.schema)])
-        sides = [side.append_column(_COMES, pa.repeat(comes, side.num_rows)) for side, comes in ((gone, False), (came, True))]
         names = came.column_names
+        comes = max(names, key=len) + "_"  # what no column is called
+        sides = [side.append_column(comes, pa.repeat(told, side.num_rows)) for side, told in ((gone, False), (came, True))]
         same = [f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in names]
-        found = " AND ".join([*same, f"NOT s.{_COMES}", *(f"t.{bound}" for bound in bounds)])
+        found = " AND ".join([*same, f"NOT s.{_quoted(comes)}", *(f"t.{bound}" for bound in bounds)])
         merger = table.merge(pa.concat_tables(sides), found, source_alias="s", target_alias="t", commit_properties=_marked(mark))
         values = {_quoted(name): f"s.{_quoted(name)}" for name in names}
-        return merger.when_matched_delete().when_not_matched_insert(values, predicate=f"s.{_COMES}").execute
+        return merger.when_matched_delete().when_not_matched_insert(values, predicate=f"s.{_quoted(comes)}").execute
 
     def _put_together(self) -> None:
         """Make few files of many small ones; no row changes."""
@@ -165,13 +163,14 @@ def _bounds(rows: pl.DataFrame) -> list[str]:
     """Between which whole numbers the values of columns lie, as conditions that delta-rs passes over files by; only digits are written into them."""
     import polars as pl
 
-    whole = [name for name in rows.columns if rows[name].dtype == pl.Int64 and not rows[name].null_count()]
-    return [f"{_quoted(name)} BETWEEN {low:d} AND {high:d}" for name in whole for low, high in [rows.select(pl.col(name).min(), pl.col(name).max().alias("high")).row(0)]]
+    whole = [values for values in rows if values.dtype == pl.Int64 and not values.null_count()]
+    bounds = [(values.name, cast("int", values.min()), cast("int", values.max())) for values in whole]
+    return [f"{_quoted(name)} BETWEEN {low:d} AND {high:d}" for name, low, high in bounds]
 
 
-def _scanned(table: DeltaTable, bounds: list[str]) -> Iterator[pl.DataFrame]:
+def _scanned(table: DeltaTable, bounds: list[str], schema: pa.Schema) -> Iterator[pl.DataFrame]:
     import polars as pl
     import pyarrow as pa
 
     for batch in pa.RecordBatchReader.from_stream(table.scan(predicate=" AND ".join(bounds) or None)):
-        yield pl.DataFrame(pa.Table.from_batches([batch]))
+        yield pl.DataFrame(pa.Table.from_batches([batch]).select(schema.names).cast(schema))

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from storage.table_files import FILE_BYTES, DataFile, TableFiles, inside, removed
+from storage.table_files import FILE_BYTES, DataFile, TableFiles, inside, met, removed, values_of
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
     from deltalake.transaction import AddAction, RemoveAction
 
     from storage.row_counts import Leaving
@@ -24,16 +25,29 @@ __all__ = ["Rewriting", "may_hold"]
 
 _AT_ONCE = 64 << 20
 """So many bytes of files are in work at once, or a single file."""
-_FITS = "__fits"
 
 
 def may_hold(files: Sequence[DataFile], rows: pl.DataFrame) -> list[DataFile]:
     """The files that may hold one of some rows, by what the log says of them."""
-    import polars as pl
+    names = _by_few(files, rows)
+    for name in names:
+        files = [file for file, count in zip(files, met(files, name, values_of(rows, name)), strict=True) if count]
+    return [file for file in files if _holds_one(file, rows, names)]
 
-    names = {name for file in files for name in file.bounds}
-    told = rows.select(pl.all_horizontal(pl.lit(value=True), *(inside(file, name) for name in sorted(names))).any().alias(file.path) for file in files)
-    return [file for file in files if told[file.path][0]]
+
+def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool:
+    """Whether all values of some row may be in a file."""
+    for name in names:
+        if rows.is_empty():
+            return False
+        rows = rows.filter(inside(file, name, values_of(rows, name)))
+    return not rows.is_empty()
+
+
+def _by_few(files: Sequence[DataFile], rows: pl.DataFrame) -> list[str]:
+    """The columns of which the log has bounds of some file: first those whose values, of some rows, lie in the fewest files."""
+    names = sorted({name for file in files for name in file.bounds})
+    return sorted(names, key=lambda name: int(met(files, name, values_of(rows, name)).sum()))
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,7 @@ class Rewriting:
     store: TableFiles
     files: Sequence[DataFile]
     leaving: Leaving
-    came: pl.DataFrame
+    came: pa.Table
 
     @cached_property
     def touched(self) -> list[DataFile]:
@@ -63,15 +77,15 @@ class Rewriting:
 
     def _telling(self) -> str | None:
         """The column by which the rows that come are told to files: the one whose values, of rows that leave, lie in fewest of them."""
-        names = sorted({name for file in self.files for name in file.bounds})
-        met = {name: sum(self.leaving.rows.select(inside(file, name).sum()).item() for file in self.files) for name in names}
-        return min(names, key=lambda name: met[name], default=None)
+        return next(iter(_by_few(self.files, self.leaving.rows)), None)
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
         """The rows that come into each file, and those that come into none."""
-        rest, parts = self.came, []
+        import polars as pl
+
+        rest, parts = pl.DataFrame(self.came), []
         for file in self.touched:
-            fits = rest.select(inside(file, column).alias(_FITS))[_FITS] if column is not None else None
+            fits = inside(file, column, values_of(rest, column)) if column is not None else None
             parts.append(rest.clear() if fits is None else rest.filter(fits))
             rest = rest if fits is None else rest.filter(~fits)
         return parts, rest
@@ -90,7 +104,7 @@ class Rewriting:
     def _written(self, rows: pl.DataFrame, size: int, column: str | None) -> list[AddAction | RemoveAction]:
         """Rows in files of about so many, in the order of a column where they are several."""
         if rows.height > 2 * size and column is not None:
-            rows = rows.sort(column)
+            rows = rows[values_of(rows, column).arg_sort()]
         count = max(1, rows.height // size)
         return [self.store.write(part) for part in rows.iter_slices(-(-rows.height // count))] if rows.height else []
 

@@ -1,6 +1,7 @@
 """Rows of a table as things that are counted: which there are, how often, and which of them are to go.
 
-Floats are compared as their bits, so that what is found is exact: a table that is asked for 0.0 finds -0.0 too.
+Floats are compared as their bits, so that what is found is exact: a table that is asked for 0.0 finds -0.0 too. Columns are compared under numbers,
+since what they are called may mean something to Polars, or be what is called so here.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
     """Each row once, with the sum of its weights; those of sum 0 are left out."""
     import polars as pl
 
-    frame = as_bits(pl.DataFrame(rows)).with_columns(weights.cast(pl.Int64).alias(_COUNT))
+    plain = pl.DataFrame(rows)
+    frame = as_bits(plain).with_columns(weights.cast(pl.Int64).alias(_COUNT))
     summed = frame.group_by(pl.all().exclude(_COUNT), maintain_order=True).agg(pl.col(_COUNT).sum()).filter(pl.col(_COUNT) != 0)
-    floats = [name for name, kind in pl.DataFrame(rows.slice(0, 0)).schema.items() if kind.is_float()]
-    plain = summed.with_columns(pl.col(floats).reinterpret(dtype=pl.Float64)).drop(_COUNT)
-    return plain.to_arrow().cast(rows.schema), summed[_COUNT]
+    floats = [str(at) for at, kind in enumerate(plain.dtypes) if kind.is_float()]
+    images = summed.drop(_COUNT).with_columns(pl.col(floats).reinterpret(dtype=pl.Float64))
+    return images.to_arrow().rename_columns(rows.column_names).cast(rows.schema), summed[_COUNT]
 
 
 def as_bits(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with floats as the integers that have their bits."""
+    """The rows with numbers as names of columns, and floats as the integers that have their bits."""
     import polars as pl
 
-    return frame.with_columns(pl.col(pl.Float64).reinterpret(dtype=pl.Int64))
+    bits = frame.with_columns(pl.col(pl.Float64).reinterpret(dtype=pl.Int64))
+    bits.columns = [str(at) for at in range(bits.width)]
+    return bits
 
 
 def _zeros_alike(frame: pl.DataFrame) -> pl.DataFrame:
@@ -50,18 +54,20 @@ class Leaving:
         import polars as pl
 
         self.rows = rows
-        self._images = as_bits(rows).with_row_index(_IMAGE)
+        bits = as_bits(rows)
+        self._names = bits.columns
+        self._images = bits.with_row_index(_IMAGE)
         self._left = pl.DataFrame({_IMAGE: self._images[_IMAGE], _COUNT: copies.cast(pl.Int64)})
-        self._telling = max(rows.columns, key=lambda name: (rows[name].n_unique(), not rows[name].dtype.is_float()))
+        self._telling = max(self._names, key=lambda name: bits[name].n_unique())
         self._lock = Lock()
 
     def out_of(self, frame: pl.DataFrame) -> pl.Series:
         """The positions of the rows of a frame that leave by it: of each at most as many as did not leave by another."""
         import polars as pl
 
-        told = pl.col(self._telling).is_in(self.rows[self._telling].unique().implode(), nulls_equal=True)
-        near = as_bits(frame.with_row_index(_AT).filter(told))
-        found = near.join(self._images, on=self.rows.columns, how="inner", nulls_equal=True).select(_AT, _IMAGE)
+        told = pl.col(self._telling).is_in(self._images[self._telling].unique().implode(), nulls_equal=True)
+        near = as_bits(frame).with_row_index(_AT).filter(told)
+        found = near.join(self._images, on=self._names, how="inner", nulls_equal=True).select(_AT, _IMAGE)
         with self._lock:
             numbered = found.with_columns(pl.int_range(1, pl.len() + 1).over(_IMAGE).alias(_NTH))
             taken = numbered.join(self._left, on=_IMAGE).filter(pl.col(_NTH) <= pl.col(_COUNT))
@@ -73,9 +79,8 @@ class Leaving:
         import polars as pl
 
         leaving, found = _zeros_alike(self.rows), [self.rows.clear()]
-        for frame in frames:
-            rows = frame.cast(self.rows.schema)
-            alike = _zeros_alike(rows).with_row_index(_AT).join(leaving, on=self.rows.columns, how="semi", nulls_equal=True)[_AT]
+        for rows in frames:
+            alike = _zeros_alike(rows).with_row_index(_AT).join(leaving, on=self._names, how="semi", nulls_equal=True)[_AT]
             found.append(rows[alike.filter(~alike.is_in(self.out_of(rows).implode()))])
         return pl.concat(found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,10 +14,11 @@ import orjson
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["DataFile", "TableFiles", "inside"]
+__all__ = ["DataFile", "TableFiles", "inside", "met", "removed", "values_of"]
 
 FILE_BYTES = 8 << 20
 """About how large the files of a table are that is written for others: what changes has its files written anew."""
@@ -40,13 +41,28 @@ class DataFile:
     nulls: Mapping[str, int] = field(default_factory=dict)
 
 
-def inside(file: DataFile, name: str) -> pl.Expr:
-    """Whether a row's value of a column may be in a file."""
+def values_of(rows: pl.DataFrame, name: str) -> pl.Series:
+    """The values of a column, under no name: some names mean patterns to Polars, wherever it is asked about a series."""
+    return rows[name].alias("")
+
+
+def inside(file: DataFile, name: str, values: pl.Series) -> pl.Series:
+    """Which values of a column may be in a file."""
+    bounds = file.bounds.get(name)
+    within = values.is_not_null() if bounds is None else values.is_between(*bounds).fill_null(value=False)
+    return within if file.nulls.get(name) == 0 else within | values.is_null()
+
+
+def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
+    """How many values of a column may be in each of some files: `inside`, of many files at once."""
     import polars as pl
 
-    value, bounds = pl.col(name), file.bounds.get(name)
-    within = pl.lit(value=True) if bounds is None else value.is_between(pl.lit(bounds[0]), pl.lit(bounds[1]))
-    return pl.when(value.is_null()).then(pl.lit(file.nulls.get(name) != 0)).otherwise(within)
+    there, empty = values.drop_nulls().sort(), values.null_count()
+    lows, highs = (pl.Series([file.bounds[name][end] if name in file.bounds else None for file in files], dtype=values.dtype) for end in (0, 1))
+    known = lows.is_not_null()
+    within = there.search_sorted(highs, "right").cast(pl.Int64) - there.search_sorted(lows, "left").cast(pl.Int64)
+    nulls = pl.Series([0 if file.nulls.get(name) == 0 else empty for file in files], dtype=pl.Int64)
+    return within.zip_with(known, pl.Series([there.len()], dtype=pl.Int64)) + nulls
 
 
 class TableFiles:
@@ -68,12 +84,14 @@ class TableFiles:
         known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
         return [_told(row, known) for row in actions.iter_rows(named=True)]
 
-    def read(self, file: DataFile, schema: pl.Schema) -> pl.DataFrame:
+    def read(self, file: DataFile, schema: pa.Schema) -> pl.DataFrame:
         """The rows of a file."""
         import polars as pl
+        import pyarrow.parquet as pq
 
         content = self._store.open_input_file(file.path).read(file.size)
-        return pl.read_parquet(io.BytesIO(content)).select(list(schema)).cast(schema)
+        rows = pq.read_table(io.BytesIO(content), coerce_int96_timestamp_unit="us")  # so Spark writes them: as nanoseconds they would end in the year 2262
+        return pl.DataFrame(rows.select(schema.names).cast(schema))
 
     def write(self, rows: pl.DataFrame) -> AddAction:
         """Write a file; what a commit says of it. Nobody sees it before."""
@@ -111,7 +129,7 @@ def _told(action: Mapping[str, Any], names: Iterable[str]) -> DataFile:
 def _stats(rows: pl.DataFrame) -> str:
     """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics"); bounds where they are values of the column."""
     columns = rows.columns[:_COUNTED_COLUMNS]
-    bounds = {name: pair for name in columns if (pair := _bounds(rows[name])) is not None}
+    bounds = {name: pair for name in columns if (pair := _bounds(values_of(rows, name))) is not None}
     return orjson.dumps({
         "numRecords": rows.height,
         "minValues": {name: low for name, (low, _) in bounds.items()},

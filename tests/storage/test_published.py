@@ -11,14 +11,17 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.engines import Engine
 from storage.failure import StorageError
 from storage.published import PublishedTable
+from storage.row_counts import net
 from storage.table_files import TableFiles
 
 SCHEMA = pa.schema(
@@ -150,3 +153,37 @@ def test_engines_read_the_files_and_their_bounds(tmp_path: Path, engine: Engine)
     assert [one["at"] for one in read] == [None, MOMENT, MOMENT]
     assert engine.to_arrow(frame.where("x = 0").select("id")).to_pylist() == [{"id": 3}]
     assert engine.to_arrow(frame.where("id > 8").select("ok")).to_pylist() == [{"ok": True}]
+
+
+@pytest.mark.parametrize("configuration", [None, FEED], ids=["plain", "with a change data feed"])
+@pytest.mark.parametrize("name", ["*", "^.*$", "a.b", "__count", "__at", "__image", "__nth", "__comes"])
+def test_columns_may_have_any_name(tmp_path: Path, name: str, configuration: dict[str, str] | None) -> None:
+    before, goes, comes = (pa.table({"id": ids, name: [float(one) for one in ids]}) for ids in ([1, 2, 2, 3], [2, 3], [4, 5]))
+    write_deltalake(str(tmp_path / "t"), before, configuration=configuration)
+    images, weights = net(pa.concat_tables([goes, goes.slice(1), comes]), pl.Series([1, 1, -1, 1, 1]))
+    assert images.to_pylist() == [{"id": number, name: float(number)} for number in (2, 4, 5)]
+    assert weights.to_list() == [1, 1, 1]
+    assert PublishedTable(str(tmp_path / "t")).merge(goes, pl.Series([1, 1]), comes, "mark")
+    assert sorted(one[name] for one in pa.table(DeltaTable(str(tmp_path / "t")).scan()).to_pylist()) == [1.0, 2.0, 4.0, 5.0]
+
+
+def test_partitions_that_a_table_was_given_hold(tmp_path: Path) -> None:
+    rows = [(1, "a b", 1.5, DAY, MOMENT, True), (2, "a/b%20", -0.0, DAY, MOMENT, True), (3, "a b", None, DAY, MOMENT, True)]
+    write_deltalake(str(tmp_path / "t"), arrow(rows), partition_by=["a name"])
+    assert PublishedTable(str(tmp_path / "t")).merge(arrow(rows[:2]), pl.Series([1, 1]), arrow([(4, "new", 2.5, DAY, MOMENT, True)]), "mark")
+    found = DeltaTable(str(tmp_path / "t"))
+    assert (sorted(pa.table(found.scan()).column("id").to_pylist()), found.metadata().partition_columns) == ([3, 4], ["a name"])
+    assert {one["partition"]["a name"] for one in found.get_add_actions().to_struct_array().to_pylist()} == {"a b", "new"}
+
+
+def test_times_stay_where_an_engine_put_files_together(tmp_path: Path) -> None:
+    """Spark writes times as 96 bits, of which many readers make nanoseconds: these end in the year 2262."""
+    moments = [dt.datetime(year, 1, 2, 3, 4, 5, 678901, dt.UTC) for year in (1, 1500, 2024, 9999)]
+    laid_out(tmp_path / "t", [])
+    pq.write_table(arrow([(None, None, None, None, one, None) for one in moments]), tmp_path / "t/by-spark.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    add = AddAction("by-spark.parquet", (tmp_path / "t/by-spark.parquet").stat().st_size, {}, 0, data_change=False, stats='{"numRecords": 4}')
+    DeltaTable(tmp_path / "t").create_write_transaction([add], "append", DeltaTable(tmp_path / "t").schema())
+    table = PublishedTable(str(tmp_path / "t"))
+    gone = (None, None, None, None, moments[2], None)
+    assert table.merge(arrow([gone]), pl.Series([1]), arrow([]), "mark")
+    assert pa.table(DeltaTable(str(tmp_path / "t")).scan()).column("at").to_pylist() == [*moments[:2], moments[3]]
