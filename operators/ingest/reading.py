@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import told, united
+from changelog.frames import chosen, told, united
 from changelog.labels import row_label
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
@@ -146,7 +146,7 @@ class FileReader:
         """
         alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
         frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
-        return united(*frames)
+        return frames[0] if len(frames) == 1 else _beside(frames)
 
     def _among(self, part: Part, places: Mapping[int, Rows] | None) -> list[Task]:
         if places is None:
@@ -174,6 +174,12 @@ class FileReader:
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""
         return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts)
+
+
+def _beside(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of frames that tasks read. Sail does not find their columns once more is selected and united, unless each of them is a selection in an order of its own."""
+    names = frames[0].columns
+    return chosen(united(*(chosen(frame, names[::-1]) for frame in frames)), names)
 
 
 def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:

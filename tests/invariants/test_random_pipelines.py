@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from operators import combine_ranges
 from tests.invariants.dags import Story, stories
-from tests.invariants.walking import walk
+from tests.invariants.walking import short_stretches, walk
 from tests.pipelines import Folder
 
 IN_SUITE = 4
@@ -207,6 +207,19 @@ def test_records_get_keys_of_another_kind(tmp_path: Path, before: str, after: st
     assert folder.violations() == []
     folder.write("rows/a.csv", "id,g\n2,1\n1,1\n3,1\n")
     assert folder.run().counts == {"rows": {"+A": 1}, "rows_out": {"+A": 1}}
+
+
+@pytest.mark.parametrize("merges", [("snapshot", KEYED), (KEYED, "snapshot")])
+def test_records_of_large_files_with_other_undeclared_columns_get_keys_of_another_kind(tmp_path: Path, merges: Sequence[str]) -> None:
+    folder = Folder(tmp_path)
+    folder.write("rows/a.csv", "id,g,note\n" + "".join(f"{number},1,p\n" for number in range(10, 20)))
+    folder.write("rows/b.csv", "id,g\n" + "".join(f"{number},1\n" for number in range(20, 30)))
+    with short_stretches():
+        for merge in merges:
+            folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {merge}") + output("rows"))
+            folder.run()
+            assert folder.rows("out/rows.csv") == [{"id": str(number), "g": "1", "note": "p" if number < 20 else ""} for number in range(10, 30)]
+    assert folder.violations() == []
 
 
 @pytest.mark.parametrize("persist", ["all", "boundaries"])
