@@ -113,7 +113,7 @@ def small_runs(results: Results) -> Iterator[str]:
     """A small pipeline beside the least that a PySpark program does."""
     yield "## Small input"
     yield ""
-    yield "A pipeline of six nodes over 10,000 rows; the bare script opens a session, appends one Delta table and reads it back."
+    yield "A pipeline of six nodes over 10,000 rows, the whole of the command's time; the bare script opens a session, appends one Delta table and reads it back."
     yield ""
     rows = []
     for one in results:

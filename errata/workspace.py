@@ -6,7 +6,6 @@ the tables that are read are refused.
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,6 +126,8 @@ def read_workspace(file: Path) -> Workspace:
 
 def _document(file: Path) -> Document:
     """The file's tables with the places of their keys. Raises PipelineErrors."""
+    import tomllib
+
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
