@@ -291,3 +291,59 @@ def test_a_change_data_feed_that_a_table_was_given_holds(tmp_path: Path) -> None
     came, went = (Counter(tuple(cell(row[name]) for name in HEADER) for row in feed if row["_change_type"] == kind) for kind in ("insert", "delete"))
     first, second = (Counter(map(as_values, records)) for records in (FIRST, SECOND))
     assert (came - went, went - came) == (second - first, first - second)
+
+
+FORMS = ("two", "retract", "upsert", "single", "debezium", "flink")
+IN_ALL_FORMS = """\
+pipeline: {name: forms}
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: csv
+      path: rows.csv
+      merge: {strategy: snapshot, primary_key: [id]}
+      correlation_key: grp
+      schema: [{name: id, type: int}, {name: grp, type: string}, {name: n, type: int}]
+  - {type: transform, name: shares, input: rows, config: {cxl: "emit share = FACTOR / (n - 1)"}}
+  - {type: output, name: live, input: shares, config: {name: live, type: delta, path: out/live}}
+""" + "".join(
+    f"  - {{type: output, name: {form}, input: shares, config: {{name: {form}, type: delta, path: out/{form}, options: {{mode: changelog, form: {form}}}}}}}\n" for form in FORMS
+) + "error_handling: {strategy: continue, dlq: {path: out/rejected.csv}}\n"  # fmt: skip
+
+
+def told_in(folder: Folder, form: str) -> dict[int, tuple[Any, ...]]:
+    """What stands after all op rows of a table, by the id; each takes back what stands."""
+    standing: dict[int, tuple[Any, ...]] = {}
+    names = ("id", "grp", "n", "share")
+    for event in sorted(pa.table(DeltaTable(str(folder.path / "out" / form)).scan()).to_pylist(), key=lambda event: int(event["offset"])):
+        row, taken = tuple(event[name] for name in names), event.get("old_id")
+        if event["op"] in (1, 2, "-U", "-D") and taken is None:
+            assert standing.pop(event["id"]) == row
+            continue
+        if taken is not None:
+            assert standing.pop(taken) == tuple(event[f"old_{name}"] for name in names)
+        if event["id"] is not None:
+            assert form == "upsert" or event["id"] not in standing
+            standing[event["id"]] = row
+    return standing
+
+
+def test_the_op_rows_of_every_form_lead_to_what_stands_through_rollback_and_edited_logic(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    failing = [(1, "a", 3), (2, "a", 1), (3, "b", 2)]
+    history = [
+        (failing, 6.0), ([(1, "a", 3), (2, "a", 4), (3, "b", 3)], 6.0), ([(1, "a", 3), (2, "a", 4), (3, "b", 3)], 12.0),
+        ([(1, "a", 3), (2, "a", 4), (3, "b", 1), (4, "c", 2)], 12.0), ([(2, "a", 7), (4, "c", 2)], 12.0),
+    ]  # fmt: skip
+    for records, factor in history:
+        folder.write("pipeline.yaml", IN_ALL_FORMS.replace("FACTOR", str(factor)))
+        folder.write_csv("rows.csv", ("id", "grp", "n"), [dict(zip(("id", "grp", "n"), map(str, record), strict=True)) for record in records])
+        told_by(folder, "run", "pipeline.yaml")
+        broken = {group for _, group, n in records if n == 1}
+        expected = {id_: (id_, group, n, factor / (n - 1)) for id_, group, n in records if group not in broken}
+        live = pa.table(DeltaTable(str(tmp_path / "out/live")).scan()).to_pylist()
+        assert {row["id"]: tuple(row.values()) for row in live} == expected
+        assert {form: told_in(folder, form) for form in FORMS} == dict.fromkeys(FORMS, expected)
+    assert told_by(folder, "verify", "pipeline.yaml")[0] == 0
