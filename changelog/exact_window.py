@@ -3,14 +3,17 @@
 An engine adds up each column of a window row by row, so a sum must not have many. The largest value of a partition decides a unit, a power
 of two, in which every value is an integer of at most 108 bits, cut into three parts of 36. The sums of the parts are exact, and a result is
 the double nearest to what they come to. A value that is no such integer (one with places below 2**-55 of the largest) is told by `outside`.
+
+Where it is known how far all values reach (`changelog.extents`), a unit that all partitions share and two parts mostly do, and nothing is outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from changelog.extents import Extent
 from changelog.lazy import F
 from changelog.schema import column
 
@@ -26,13 +29,22 @@ _LEAST: Final = -1000
 """The least exponent of a unit: the factors to units and back are doubles with all their places."""
 _INFINITY: Final = float("inf")
 _PARTS: Final = ("high", "middle", "low")
+_SUM_BITS: Final = 62
+"""What a sum of parts may have, a carry left over."""
+
+
+def shared_unit(extent: Extent) -> int | None:
+    """The exponent of a unit in which all values of a column are integers of which two parts hold every sum; None where there is none."""
+    bits = extent.most - extent.least
+    known = extent.finite and extent.least >= _LEAST and extent.rows <= _MOST_ROWS
+    return extent.least if known and bits <= _BITS + _SUM_BITS - extent.rows.bit_length() else None
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSum:
     """The sum, or the `mean`, of a column of doubles over `rows`, the frame of each row; `whole` is the same window with whole partitions as frames.
 
-    The result is the column `name`, null over no values. Other columns that it makes have this name as a prefix.
+    The result is the column `name`, null over no values. Other columns that it makes have this name as a prefix. `unit`: the `shared_unit` of the column.
     """
 
     name: str
@@ -40,18 +52,26 @@ class WindowSum:
     rows: WindowSpec
     whole: WindowSpec
     mean: bool = False
+    unit: int | None = None
 
     @property
-    def outside(self) -> str:
-        """The name of a boolean column: a row's value is not in the sums, or its partition has too many rows, so results are not exact."""
-        return f"{self.name}_outside"
+    def outside(self) -> Column:
+        """Whether a row's value is not in the sums, or its partition has too many rows, so that results are not exact."""
+        return self._of("outside") if self.unit is None else F.lit(False)
 
     def layers(self) -> Iterator[Mapping[str, Column]]:
         """The columns to add to the rows, layer by layer: each layer reads those before it."""
-        yield from self._parts()
-        yield self._added()
-        yield from self._carried()
-        yield {self.name: F.when(self._of("high").isNotNull(), self._total())}
+        if self.unit is None:
+            yield from self._parts()
+            yield self._added(_PARTS, odd=F.sum(self._of("odd")).over(self.rows))
+            yield from self._carried()
+            total = F.when(self._of("odd") == 0.0, self._exact(_power(self._of("unit")))).otherwise(self._of("odd"))
+        else:
+            yield from self._halves(self.unit)
+            yield self._added(("middle", "low"), high=F.lit(0).cast("bigint"))
+            yield from self._carried()
+            total = self._exact(F.lit(2.0**self.unit))
+        yield {self.name: F.when(self._of("low").isNotNull(), total / self._of("count") if self.mean else total)}
 
     def _of(self, part: str) -> Column:
         return column(f"{self.name}_{part}")
@@ -73,9 +93,14 @@ class WindowSum:
         uneven = (self._of("low") != F.rint(self._of("low"))) | (finite & (value != 0.0) & (self._of("scaled") == 0.0))
         yield self._named(outside=F.coalesce(uneven, F.lit(False)) | (self._of("crowd") > _MOST_ROWS))
 
-    def _added(self) -> Mapping[str, Column]:
-        parts = {part: F.sum(self._of(part).cast("bigint")).over(self.rows) for part in _PARTS}
-        return self._named(**parts, odd=F.sum(self._of("odd")).over(self.rows), **self._counted())
+    def _halves(self, unit: int) -> Iterator[Mapping[str, Column]]:
+        """The two parts of each value in a unit that all share."""
+        yield self._named(scaled=column(self.value) * 2.0**-unit)
+        yield self._named(middle=F.rint(self._of("scaled") / float(_BASE)))
+        yield self._named(low=self._of("scaled") - self._of("middle") * float(_BASE))
+
+    def _added(self, parts: Sequence[str], **others: Column) -> Mapping[str, Column]:
+        return self._named(**{part: F.sum(self._of(part).cast("bigint")).over(self.rows) for part in parts}, **others, **self._counted())
 
     def _counted(self) -> dict[str, Column]:
         return {"count": F.count(column(self.value)).over(self.rows)} if self.mean else {}
@@ -86,10 +111,8 @@ class WindowSum:
             carry = F.shiftright(self._of(part) + (_BASE >> 1), _BITS)
             yield self._named(**{part: self._of(part) - F.shiftleft(carry, _BITS), above: self._of(above) + carry})
 
-    def _total(self) -> Column:
-        exact = _nearest(*map(self._of, _PARTS)) * _power(self._of("unit"))
-        total = F.when(self._of("odd") == 0.0, exact).otherwise(self._of("odd"))
-        return total / self._of("count") if self.mean else total
+    def _exact(self, unit: Column) -> Column:
+        return _nearest(*map(self._of, _PARTS)) * unit
 
 
 def _unit(largest: Column) -> Column:

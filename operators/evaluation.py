@@ -126,8 +126,9 @@ def _inlined(applied: Applied, told: Column, refused: Column | None) -> Applied:
     """The applied program with `REFUSED`: records that have it pass, each as one row; those that failed ahead of the program reach no `distinct`."""
     marked = applied.frame.withColumn(REFUSED, told)
     bad = F.col(REFUSED).isNotNull()
-    one = F.coalesce(F.col(INDEX), F.lit(0)) == 0 if applied.fans_out else F.lit(True)
-    passing = {PASS: F.when(bad, one).otherwise(F.col(PASS)), FAILED: F.col(FAILED) & ~bad}
+    one = F.coalesce(F.col(INDEX), F.lit(0)) == 0
+    passed = F.when(bad, one).otherwise(F.col(PASS)) if applied.fans_out else F.col(PASS) | bad  # true where no record is dropped, so that nothing is filtered
+    passing = {PASS: passed, FAILED: F.col(FAILED) & ~bad}
     reached = {} if refused is None else {key.reached: F.col(key.reached) & refused.isNull() for key in applied.distinct}
     return replace(applied, frame=marked.withColumns(passing | reached), can_fail=applied.can_fail and applied.nan is None)
 

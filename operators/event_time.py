@@ -29,6 +29,9 @@ WATERMARK = "__watermark"
 LATEST = "__latest"
 """The watermark behind the last record of a record's stretch."""
 
+LEAST, UNDATED = "least", "undated"
+"""Of a stretch: its lowest event time, how many rows have none."""
+
 _STRETCH = "__stretch"
 _LONGEST = 64
 """More bytes 0xff than any key has behind its stretch."""
@@ -83,11 +86,17 @@ class Clock:
         """The stretches that rows lie in, distinct."""
         return self._stretched(frame).select(_STRETCH).distinct()
 
-    def peaks(self, frame: DataFrame) -> DataFrame:
-        """A row for each stretch: its first key bytes as `_key`, how many rows it has, the highest time of each source."""
-        highest = [F.max(name).alias(name) for name in self._peaks]
-        found = self._stretched(frame).withColumns(self._peaks).groupBy(_STRETCH).agg(F.count(F.lit(1)).alias(self._rows), *highest)
-        return found.select(F.unhex(_STRETCH).alias("_key"), *map(column, (self._rows, *self._peaks)))
+    def peaks(self, frame: DataFrame, *, spans: bool = False) -> DataFrame:
+        """A row for each stretch: its first key bytes as `_key`, how many rows it has, the highest time of each source; `spans`: `LEAST` and `UNDATED` too."""
+        highest = {name: F.max(name) for name in self._peaks}
+        others = {LEAST: F.min(F.unix_micros("_event_time")), UNDATED: F.count(F.when(F.col("_event_time").isNull(), 1))} if spans else {}
+        totals = {self._rows: F.count(F.lit(1)), **highest, **others}
+        found = self._stretched(frame).withColumns(self._peaks).groupBy(_STRETCH).agg(*(total.alias(name) for name, total in totals.items()))
+        return found.select(F.unhex(_STRETCH).alias("_key"), *map(column, totals))
+
+    def spans(self, peaks: DataFrame) -> DataFrame:
+        """Each stretch with `LEAST`, `UNDATED`, and `WATERMARK` and `LATEST`, between which the watermarks of its rows lie. In: all `peaks` with spans."""
+        return self.bounded(peaks.select("_key", LEAST, UNDATED), peaks)
 
     def marked(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
         """Rows of whole stretches with `WATERMARK`. `peaks`: those of all stretches, where the rows are not all there are."""

@@ -21,7 +21,7 @@ from operators.base import SHARED, Outcome, Surroundings, among, compared, share
 from operators.binding import Binding
 from operators.durations import microseconds
 from operators.evaluation import RunValues, rejects
-from operators.event_time import LATEST, WATERMARK, Clock, Turn
+from operators.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
@@ -93,9 +93,13 @@ class WindowedAggregate(Aggregate):
 
     def _placed(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
         """Records as `lookup` gives them, with the watermark before each. `peaks`: where the frame is not the whole input."""
-        rows = as_appends(frame, "recompute")
-        marked = rows.withColumn(WATERMARK, F.lit(None).cast("bigint")) if self.lateness is None else self.clock.marked(rows, peaks)
-        return self.lookup(marked, 0, RunValues.none())
+        if self.lateness is None:
+            return self._open(frame)
+        return self.lookup(self.clock.marked(as_appends(frame, "recompute"), peaks), 0, RunValues.none())
+
+    def _open(self, frame: DataFrame) -> DataFrame:
+        """Records as `lookup` gives them that no window closes on, so that no watermark matters."""
+        return self.lookup(as_appends(frame, "recompute").withColumn(WATERMARK, F.lit(None).cast("bigint")), 0, RunValues.none())
 
     @property
     def clock(self) -> Clock:
@@ -129,9 +133,19 @@ class WindowedAggregate(Aggregate):
         return compared(around, self._whole(around, around.live_input(0)), cause)
 
     def _whole(self, around: Surroundings, rows: DataFrame) -> DataFrame:
-        """The rows of all windows; the peaks start anew."""
-        peaks = around.keep_state(self.clock.peaks(rows), anew=True) if self.keeps_state else None
-        return self._computed(self._placed(rows, peaks), around.values)
+        """The rows of all windows; the peaks start anew. Where these tell that nothing is late, the watermarks of single records are not followed."""
+        if not self.keeps_state:
+            return self._computed(self._open(rows), around.values, late=False)
+        peaks = around.keep_state(self.clock.peaks(rows, spans=True), anew=True)
+        may_be_late = self._is_closed(self._first_end(F.col(LEAST)), LATEST)
+        [found] = self.clock.spans(peaks).agg(F.max(may_be_late.cast("int")).alias("late"), F.sum(UNDATED).alias("undated")).collect()
+        placed = self._placed(rows, peaks) if found["late"] else self._open(rows)
+        return self._computed(placed, around.values, late=bool(found["late"]), undated=bool(found["undated"]))
+
+    def _first_end(self, time: Column) -> Column:
+        """When the first of the windows of a record ends at the earliest."""
+        size, slide = F.lit(self.window.size), F.lit(self.window.slide)
+        return time + size if self.by_session else time - F.pmod(time - size, slide) + slide
 
     def _in_windows(self, around: Surroundings, touched: DataFrame, turn: Turn | None) -> DataFrame:
         """The records of the touched windows, placed; their watermarks are followed record by record only where stretches do not decide."""
@@ -172,14 +186,16 @@ class WindowedAggregate(Aggregate):
         return F.coalesce(F.col(mark) >= end + F.lit(self.lateness or 0), F.lit(False))
 
     # Rows ---------------------------------------------------------------------------------------------------------------
-    def _computed(self, placed: DataFrame, values: RunValues) -> DataFrame:
+    def _computed(self, placed: DataFrame, values: RunValues, *, late: bool = True, undated: bool = True) -> DataFrame:
+        """The rows of windows and rejects. `late`, `undated`: whether there may be such records, each kind of which is one more branch of the plan."""
         bounded = self._bounded(values)
         before = self._arguments(placed, bounded)
-        open_, closed = self._taken(before.good)
+        open_, closed = self._taken(before.good, late=late)
         fields = [START, END, *self.groups]
         rows = self._finished(grouped(open_, fields, self.program.calls, wide=self.wide_sums, settle=bounded.settle), fields, bounded)
-        bad = [before.good.where(F.col("_event_time").isNull()).transform(self._undated), closed.transform(self._late)]
-        for rejected in [*bad, *([before.bad] if before.bad is not None else [])]:
+        without_time = before.good.where(F.col("_event_time").isNull()).transform(self._undated) if undated else None
+        too_late = None if closed is None else closed.transform(self._late)
+        for rejected in (one for one in (without_time, too_late, before.bad) if one is not None):
             rows = united(rows, chosen(self._rejected(rejected.where(F.col(LAST))), rows.columns))
         return rows
 
@@ -187,10 +203,12 @@ class WindowedAggregate(Aggregate):
         """The run's values, and where the bounds of a window stand."""
         return replace(values, values={**values.values, **{name: F.col(at) for name, at in _BOUNDS.items()}})
 
-    def _taken(self, good: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """The records that their windows take, and those that come late."""
+    def _taken(self, good: DataFrame, *, late: bool = True) -> tuple[DataFrame, DataFrame | None]:
+        """The records that their windows take, and those that come late; None where `late` says that there are none."""
         dated = good.where(F.col("_event_time").isNotNull())
         inside = in_sessions(dated, self.window) if self.by_session else dated
+        if not late:
+            return inside, None
         closed = self._is_closed(F.unix_micros(END))
         open_ = in_sessions(inside.where(~closed), self.window) if self.by_session else inside.where(~closed)
         return open_, inside.where(closed)

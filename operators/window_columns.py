@@ -12,7 +12,8 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.exact import IntSum
-from changelog.exact_window import WindowSum
+from changelog.exact_window import WindowSum, shared_unit
+from changelog.extents import Extent, extents
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import typed
@@ -103,7 +104,9 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     """
     listed = [use for use in uses if is_listed(use, wide=wide)]
     direct = [use for use in uses if use not in listed]
-    sums = [_sum(use, frames) for use in direct if use.function.name in SUMS]
+    added = [use for use in direct if use.function.name in SUMS]
+    reached = extents(frame, list(dict.fromkeys(use.columns[0] for use in added if use.args[0].type.kind is Kind.FLOAT)))
+    sums = [_sum(use, frames, reached.get(use.columns[0])) for use in added]
     native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
     done = frame.withColumns(native) if native else frame
     for layer in zip_longest(*(one.layers() for one in sums), fillvalue={}):
@@ -141,8 +144,8 @@ class _Floats:
 
     def wrong(self, frames: Frames) -> tuple[Column, str]:
         """When there is no value, and why: an inexact one is to be computed in another way."""
-        outside = column(self.total.outside)
-        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole else outside, INEXACT
+        outside = self.total.outside
+        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole and self.total.unit is None else outside, INEXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +167,12 @@ class _Ints:
         return self.total.overflows(), OVERFLOW
 
 
-def _sum(use: WindowUse, frames: Frames) -> _Floats | _Ints:
+def _sum(use: WindowUse, frames: Frames, extent: Extent | None) -> _Floats | _Ints:
     value, mean = use.columns[0], use.function.name == "avg"
     if use.args[0].type.kind is Kind.INT:
         return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)
-    return _Floats(WindowSum(use.column, value, frames.rows, frames.partition, mean))
+    unit = None if extent is None else shared_unit(extent)
+    return _Floats(WindowSum(use.column, value, frames.rows, frames.partition, mean, unit))
 
 
 def over_nothing(use: WindowUse) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import Window
 
-from changelog.exact_window import WindowSum
+from changelog.exact_window import WindowSum, shared_unit
+from changelog.extents import Extent, extents
 from tests.changelog.histories import on_engines
 from tests.changelog.test_exact import fsum
 
@@ -23,18 +25,20 @@ def partitions(values):
     return st.lists(st.lists(st.none() | values, min_size=1, max_size=9), min_size=1, max_size=30)
 
 
-def running(engine, batch, *, mean=False):
-    """For each partition the results and what is told beside them, in order."""
+def running(engine, batch, *, mean=False, shared=False):
+    """For each partition the results and what is told beside them, in order. `shared`: in a unit that all share, where there is one."""
     rows = [(part, place, value) for part, values in enumerate(batch) for place, value in enumerate(values)]
     part, place, value = zip(*rows, strict=True)
     frame = engine.from_arrow(pa.table({"part": part, "place": place, "v": pa.array(value, pa.float64())}))
     ordered = Window.partitionBy("part").orderBy("place")
     so_far, whole = (ordered.rowsBetween(Window.unboundedPreceding, end) for end in (Window.currentRow, Window.unboundedFollowing))
-    total = WindowSum("_s", "v", so_far, whole, mean)
+    unit = shared_unit(extents(frame, ["v"])["v"]) if shared else None
+    assume(unit is not None or not shared)
+    total = WindowSum("_s", "v", so_far, whole, mean, unit)
     for layer in total.layers():
         frame = frame.withColumns(layer)
-    found = engine.to_arrow(frame.orderBy("part", "place").select("part", "_s", total.outside)).to_pylist()
-    return [[(row["_s"], row[total.outside]) for row in found if row["part"] == at] for at in range(len(batch))]
+    found = engine.to_arrow(frame.orderBy("part", "place").select("part", "_s", total.outside.alias("outside"))).to_pylist()
+    return [[(row["_s"], row["outside"]) for row in found if row["part"] == at] for at in range(len(batch))]
 
 
 def so_far(values):
@@ -48,6 +52,32 @@ def so_far(values):
 def test_sums_of_values_of_like_size_are_exact(engine, batch):
     for values, found in zip(batch, running(engine, batch), strict=True):
         assert [(repr(value), outside) for value, outside in found] == [(expected, False) for expected in so_far(values)]
+
+
+@on_engines
+@given(scale=st.integers(-900, 900), batch=partitions(st.integers(-(2**60), 2**60).map(float) | prices))
+def test_sums_in_a_shared_unit_are_exact(engine, scale, batch):
+    scaled = [[None if value is None else math.ldexp(value, scale) for value in values] for values in batch]
+    for values, found in zip(scaled, running(engine, scaled, shared=True), strict=True):
+        assert [(repr(value), outside) for value, outside in found] == [(expected, False) for expected in so_far(values)]
+
+
+def test_a_unit_is_shared_up_to_what_two_parts_hold():
+    assert shared_unit(Extent(least=-20, most=55, finite=True, rows=1 << 22)) == -20
+    assert shared_unit(Extent(least=-20, most=56, finite=True, rows=1 << 22)) is None
+    assert shared_unit(Extent(least=-20, most=20, finite=False, rows=1)) is None
+    assert shared_unit(Extent(least=-1001, most=-1000, finite=True, rows=1)) is None
+
+
+@on_engines
+@given(values=st.lists(st.none() | near | anything, min_size=1))
+def test_an_extent_holds_what_is_finite(engine, values):
+    frame = engine.from_arrow(pa.table({"v": pa.array(values, pa.float64())}))
+    found = extents(frame, ["v"])["v"]
+    known = [value for value in values if value is not None]
+    finite = [Fraction(value) for value in known if math.isfinite(value)]
+    assert all(value % Fraction(2) ** found.least == 0 and abs(value) < Fraction(2) ** found.most for value in finite if value)
+    assert (found.finite, found.rows) == (len(finite) == len(known), len(values))
 
 
 @on_engines
