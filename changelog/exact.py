@@ -21,6 +21,8 @@ from changelog.schema import column
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from changelog.extents import Extent
+
 _BITS: Final = 32
 _BASE: Final = 1 << _BITS
 _HALF: Final = _BASE >> 1
@@ -68,6 +70,13 @@ class FloatSum:
         counted = (F.isnan(value), value == _INFINITY, value == -_INFINITY, outside)
         counts = [F.when(condition, weight).otherwise(F.lit(0).cast("bigint")) for condition in counted]
         return [amount.alias(name) for amount, name in zip([*limbs, *counts], self.columns, strict=True)]
+
+    def silent(self, extent: Extent) -> frozenset[str]:
+        """The state columns to which no value within an extent adds anything."""
+        if not extent.finite or extent.most >= EXPONENTS[0] + _BITS or extent.least < EXPONENTS[-1]:
+            return frozenset()
+        limbs = zip(EXPONENTS, self.limbs, strict=True)
+        return frozenset({*self.columns[len(self.limbs) :], *(name for exponent, name in limbs if not extent.least - _BITS < exponent <= extent.most)})
 
     def sums(self) -> list[Column]:
         """The aggregates of contributions, or of states, over a group."""

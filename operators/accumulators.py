@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 from changelog.exact import FloatSum, IntSum
 from changelog.lazy import F
 from changelog.schema import column
+from cxl.rewrite import shape
 from cxl.types import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column
 
+    from changelog.extents import Extent
     from cxl.typed import AggregateUse
 
 RETRACTABLE = frozenset({"sum", "count", "avg", "weighted_avg"})
@@ -34,6 +36,9 @@ class Accumulator(Protocol):
 
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds to each state column."""
+
+    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+        """The state columns to which no row adds anything, where columns of arguments have these extents."""
 
     def carried(self) -> list[Column]:
         """The state columns in the one form that a total has."""
@@ -67,6 +72,10 @@ class Count:
     def columns(self) -> tuple[str, ...]:
         """One counter."""
         return (f"{self.name}_n",)
+
+    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+        """None."""
+        return frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
         """The weight of each row that has a value."""
@@ -106,6 +115,11 @@ class Sum:
     def columns(self) -> tuple[str, ...]:
         """The total's columns and the counter."""
         return (*self.total.columns, f"{self.name}_n")
+
+    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+        """The limbs that are out of reach."""
+        extent = extents.get(self.value)
+        return self.total.silent(extent) if isinstance(self.total, FloatSum) and extent is not None else frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds."""
@@ -152,6 +166,10 @@ class WeightedMean:
         """Both totals' columns."""
         return (*self.products.columns, *self.weights.columns)
 
+    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+        """None: products reach further than what they are made of."""
+        return frozenset()
+
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds."""
         value, share = column(self.value).cast("double"), column(self.weight).cast("double")
@@ -180,6 +198,19 @@ class WeightedMean:
     def inexact(self) -> Column:
         """Whether either layout lacks limbs."""
         return self.products.inexact() | self.weights.inexact()
+
+
+def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator], extents: Mapping[str, Extent]) -> dict[str, str | None]:
+    """For each state column that of whose values it is the sum: itself, one of a call before it that adds up the same, None where nothing is added.
+
+    `extents` are those of columns of arguments, as far as they are known.
+    """
+    first: dict[tuple[type[Accumulator], str], Accumulator] = {}
+    found: dict[str, str | None] = {}
+    for use, one in zip(calls, accumulators, strict=True):
+        like, silent = first.setdefault((type(one), repr(shape(use.args))), one), one.silent(extents)
+        found |= {name: None if name in silent else source for name, source in zip(one.columns, like.columns, strict=True)}
+    return found
 
 
 def accumulator(use: AggregateUse) -> Accumulator | None:

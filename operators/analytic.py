@@ -103,13 +103,14 @@ class AnalyticTransform(Keyed):
 
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on each record, with the values of its window."""
-        placed = [self.lookup(as_new(frame), at, values).withColumn(PART, self._part(at)) for at, frame in enumerate(frames)]
+        placed = [as_new(frame).withColumns({"_lookup": F.lit(None).cast("binary"), PART: self._part(at)}) for at, frame in enumerate(frames)]
         ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
         refused = F.when(column(WRONG).isNotNull(), error_text(FINALIZE, column(WRONG), self.name))
-        marked = values.settle(ready).withColumn(RECORD, F.col("_key"))
+        # the key that is looked up comes behind the windows, which so carry a column less
+        marked = self.lookup(values.settle(ready), 0, values).withColumn(RECORD, F.col("_key"))
         rows = self.logic.images(marked, self.inputs[0], self.output, values, refused)
         for rejected in bad:
-            rows = united(rows, as_output(rejected, rows.columns, self.output))
+            rows = united(rows, as_output(self.lookup(rejected, len(placed) - 1, values), rows.columns, self.output))
         return rows
 
     def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:

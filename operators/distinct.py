@@ -71,7 +71,8 @@ class DistinctTransform(Keyed):
         return place(applied.distinct[-1], self.logic.program.distinct[-1])
 
     def _settle(self, applied: Applied) -> Applied:
-        return first_of_each(replace(applied, frame=applied.frame.withColumn("_lookup", self._place(applied))), self.logic.program.distinct)
+        kept = first_of_each(applied, self.logic.program.distinct)
+        return replace(kept, frame=kept.frame.withColumn("_lookup", self._place(applied)))
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """All records of the distinct key: without the first of them the next would stand."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends
 from changelog.exact_totals import with_totals
+from changelog.extents import extents
 from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.ops import weight
 from changelog.schema import column
 from cxl.types import STRING, Kind, Schema
-from operators.accumulators import Accumulator, accumulator
+from operators.accumulators import Accumulator, accumulator, added_once
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
 from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate, is_of, rejects
@@ -162,7 +163,7 @@ class Aggregate(Keyed):
         delta = around.delta(0)
         frame = delta.frame if delta is not None else as_appends(around.live_input(0), "recompute")
         before = self._arguments(frame, around.values)
-        change = self._sums(self._weighted(before.good, accumulators), accumulators)
+        change = self._change(before.good, accumulators, whole=around.first)
         if around.first:
             state = around.keep_state(self._carried(change, accumulators), bounds=True)
             rows = self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad)
@@ -179,7 +180,7 @@ class Aggregate(Keyed):
         if accumulators is None:
             return super().rebuild(around, cause)
         before = self._arguments(as_appends(around.live_input(0), cause), around.values)
-        change = self._sums(self._weighted(before.good, accumulators), accumulators)
+        change = self._change(before.good, accumulators, whole=True)
         state = around.keep_state(self._carried(change, accumulators), anew=True, bounds=True)
         return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
 
@@ -194,20 +195,25 @@ class Aggregate(Keyed):
         bad = bad.select(*(column(name) for name in frame.columns if name != "_error"), "_error")
         return Evaluated(done.good.where(~wrong), bad if done.bad is None else united(done.bad, bad))
 
-    def _weighted(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
+    def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
+        """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
+        floats = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
+        sources = added_once(self.program.calls, accumulators, extents(good, sorted(floats)) if whole else {})
         sign = weight(F.col("_op"))
-        parts = [part for one in accumulators for part in one.contributions(sign)]
-        return frame.select(*map(column, self.groups), *parts, sign.alias(ROWS))
+        parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
+        return self._sums(good.select(*map(column, self.groups), *parts, sign.alias(ROWS)), sources)
 
-    def _sums(self, frame: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        """States added up by group: `_key`, group fields, state columns, `__rows`."""
-        names = [*(name for one in accumulators for name in one.columns), ROWS]
+    def _sums(self, frame: DataFrame, sources: Mapping[str, str | None]) -> DataFrame:
+        """States added up by group: `_key`, group fields, state columns, `__rows`. `sources`: see `added_once`."""
+        names = [*(name for name, source in sources.items() if name == source), ROWS]
         sums = [F.sum(column(name)).alias(name) for name in names]
+        zero = F.lit(0).cast("bigint")
         if self.groups:
             added = frame.groupBy(*map(column, self.groups)).agg(*sums)
         else:  # over nothing, too
-            added = frame.agg(*sums).select(*(F.coalesce(column(name), F.lit(0).cast("bigint")).alias(name) for name in names))
-        return added.select(self._key().alias("_key"), *map(column, self.groups), *map(column, names))
+            added = frame.agg(*sums).select(*(F.coalesce(column(name), zero).alias(name) for name in names))
+        states = [(zero if source is None else column(source)).alias(name) for name, source in (*sources.items(), (ROWS, ROWS))]
+        return added.select(self._key().alias("_key"), *map(column, self.groups), *states)
 
     def _carried(self, state: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """States in the one form in which they are stored."""
@@ -217,7 +223,8 @@ class Aggregate(Keyed):
     def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
         before = around.own_state(among(change.select("_key"), "_key"))
-        added = change if before is None else self._sums(united(change, before), accumulators)
+        names = [name for one in accumulators for name in one.columns]
+        added = change if before is None else self._sums(united(change, before), dict(zip(names, names, strict=True)))
         return self._carried(added, accumulators)
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
 from changelog.exact_totals import with_totals
+from changelog.extents import Extent, extents
 from tests.changelog.histories import on_engines
 
 FLOATS, INTS = FloatSum("_s"), IntSum("_i")
@@ -67,6 +68,21 @@ def totals(engine, states, *columns):
 def test_state_columns_are_bigints(engine):
     states = float_states(weighted_rows(engine, [([1.5, None], [])], pa.float64()), FLOATS)
     assert [kind for _, kind in states.select(*FLOATS.columns).dtypes] == ["bigint"] * len(FLOATS.columns)
+
+
+@on_engines
+@given(values=st.lists(st.none() | inside | anything, min_size=1) | st.lists(inside, min_size=1, max_size=3))
+def test_rows_add_nothing_to_silent_columns(engine, values):
+    frame = engine.from_arrow(pa.table({"v": pa.array(values, pa.float64())}))
+    silent = FLOATS.silent(extents(frame, ["v"])["v"])
+    contributions = engine.to_arrow(frame.select(*FLOATS.contributions(F.col("v"), F.lit(1).cast("bigint")))).to_pydict()
+    assert all(set(contributions[name]) == {0} for name in silent)
+
+
+def test_ordinary_numbers_leave_most_columns_silent():
+    spoken = set(FLOATS.columns) - FLOATS.silent(Extent(least=-59, most=20, finite=True, rows=10))
+    assert spoken == {name for name, exponent in zip(FLOATS.limbs, EXPONENTS, strict=True) if exponent in (0, -32, -64)}
+    assert FLOATS.silent(Extent(least=-59, most=20, finite=False, rows=10)) == FLOATS.silent(Extent(least=-129, most=20, finite=True, rows=10)) == frozenset()
 
 
 @on_engines
