@@ -256,7 +256,7 @@ def test_help_is_light() -> None:
 
 
 LIBRARIES = {"pyspark", "pysail", "polars", "pyarrow", "numpy", "pandas"}
-READING = {"operators.ingest.intake", "operators.ingest.keyed", "storage.formats.csv.parse", "storage.engines.sail", "storage.engines.spark", "errata.propagate"}
+READING = {"operators.ingest.intake", "operators.ingest.keyed", "storage.formats.csv.parse", "storage.engines.registry", "errata.propagate"}
 NOT_IN_THE_PIPELINE = {"operators.distinct", "operators.time_window", "errata.composition_calls", "errata.openlineage", "errata.dlq_file"}
 
 
