@@ -44,9 +44,15 @@ class SourceFiles:
         return replace(self, changes=self.changes.from_nothing(), rebuilt=True)
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
-        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node): of their values, or of their places."""
+        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node): of their values, of their places, of a table.
+
+        So have those of a node of another type that had the name.
+        """
         operator = cast("Source", self.node.operator)
-        return self.rebuilt and not operator.versioned and operator.keyed != keyed_in(before)
+        if not self.rebuilt or before["type"] != "source":
+            return self.rebuilt
+        was_table = any(record.version is not None for record in self.known)
+        return not operator.versioned and (was_table or operator.keyed != keyed_in(before))
 
     def anew(self) -> SourceFiles:
         """The same files as if none had been read before."""

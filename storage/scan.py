@@ -82,10 +82,11 @@ def values(table: DeltaTable, columns: list[str], *wanted: Condition) -> dict[st
     return {name: rows.column(name).to_pylist() for name in columns}
 
 
-def add_actions(table: DeltaTable, *columns: str) -> list[tuple[int, ...]]:
-    """What the log says of each file: `num_records`, `min.<column>`, `max.<column>`."""
+def add_actions(table: DeltaTable, *columns: str) -> list[tuple[Any, ...]]:
+    """What the log says of each file: `num_records`, `min.<column>`, `max.<column>`; None where it says nothing, as of columns that came later."""
     actions = table.get_add_actions(flatten=True)
-    return list(zip(*(actions.column(name).to_pylist() for name in columns), strict=True)) if actions.num_rows else []
+    none, names = [None] * actions.num_rows, actions.schema.names
+    return list(zip(*(actions.column(name).to_pylist() if name in names else none for name in columns), strict=True))
 
 
 def _scan(table: DeltaTable, columns: list[str], wanted: Sequence[Condition]) -> Any:

@@ -155,6 +155,14 @@ def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_
     assert table.sound(9) in (None, nothing | {Op.APPEND: 1, Op.RETRACT: 1})
 
 
+def test_statistics_of_a_column_that_no_file_has_tell_nothing(tmp_path: Path) -> None:
+    narrow = {"_op": "tinyint", "_key": "binary"}
+    ChangelogTable(str(tmp_path / "t"), narrow).append(pa.table({"_op": pa.array([0], pa.int8()), "_key": pa.array([b"k"])}), 1)
+    table = ChangelogTable(str(tmp_path / "t"), {**narrow, "_error": "string"})
+    table.create()
+    assert (table.rejected_rows(), table.sound(1), table.rows()) == (None, None, 1)
+
+
 def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: Path) -> None:
     old = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"a"], "amount": [1.5], "gone": ["x"]})
     new = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"b"], "amount": ["1.5"], "added": [7]})

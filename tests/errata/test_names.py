@@ -1,0 +1,37 @@
+"""A name that passes from a node of one type to one of another, with or without an epoch in between that has none of the name: nothing stays of the one before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from tests.pipelines import Folder
+
+FIELDS = "schema: [{name: k, type: string}, {name: v, type: int}]"
+OTHER = f"  - {{type: source, name: other, config: {{name: other, type: csv, path: rows.csv, {FIELDS}}}}}\n"
+OUTPUT = "  - {type: output, name: out, input: %s, config: {name: out, type: csv, path: out.csv, if_exists: overwrite}}\n"
+NAMED = {
+    "transform": f'{OTHER}  - {{type: transform, name: x, input: other, config: {{cxl: "emit k = k\\nemit v = v"}}}}\n',
+    "output": f"{OTHER}  - {{type: output, name: x, input: other, config: {{name: x, type: csv, path: x.csv}}}}\n",
+    "places": f"  - {{type: source, name: x, config: {{name: x, type: csv, path: rows.csv, {FIELDS}}}}}\n",
+    "keys": f"  - {{type: source, name: x, config: {{name: x, type: csv, path: rows.csv, {FIELDS}, merge: {{strategy: snapshot, primary_key: [k]}}}}}}\n",
+    "table": f"  - {{type: source, name: x, config: {{name: x, type: delta, path: table, {FIELDS}}}}}\n",
+    "gone": OTHER,
+}
+WALK = ["transform", "places", "keys", "output", "table", "places", "gone", "keys", "transform", "gone", "table"]
+VERSIONS = ([("a", 1), ("b", 2)], [("b", 2), ("c", 1), ("d", 3)], [("a", 3)])
+
+
+def test_nothing_stays_of_a_node_of_another_type(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    for number, kind in enumerate(WALK):
+        rows = VERSIONS[number % len(VERSIONS)]
+        folder.write("rows.csv", "\n".join(["k,v", *(f"{k},{v}" for k, v in rows), ""]))
+        write_deltalake(str(tmp_path / "table"), pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]}), mode="overwrite")
+        read = "other" if kind in ("output", "gone") else "x"
+        folder.write("pipeline.yaml", f"pipeline: {{name: names}}\nnodes:\n{NAMED[kind]}{OUTPUT % read}")
+        folder.run()
+        assert [(row["k"], int(row["v"])) for row in folder.rows("out.csv")] == rows, (number, kind)
+    assert folder.violations() == []
