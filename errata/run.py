@@ -70,6 +70,7 @@ class Run:
     settled: Settled = field(default_factory=Settled)
     rejects: pl.DataFrame | None = None
     """Everything that stands rejected, once it was looked up."""
+    moved: set[str] = field(default_factory=set)
     tables: Tables = field(init=False)
     copies: Copies | None = None
     """What is read in place of files that are staged, while the run reads."""
@@ -112,14 +113,14 @@ class Run:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
         fetch_services(self.plan, self.warn)
         sources = self.look()
-        before, reasons = self.head.plan if self.head else None, self.reasons(sources)
-        left = Before.of(self.head)
-        stages = with_retries(self.plan, before, reasons | ruled_anew(self.plan, left), left.held, always=self.retry)
+        before, left = self.head.plan if self.head else None, Before.of(self.head)
+        stages = with_retries(self.plan, before, self.reasons(sources) | ruled_anew(self.plan, left), left.held, always=self.retry)
         targets = Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, self.history, force=self.options.force)
         for text in without_files(sources.values()):
             self.warn(text)
-        if all(stage.action == "skip" for stage in stages) and not self._removed_nodes():
+        self.moved = targets.moved(self.plan, self.head) if self.head else set()
+        if all(stage.action == "skip" for stage in stages) and not self._rearranged():
             return self._unchanged(targets, sources)
         for text in preflight(self.plan):
             self.warn(text)
@@ -129,8 +130,9 @@ class Run:
             copies.clean = result.exit_code == 0
             return result
 
-    def _removed_nodes(self) -> bool:
-        return self.head is not None and bool(set(self.head.plan) - set(self.plan.nodes))
+    def _rearranged(self) -> bool:
+        """Whether nodes went, or outputs lie elsewhere: the ledger learns of it although no row changed."""
+        return self.head is not None and bool(self.moved or set(self.head.plan) - set(self.plan.nodes))
 
     def _unchanged(self, targets: Targets, sources: Mapping[str, SourceFiles]) -> RunResult:
         """Nothing to do, but to restore output files that are gone."""
@@ -154,7 +156,7 @@ class Run:
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
-                anew = widened(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")}
+                anew = widened(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
                 if not anew and self._no_row_changed(flow):
                     self.restore()
                     return self._unchanged(targets, sources)
@@ -181,7 +183,7 @@ class Run:
 
     def _no_row_changed(self, flow: Flow) -> bool:
         """Whether files changed but no row did: then there is no epoch, unless a node is made anew or a column of an output came or went."""
-        return self.head is not None and not self._removed_nodes() and all(delta.empty for delta in flow.done.values())
+        return self.head is not None and not self._rearranged() and all(delta.empty for delta in flow.done.values())
 
     # -- the steps
 
@@ -254,7 +256,7 @@ class Run:
             seconds[stage.node] = seconds.get(stage.node, 0.0) + self._visit(flow, sources, stage, files).seconds
 
         left = Before.of(self.head)
-        always = self.retry or self._removed_nodes() or bool(ruled_anew(self.plan, left))
+        always = self.retry or self._rearranged() or bool(ruled_anew(self.plan, left))
         rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), left, always)
         self.settled = rounds.run()
         for stage in stages:

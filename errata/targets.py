@@ -112,15 +112,23 @@ class Targets:
     def intact(self, node: Node, head: Entry) -> bool:
         """Whether the files that the last epoch wrote for an output are there, at its present path."""
         entries = head.nodes.get(node.name, {}).get("files", [])
-        if not entries or not all(self._is_intact(entry) for entry in entries):
-            return False
+        return bool(entries) and all(self._is_intact(entry) for entry in entries) and self._at_its_path(node, entries[0])
+
+    def _at_its_path(self, node: Node, entry: Mapping[str, Any]) -> bool:
+        """Whether the first file that an epoch wrote for an output lies where the output is written now."""
         config, path = self.configs[node.name], self.outputs[node.name]
-        if "mark" in entries[0] and not is_local(config.path):
-            return bool(entries[0]["path"] == self.told(node)) or "{" in config.path
+        if "mark" in entry and not is_local(config.path):
+            return bool(entry["path"] == self.told(node)) or "{" in config.path
         if config.if_exists == "unique_suffix" or "{" in config.path:
             return True
-        first = self.folder / entries[0]["path"]
+        first = self.folder / entry["path"]
         return bool(first.parent == path.parent if config.split else first == path)
+
+    def moved(self, plan: Plan, head: Entry) -> set[str]:
+        """The outputs, and "dlq", that the last epoch wrote elsewhere than they are written now."""
+        written = [(node, head.nodes.get(node.name, {}).get("files", [])) for node in plan.of_kind("output")]
+        found = {node.name for node, entries in written if entries and not self._at_its_path(node, entries[0])}
+        return found if self._dlq_at_its_path(head) else {*found, "dlq"}
 
     def _is_intact(self, entry: Mapping[str, Any]) -> bool:
         if "mark" not in entry:
@@ -130,8 +138,12 @@ class Targets:
         return table_outputs.is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
 
     def dlq_intact(self, head: Entry) -> bool:
-        """Whether the DLQ file is as the last epoch left it: there, or rightly absent."""
-        return all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
+        """Whether the DLQ file is as the last epoch left it: there, at its present path, or rightly absent."""
+        return self._dlq_at_its_path(head) and all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
+
+    def _dlq_at_its_path(self, head: Entry) -> bool:
+        """Whether what stands rejected was written to the file that the pipeline names now, if it names one."""
+        return self.dlq is None or not head.counters.get("rejected") or self.dlq in self.of_dlq(head)
 
     def of_dlq(self, head: Entry) -> dict[Path, Mapping[str, Any]]:
         """The DLQ file that the last epoch wrote, if it did."""

@@ -61,3 +61,44 @@ def test_rejected_records_go_to_no_output(path: str, folder: Folder) -> None:
     (wrong,) = caught.value.diagnostics
     assert wrong.code == "E322"
     assert wrong.message == f"output 'out' and the dead letter queue both write '{path}'"
+
+
+MOVING = """\
+pipeline: {{ name: moving }}
+error_handling: {{ strategy: continue{0} }}
+nodes:
+  - {{ type: source, name: o, config: {{ name: o, type: csv, path: o.csv, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: out, input: o, config: {{ name: out, type: {1}, path: {2} }} }}
+"""
+
+
+@pytest.mark.parametrize(("type_", "before", "after"), [("csv", "a.csv", "b.csv"), ("delta", "a", "b")])
+def test_an_output_that_moved_is_the_pipelines_own(type_: str, before: str, after: str, folder: Folder) -> None:
+    """A new path alone is told to the ledger, so the next correction may replace what lies there; the old file is left alone."""
+    folder.write("pipeline.yaml", MOVING.format("", type_, before))
+    folder.run()
+    folder.write("pipeline.yaml", MOVING.format("", type_, after))
+    assert folder.run().committed
+    assert not folder.run().committed
+    folder.write("o.csv", "id\n1\n3\n")
+    folder.run()
+    assert _ids(folder.path / before) == ["1", "2"]
+    assert _ids(folder.path / after) == ["1", "3"]
+
+
+def _ids(place: Path) -> list[str]:
+    from deltalake import DeltaTable
+
+    return sorted(str(row["id"]) for row in DeltaTable(str(place)).to_pyarrow_table().to_pylist()) if place.is_dir() else place.read_text().split()[1:]
+
+
+@pytest.mark.parametrize("before", ["", ", dlq: { path: rejected-1.csv }"])
+def test_a_dead_letter_file_that_is_named_anew_is_written(before: str, folder: Folder) -> None:
+    """It holds what stands rejected, although no record changed."""
+    folder.write("o.csv", "id\n1\nx\n")
+    folder.write("pipeline.yaml", MOVING.format(before, "csv", "out.csv"))
+    folder.run()
+    folder.write("pipeline.yaml", MOVING.format(", dlq: { path: rejected-2.csv }", "csv", "out.csv"))
+    assert folder.run().committed
+    assert [row["id"] for row in folder.rows("rejected-2.csv")] == ["x"]
+    assert not folder.run().committed
