@@ -6,6 +6,7 @@ records by then. Two versions of a file so have the same stretches but where the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
     """The stretches of a file; None where its format or content does not let it be cut before each record. Raises InputError."""
     if is_compressed(path) or reader.plan.sections or reader.plan.document:
         return None
-    data = buffer_of(path, name)
+    facts, data = _facts(path), buffer_of(path, name)
     if len(data) < _WORD:
         return None
     words = _words(data)
@@ -108,9 +109,23 @@ def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
         return None
     seed = blake3(repr((found.head, reader.plan.undeclared)).encode()).digest()
     thread = ThreadPoolExecutor(1)
-    hashing = thread.submit(_digests, data, starts, seed)
+    hashing = thread.submit(lambda: _settled(_digests(data, starts, seed), path, facts))
     thread.shutdown(wait=False)
     return Stretches(starts, rows, found.head, hashing)
+
+
+def _facts(path: Path) -> tuple[int, ...]:
+    """What changes where a file does; nothing of one that is gone."""
+    try:
+        told = path.stat()
+    except FileNotFoundError:
+        return ()
+    return told.st_ino, told.st_size, told.st_mtime_ns
+
+
+def _settled(digests: tuple[bytes, ...], path: Path, facts: tuple[int, ...]) -> tuple[bytes, ...]:
+    """The hashes of a file; such as nothing else has where it was written to meanwhile: its records may have been read before that, and shall be read again."""
+    return digests if _facts(path) == facts else tuple(os.urandom(DIGEST) for _ in digests)
 
 
 def _words(data: Buffer) -> Words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -277,6 +278,29 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
             digests.append(found.digests)
     assert len(digests[0]) > 40
     assert len(set(digests[0]) ^ set(digests[1])) < 12
+
+
+def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read may be what it held before: a stretch of later content must not count as read."""
+    file, hashed = tmp_path / "file", stretches._digests
+    file.write_bytes(content("csv", [(number, "a") for number in range(100)]))
+
+    def written_to(*given: Any) -> tuple[bytes, ...]:
+        with file.open("r+b") as other:
+            other.seek(-2, os.SEEK_END)
+            other.write(b"b")
+        os.utime(file, ns=(0, 0))
+        return hashed(*given)
+
+    with short_stretches():
+        made = []
+        for digests in (hashed, written_to, hashed):
+            monkeypatch.setattr(stretches, "_digests", digests)
+            found = stretches.stretches_of(a_reader("csv"), file, "file")
+            assert found is not None
+            made.append(set(found.digests))
+    assert len(made[0] & made[2]) > 10
+    assert not made[1] & (made[0] | made[2])
 
 
 def test_a_run_over_changed_stretches_may_be_killed_at_every_step(tmp_path: Path) -> None:
