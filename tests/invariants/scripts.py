@@ -36,6 +36,8 @@ _events = st.fixed_dictionaries({
 _items = st.fixed_dictionaries({"no": st.just(0), "k": _keys, "low": _small, "high": _small, "label": st.sampled_from(["one", "two", ""])})
 
 EXTENSIONS = {"csv": "csv", "ndjson": "jsonl", "json": "json", "xml": "xml", "parquet": "parquet", "delta": "delta"}
+GROWING = ("csv", "ndjson")
+"""Forms of files to whose end records can be written."""
 OPTIONS: Mapping[str, Record] = {"ndjson": {"format": "ndjson"}, "json": {"format": "array"}, "xml": {"record_path": "rows/row"}}
 
 
@@ -211,9 +213,17 @@ def _record(draw: st.DrawFn, source: Source, numbers: Iterator[int], number: int
 
 
 def _grow(draw: st.DrawFn, source: Source, files: Files, numbers: Iterator[int]) -> None:
-    """Records at the end of the last file, or of one behind it; of upserts and changelogs at the end of any file. Keyed ones may be known."""
+    """Records at the end of the last file, or of one behind it; of upserts and changelogs at the end of any file. Keyed ones may be known.
+
+    A file that does not begin with the bytes that it had is a delivery of its own, so those with an end of their own do not grow.
+    """
     anywhere = source.merge in ("upsert", "changelog")
-    name = draw(st.sampled_from([name for name in NAMES if anywhere or name >= max(files, default="a")]))
+    possible = [name for name in NAMES if anywhere or name >= max(files, default="a")]
+    if source.form not in GROWING:
+        possible = [name for name in possible if name not in files]
+    if not possible:
+        return
+    name = draw(st.sampled_from(possible))
     known = [row[source.key] for rows in files.values() for row in rows] if source.merge != "append" else []
     for _ in range(draw(st.integers(0, 3))):
         again = draw(st.sampled_from(known)) if known and draw(st.booleans()) else None
