@@ -87,11 +87,14 @@ class TableFiles:
     def read(self, file: DataFile, schema: pa.Schema) -> pl.DataFrame:
         """The rows of a file."""
         import polars as pl
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        content = self._store.open_input_file(file.path).read(file.size)
-        rows = pq.read_table(io.BytesIO(content), coerce_int96_timestamp_unit="us")  # so Spark writes them: as nanoseconds they would end in the year 2262
-        return pl.DataFrame(rows.select(schema.names).cast(schema))
+        content = io.BytesIO(self._store.open_input_file(file.path).read(file.size))
+        if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262: these are read as what they stand for
+            return pl.DataFrame(pq.read_table(content, coerce_int96_timestamp_unit="us").select(schema.names).cast(schema))
+        rows = pl.read_parquet(content)  # in a third of the time
+        return pl.DataFrame([rows.get_column(one.name).cast(one.dtype) for one in pl.DataFrame(schema.empty_table())])
 
     def write(self, rows: pl.DataFrame) -> AddAction:
         """Write a file; what a commit says of it. Nobody sees it before."""
