@@ -231,7 +231,8 @@ class ByHand(Change):
         shown = ", ".join(f"{name}={text}" for name, text in self.correction.key.items())
         if table.num_rows != 1:
             several = f"several records of '{node.name}' have" if table.num_rows else f"no record of '{node.name}' has"
-            raise Usage(f"{several} {shown}", help="name more columns with --key" if table.num_rows else "")
+            unread = "a record that could not be read is corrected in its file: errata dlq lists it" if flow.rejects.get(node.name) else ""
+            raise Usage(f"{several} {shown}", help="name more columns with --key" if table.num_rows else unread)
         return flow.engine.from_arrow(table)
 
     def _changed(self, flow: Flow, old: DataFrame, node: Node) -> DataFrame:

@@ -211,6 +211,16 @@ def test_what_cannot_be_corrected_is_told(folder: Folder, correction: Correction
     assert folder.load().head_epoch() == 3
 
 
+def test_a_record_that_could_not_be_read_is_corrected_in_its_file(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", FILES.replace("type: string", "type: int") + "error_handling: { strategy: continue }\n")
+    folder.write("in/a.csv", "word\n1\nx\n")
+    folder.run()
+    with pytest.raises(Usage, match="no record of 'words' has word=2") as caught:
+        folder.load().correct(Correction("words", {"word": "2"}, {"word": "3"}, ""), SAIL)
+    assert caught.value.help == "a record that could not be read is corrected in its file: errata dlq lists it"
+
+
 # -- compact
 
 
