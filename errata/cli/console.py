@@ -104,7 +104,7 @@ def summary(result: RunResult) -> str:
             ops[op] += count
     changes = ", ".join(f"{op} {count:,}" for op, count in ops.items() if count)
     stands = f"epoch {result.epoch}" if result.epoch is not None else "no epoch yet"
-    did = f"{stands}: {changes}" if result.committed and changes else f"nothing changed, {stands}"
+    did = f"{stands}: {changes or 'no row changed'}" if result.committed else f"nothing changed, {stands}"
     rejected = f"; {result.rejected:,} rejected" if result.rejected else ""
     return f"{did[:1].upper()}{did[1:]}{rejected} ({result.seconds:.1f} s)"
 

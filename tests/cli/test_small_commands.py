@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from errata.cli.console import summary
 from errata.codes import registered
+from errata.options import RunResult
 from errata.writing import replace_file
 from errata.yaml import load_yaml
 
@@ -82,3 +84,16 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         replace_file(tmp_path / "a/b.txt", "\ud800")
     assert [(path.name, path.read_text()) for path in (tmp_path / "a").iterdir()] == [("b.txt", "one\n")]
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (RunResult(exit_code=0, epoch=2, committed=True, seconds=1.0), "Epoch 2: no row changed (1.0 s)"),
+        (RunResult(exit_code=2, epoch=2, committed=False, rejected=3, seconds=1.0), "Nothing changed, epoch 2; 3 rejected (1.0 s)"),
+        (RunResult(exit_code=0, epoch=2, committed=True, counts={"a": {"+A": 1000}, "b": {"+A": 1, "-R": 2}}), "Epoch 2: +A 1,001, -R 2 (0.0 s)"),
+    ],
+)
+def test_a_run_is_told_in_one_line(result: RunResult, told: str) -> None:
+    """An epoch that only rejects, nodes or files made is told as one."""
+    assert summary(result) == told
