@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from storage.ledger import Entry
 
 
+BY_PLACES, BY_VALUES, BY_TABLE = "their places in files", "the values of a primary key", "their values in a table"
+"""What tells records apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
     """One source before a run: its number in keys, its files as they are now against those of the last epoch (`known`)."""
@@ -44,15 +48,8 @@ class SourceFiles:
         return replace(self, changes=self.changes.from_nothing(), rebuilt=True)
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
-        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node): of their values, of their places, of a table.
-
-        So have those of a node of another type that had the name.
-        """
-        operator = cast("Source", self.node.operator)
-        if not self.rebuilt or before["type"] != "source":
-            return self.rebuilt
-        was_table = any(record.version is not None for record in self.known)
-        return not operator.versioned and (was_table or operator.keyed != keyed_in(before))
+        """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node)."""
+        return self.rebuilt and keys_of(cast("Source", self.node.operator)) != keys_in(before, self.known)
 
     def anew(self) -> SourceFiles:
         """The same files as if none had been read before."""
@@ -71,9 +68,18 @@ def look_at_sources(plan: Plan, before: Mapping[str, Any]) -> dict[str, SourceFi
     return {node.name: _look(node, plan, before.get(node.name, {}), numbers[node.name]) for node in plan.of_kind("source")}
 
 
-def keyed_in(before: Mapping[str, Any]) -> bool:
-    """Whether a source's records had keys of their values in an epoch; `before`: what its ledger entry says of the node."""
-    return any(name == "_file" for name, _ in before.get("hidden", ()))
+def keys_of(source: Source) -> str:
+    """What tells the records of a source apart, in words."""
+    return BY_TABLE if source.versioned else BY_VALUES if source.keyed else BY_PLACES
+
+
+def keys_in(before: Mapping[str, Any], known: Sequence[FileRecord]) -> str:
+    """What told the rows of a node apart in an epoch. `before`: its summary of the node, `known`: the files that it had as a source."""
+    if before["type"] != "source":
+        return f"the keys of a node of type {before['type']}"
+    if any(record.version is not None for record in known):
+        return BY_TABLE
+    return BY_VALUES if any(name == "_file" for name, _ in before["hidden"]) else BY_PLACES
 
 
 def files_left(plan: Plan, head: Entry) -> dict[str, SourceFiles]:
@@ -103,7 +109,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
 
     known = FileRecord.all_of(before)
     if cast("Source", node.operator).versioned:
-        return SourceFiles(node, number, _table_of(node, plan, known))
+        return SourceFiles(node, number, _table_of(node, plan, known), known=known)
     compare = comparison(cast("Source", node.operator).config.merge.strategy)
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}

@@ -17,7 +17,7 @@ from changelog.schema import column
 from errata.correlation_rows import truth
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
-from errata.ingest import SourceFiles, files_left, keyed_in
+from errata.ingest import SourceFiles, files_left, keys_in, keys_of
 from errata.options import Correction, RunOptions, RunResult
 from errata.run import Run
 from operators.base import Outcome
@@ -163,10 +163,10 @@ class Revert(Change):
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
 
     def _refuse_other_keys(self, node: Node, last: int) -> None:
-        source, before = cast("Source", node.operator), self.then.plan.get(node.name) if self.then else None
-        if before is not None and not source.versioned and source.keyed != keyed_in(before):
-            kinds = ("the values of a primary key", "their places in files")
-            had, have = kinds if keyed_in(before) else reversed(kinds)
+        if self.then is None or node.name not in self.then.plan:
+            return
+        had, have = keys_in(self.then.plan[node.name], FileRecord.all_of(self.then.sources.get(node.name, {}))), keys_of(cast("Source", node.operator))
+        if had != have:
             raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
     def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:

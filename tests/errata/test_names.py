@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
+from errata.failures import Usage
 from tests.pipelines import Folder
 
 FIELDS = "schema: [{name: k, type: string}, {name: v, type: int}]"
@@ -35,3 +37,16 @@ def test_nothing_stays_of_a_node_of_another_type(tmp_path: Path) -> None:
         folder.run()
         assert [(row["k"], int(row["v"])) for row in folder.rows("out.csv")] == rows, (number, kind)
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize("kind", ["transform", "keys", "table"])
+def test_rows_under_other_keys_do_not_come_back(tmp_path: Path, kind: str) -> None:
+    """A revert cannot make a source's records of what a node of another type, or a source of another kind, had under its name."""
+    folder = Folder(tmp_path)
+    folder.write("rows.csv", "k,v\na,1\n")
+    write_deltalake(str(tmp_path / "table"), pa.table({"k": ["a"], "v": [1]}))
+    for one in (kind, "places"):
+        folder.write("pipeline.yaml", f"pipeline: {{name: names}}\nnodes:\n{NAMED[one]}{OUTPUT % 'x'}")
+        folder.run()
+    with pytest.raises(Usage, match="epoch 1 knows the records of 'x' by .*, epoch 2 by their places in files"):
+        folder.load().revert(1)
