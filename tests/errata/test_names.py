@@ -48,5 +48,5 @@ def test_rows_under_other_keys_do_not_come_back(tmp_path: Path, kind: str) -> No
     for one in (kind, "places"):
         folder.write("pipeline.yaml", f"pipeline: {{name: names}}\nnodes:\n{NAMED[one]}{OUTPUT % 'x'}")
         folder.run()
-    with pytest.raises(Usage, match="epoch 1 knows the records of 'x' by .*, epoch 2 by their places in files"):
+    with pytest.raises(Usage, match=r"epoch 1 knows the records of 'x' by .*, epoch 2 by their places in files"):
         folder.load().revert(1)
