@@ -116,10 +116,14 @@ class Targets:
 
     def _at_its_path(self, node: Node, entry: Mapping[str, Any]) -> bool:
         """Whether the first file that an epoch wrote for an output lies where the output is written now."""
+        from storage.path_tokens import PathTemplate
+
         config, path = self.configs[node.name], self.outputs[node.name]
+        if not PathTemplate.parse(config.path).steady:
+            return True
         if "mark" in entry and not is_local(config.path):
-            return bool(entry["path"] == self.told(node)) or "{" in config.path
-        if config.if_exists == "unique_suffix" or "{" in config.path:
+            return bool(entry["path"] == self.told(node))
+        if config.if_exists == "unique_suffix":
             return True
         first = self.folder / entry["path"]
         return bool(first.parent == path.parent if config.split else first == path)

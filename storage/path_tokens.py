@@ -15,6 +15,9 @@ from datetime import UTC, datetime
 from storage.formats.contract import FormatError
 
 NAMES = ("source_name", "batch_id", "execution_id", "timestamp", "pipeline_hash", "channel", "source_file", "source_path", "epoch", "n")
+STEADY = ("source_name", "channel")
+"""Tokens that stand for the same in every run of a pipeline under one channel."""
+
 _PART = re.compile(r"\{\{|\}\}|\{(?P<token>[^{}]*)\}|(?P<text>[^{}]+)|(?P<stray>[{}])")
 _WITH_ARGUMENT = ("source_name", "pipeline_hash")
 
@@ -57,6 +60,11 @@ class PathTemplate:
     def parse(cls, text: str) -> PathTemplate:
         """Read a path; TokenError for an unknown token, a stray brace, too many colons, an argument that the token does not take."""
         return cls(tuple(_part(found, text) for found in _PART.finditer(text)))
+
+    @property
+    def steady(self) -> bool:
+        """Whether every run of a pipeline under one channel writes the same path."""
+        return all(isinstance(part, str) or part.name in STEADY for part in self.parts)
 
     def uses(self, name: str) -> bool:
         """Whether a token occurs: an output with `{source_file}` is one file a source file."""

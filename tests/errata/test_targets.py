@@ -44,6 +44,17 @@ def test_channels_take_turns(folder: Folder) -> None:
     assert folder.text("out-b.csv") == "id\n2\n"
 
 
+def test_another_channel_alone_writes_its_file(folder: Folder) -> None:
+    """Nothing else differs, and still each channel has its own; the next run of the same one does nothing."""
+    folder.write("b.channel.yaml", CHANNEL.format("b", 0))
+    run(folder, "a")
+    run(folder, "b")
+    assert folder.text("out-b.csv") == folder.text("out-a.csv") == "id\n1\n2\n"
+    before = folder.load().head_epoch()
+    run(folder, "b")
+    assert folder.load().head_epoch() == before == 2
+
+
 def test_a_file_that_somebody_wrote_since_is_foreign(folder: Folder) -> None:
     run(folder, "a")
     run(folder, "b")
