@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from changelog.exact import EXPONENTS, FloatSum
+from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -52,6 +53,43 @@ def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
     nan, inf, ninf = (_numbers(batch, name) > 0 for name in one.special)
     found = np.where(inf, np.inf, np.where(ninf, -np.inf, nearest(limbs)))
     return np.where(nan | (inf & ninf), np.nan, found)
+
+
+def contributions(one: FloatSum | IntSum, values: NDArray[Any], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
+    """What rows with these values (where they are `known`) and weights add to each state column: what `contributions` of a sum gives as expressions."""
+    if isinstance(one, IntSum):
+        halves = (values >> _BITS, values & ((1 << _BITS) - 1))
+        return {name: half * weight * known for name, half in zip(one.columns, halves, strict=True)}
+    return _of_floats(one, values.astype("f8"), known, weight)
+
+
+def _of_floats(one: FloatSum, values: NDArray[np.float64], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        last = values * 2.0 ** -EXPONENTS[-1]
+        fits = known & (np.abs(values) < LIMIT) & (last == np.rint(last))
+        weighted = np.where(fits, values, 0.0) * weight
+    nearest = [np.rint(weighted * 2.0**-exponent) for exponent in EXPONENTS]
+    limbs = [nearest[0], *(here - above * 2.0**_BITS for above, here in pairwise(nearest))]
+    special = (np.isnan(values), values == np.inf, values == -np.inf, np.isfinite(values) & ~fits)
+    counts = [np.where(known & told, weight, 0) for told in special]
+    return dict(zip(one.columns, [*(limb.astype("i8") for limb in limbs), *counts], strict=True))
+
+
+def carried(states: Mapping[str, Limbs], one: FloatSum | IntSum) -> dict[str, Limbs]:
+    """The limbs of states with their carries settled, by column: what `carried` of a sum gives as expressions."""
+    if isinstance(one, IntSum):
+        high, low = (states[name] for name in one.columns)
+        return {one.columns[0]: high + (low >> _BITS), one.columns[1]: low & ((1 << _BITS) - 1)}
+    settled: dict[str, Limbs] = {}
+    above, *others = one.limbs
+    carry = states[above] * 0
+    for name in reversed(others):
+        limb = states[name] + carry
+        carry = (limb + _HALF) >> _BITS
+        settled[name] = limb - (carry << _BITS)
+    return settled | {above: states[above] + carry}
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:

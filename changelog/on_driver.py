@@ -27,17 +27,26 @@ def standing(op_rows: pa.Table) -> pa.Table:
     dead: dict[bytes, int] = {}
     for key, epoch in _versions(went):
         dead[key] = max(epoch, dead.get(key, epoch))
-    return came.filter(pa.array([dead.get(key, epoch) <= epoch for key, epoch in _versions(came)], pa.bool_()))
+    met = pc.is_in(came.column(KEY), value_set=went.column(KEY)).combine_chunks()
+    stay = pa.array([dead[key] <= epoch for key, epoch in _versions(came.filter(met))], pa.bool_())
+    return came.filter(pc.replace_with_mask(pc.invert(met), met, stay))
+
+
+def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
+    """Live rows as op rows of one kind: what `algebra.as_appends` and `algebra.as_retractions` give."""
+    import pyarrow as pa
+
+    image = live_rows.drop_columns([EPOCH]) if EPOCH in live_rows.column_names else live_rows
+    return image.append_column(OP, pa.repeat(pa.scalar(int(op), pa.int8()), image.num_rows)).append_column(CAUSE, pa.repeat(cause, image.num_rows))
 
 
 def newest(rows: pa.Table) -> pa.Table:
     """Of rows with `_epoch` and `_key` those of each key's last epoch, without `_epoch`."""
-    import pyarrow as pa
+    import polars as pl
 
-    last: dict[bytes, int] = {}
-    for key, epoch in _versions(rows):
-        last[key] = max(epoch, last.get(key, epoch))
-    return rows.filter(pa.array([last[key] == epoch for key, epoch in _versions(rows)], pa.bool_())).drop_columns([EPOCH])
+    versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
+    last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
+    return rows.filter(last.to_arrow()).drop_columns([EPOCH])
 
 
 def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
@@ -53,18 +62,18 @@ def consolidated(op_rows: pa.Table) -> pa.Table:
     if not rows.num_rows:
         return rows
     came, cause = pl.col("sign") > 0, pl.col("cause")
-    images = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **_images(rows)})
+    told = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **images(rows)})
     sign = pl.when(pl.Series(_brings(rows))).then(1).otherwise(-1)
-    signed = images.with_columns(sign=sign, at=pl.int_range(pl.len()))
-    same = [name for name in images.columns if name != "cause"]
+    weighted = told.with_columns(sign=sign, at=pl.int_range(pl.len()))
+    same = [name for name in told.columns if name != "cause"]
     totals = [pl.col("sign").sum().alias("net"), pl.col("at").first(), cause.filter(~came).min().alias("went"), cause.filter(came).min().alias("came")]
-    left = signed.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
+    left = weighted.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
     into, both = pl.col("net") > 0, pl.col("both")
     op = pl.when(into & both).then(Op.CORRECT_TO).when(into).then(Op.APPEND).when(both).then(Op.CORRECT_FROM).otherwise(Op.RETRACT)
     why = pl.when(into).then(pl.col("came")).when(both).then(pl.col("came").filter(into).first().over("key")).otherwise(pl.col("went"))
-    told = left.select("at", op=op.cast(pl.Int8), why=why)
-    taken = rows.take(pa.array(told["at"].to_list(), pa.int64()))
-    own = {OP: pa.array(told["op"].to_list(), pa.int8()), CAUSE: pa.array(told["why"].to_list(), pa.string())}
+    net = left.select("at", op=op.cast(pl.Int8), why=why)
+    taken = rows.take(pa.array(net["at"].to_list(), pa.int64()))
+    own = {OP: pa.array(net["op"].to_list(), pa.int8()), CAUSE: pa.array(net["why"].to_list(), pa.string())}
     return pa.table({name: own.get(name, taken.column(name)) for name in taken.column_names})
 
 
@@ -76,7 +85,7 @@ def _brings(op_rows: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(op_rows.column(OP), value_set=pa.array(sorted(map(int, POSITIVE)), op_rows.schema.field(OP).type))
 
 
-def _images(rows: pa.Table) -> dict[str, pl.Series]:
+def images(rows: pa.Table) -> dict[str, pl.Series]:
     """The image's columns under names of their own, equal exactly where they print the same (`changelog.images`): doubles by their bits, NaN as one."""
     import polars as pl
     import pyarrow.types as kinds

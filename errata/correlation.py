@@ -13,6 +13,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from changelog.frames import without
 from errata.correlation_blame import Blames
 from errata.correlation_groups import Groups
@@ -20,7 +22,17 @@ from errata.correlation_held import Steady
 from errata.correlation_leads import Failure, Leads
 from errata.correlation_plan import Before, key_fields, ranks
 from errata.correlation_probe import would_fail
-from errata.correlation_rows import Suppression, counts, is_suppressed, marked_appends, marks_frame, readmitting, suppressed, suppressing
+from errata.correlation_rows import (
+    Suppression,
+    counts,
+    is_suppressed,
+    marked_appends,
+    marks_frame,
+    readmitting,
+    readmitting_arrow,
+    suppressed,
+    suppressing,
+)
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
@@ -57,14 +69,16 @@ class Rounds:
         """Visit every node until nothing new fails."""
         self._base = _Base.of(self.flow)
         versions = {node.name: self.flow.versions_of(node) for node in self.plan}
-        for stage in self._of_kind("source"):
-            self.visit(stage)
-        if not self._something_changed():
+        with self.flow.settling_sources():
+            for stage in self._of_kind("source"):
+                self.visit(stage)
+            if changed := self._something_changed():
+                self._try_again(versions)
+        if not changed:
             for stage in self.stages:
                 if self.plan[stage.node].kind != "source":
                     self.visit(stage)
             return self.settled
-        self._try_again(versions)
         sources = _Base.of(self.flow)
         blames = Blames(self.plan, self._groups, self.places(), self.settled)
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer, self._largest()), versions)
@@ -98,25 +112,32 @@ class Rounds:
 
     def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
-        steady, engine, tables = Steady(self.flow, self.plan), self.flow.engine, self.flow.tables
+        steady, engine, tables, before = Steady(self.flow, self.plan), self.flow.engine, self.flow.tables, self.flow.epoch - 1
         if self._everything_again:
             for name, count in self.before.held.items():
-                rejects = tables.rejects(engine, self.plan[name])
+                rejects = tables.rejects(engine, self.plan[name], before)
                 self._readmit(self.plan[name], without(rejects.where(is_suppressed()), "_epoch"), count, versions[name])
             return
-        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name])).drop_columns(["_epoch"]) for name in self.before.held}
+        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name], before)).drop_columns(["_epoch"]) for name in self.before.held}
         for name, found in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
             self.settled.hold(name, found.staying, found.collateral)
             if found.again.num_rows:
-                self._readmit(self.plan[name], engine.from_arrow(found.again), found.again.num_rows, versions[name])
+                self._readmit(self.plan[name], found.again, found.again.num_rows, versions[name])
 
-    def _readmit(self, node: Node, back: DataFrame, count: int, versions: Mapping[str, int | None]) -> None:
+    def _readmit(self, node: Node, back: DataFrame | pa.Table, count: int, versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
         flow = self.flow
         done = flow.done[node.name]
-        rows = readmitting(done.frame, back)
         bound = None if done.bound is None else done.bound + 2 * count
-        flow.replace(node, rows, bound, versions, lambda: self._base.reset(flow, node.name))
+
+        def forget() -> None:
+            self._base.reset(flow, node.name)
+
+        if isinstance(back, pa.Table) and (done.empty or done.table is not None) and bound is not None and bound <= SMALL_ROWS:
+            flow.replace_table(node, readmitting_arrow(done.table, back, flow.tables.schema(node)), True, versions, forget)
+            return
+        held = flow.engine.from_arrow(back) if isinstance(back, pa.Table) else back
+        flow.replace(node, readmitting(done.frame, held), bound, versions, forget)
 
     def _live(self, node: Node) -> DataFrame:
         flow = self.flow

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import as_appends, as_retractions
 from changelog.frames import known, told, united
+from changelog.key_bytes import arrow_keys, bare_keys
 from changelog.lazy import F
+from changelog.on_driver import consolidated, signed
+from changelog.ops import Op
 from changelog.schema import column, image_columns
 from errata.correlation_scope import COUNTED
 from operators.base import Outcome
@@ -71,11 +74,30 @@ def unmarked(rows: DataFrame) -> DataFrame:
     return told(rows.withColumns({"_key": key, **none}), known(rows))
 
 
+def unmarked_arrow(rows: pa.Table) -> pa.Table:
+    """The same of rows on the driver."""
+    import polars as pl
+    import pyarrow as pa
+
+    own: dict[str, pa.Array] = {"_key": arrow_keys(bare_keys(pl.Series(rows.column("_key"))))}
+    own |= {name: pa.nulls(rows.num_rows, pa.string()) for name in ("_error", COUNTED)}
+    return pa.table({name: own.get(name, rows.column(name)) for name in rows.column_names})
+
+
 def truth(live: DataFrame) -> DataFrame:
     """All records that the files have: a source's live rows, the suppressed ones without their mark."""
     names = live.columns
     kept = live.where(~is_suppressed())
     return united(kept, unmarked(live.where(is_suppressed())).select(*map(column, names)))
+
+
+def truth_arrow(live: pa.Table) -> pa.Table:
+    """The same of rows on the driver."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    held = pc.fill_null(pc.starts_with(live.column("_error"), MARK), False)
+    return pa.concat_tables([live.filter(pc.invert(held)), unmarked_arrow(live.filter(held))])
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes], engine: Engine) -> DataFrame:
@@ -111,6 +133,14 @@ def readmitting(rows: DataFrame | None, held: DataFrame) -> Outcome:
     """The op rows of a source's run with its suppressed records taking part again; `held` are their live rows."""
     back = united(as_retractions(held, READMIT), as_appends(unmarked(held), READMIT))
     return Outcome(back, signed=True) if rows is None else Outcome.loose(united(back, rows))
+
+
+def readmitting_arrow(rows: pa.Table | None, held: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The same of few rows on the driver, as op rows of a schema."""
+    import pyarrow as pa
+
+    back = [signed(held, Op.RETRACT, READMIT), signed(unmarked_arrow(held), Op.APPEND, READMIT)]
+    return consolidated(pa.concat_tables([one.select(schema.names).cast(schema) for one in (*back, *([] if rows is None else [rows]))]))
 
 
 def suppressing(rows: DataFrame | None, standing: DataFrame, marks: DataFrame) -> Outcome:

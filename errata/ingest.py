@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.lineage import FileLabels
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.propagate import Flow, NodeDelta
@@ -229,13 +231,12 @@ def ingest(
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
-    given = (None, None, None) if stood is None or anew else (stood.rows(), stood.near, stood.narrowed)
     intake = Intake(
-        operator, files, changes, given[0], flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), *given[1:],
+        operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name),
     )  # fmt: skip
     made = _read(intake)
     if anew and stood is not None:
-        made = _replacing(flow, made, stood.rows())
+        made = _replacing(flow, made, stood.rows)
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     for text in _without_records(operator, counted, changes):
@@ -278,7 +279,7 @@ def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ing
     return tuple(replace(record, listed=record.label in lists) for record in records)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Stood:
     """The rows of a source that stood after the last epoch, with those that are rolled back (`suppressed` of them) as if they took part."""
 
@@ -286,6 +287,7 @@ class _Stood:
     node: Node
     suppressed: int
 
+    @cached_property
     def rows(self) -> DataFrame:
         """All of them."""
         return self.narrowed(as_it_is)
@@ -304,13 +306,13 @@ class _Stood:
         flow = self.flow
         return flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1)
 
-    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> DataFrame:
-        """Those whose keys lie within some ranges, by way of the driver."""
-        from errata.correlation_rows import truth
+    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+        """Those whose keys lie within some ranges, on the driver, without `_epoch`."""
+        from errata.correlation_rows import truth_arrow
 
         flow = self.flow
-        live = self._shaped(flow.engine.from_arrow(standing(flow.tables.changelog(self.node).ranges_arrow(ranges, flow.epoch - 1))))
-        return truth(live) if self.suppressed else live
+        live = standing(flow.tables.changelog(self.node).ranges_arrow(ranges, flow.epoch - 1)).drop_columns(["_epoch"])
+        return truth_arrow(live) if self.suppressed else live
 
     def _shaped(self, live: DataFrame) -> DataFrame:
         return live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from changelog.frames import accepted, alike, without
 from changelog.lazy import F
@@ -16,8 +18,9 @@ from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from errata.handed import Handed
 from errata.source_counts import SourceCounts
-from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, more_than_keys, stands, stored_rows, with_more_than_keys
-from operators.base import Delta, Outcome
+from errata.surroundings import NodeSurroundings
+from errata.tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, stands, stored_rows
+from operators.base import Outcome
 from operators.evaluation import Narrow, as_it_is
 
 if TYPE_CHECKING:
@@ -72,6 +75,8 @@ class Flow:
     """The rows of each source before this run."""
     condensed: set[str] = field(default_factory=set)
     """The nodes whose many rows turned out to come to few accumulators."""
+    unsettled: dict[str, pa.Table] | None = None
+    """The op rows of sources, few each, that are not written yet, since rows that are tried again may come to them; None: nothing waits."""
 
     def values_of(self, node: Node) -> RunValues:
         """The system variables that a node's programs read."""
@@ -206,15 +211,14 @@ class Flow:
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
 
     def _on_driver(self, node: Node, outcome: Outcome) -> pa.Table:
-        rows = self.engine.to_arrow(_whole(node, outcome.rows))
-        return rows if outcome.net is None else consolidated(rows)
+        return _together(outcome, self.engine.to_arrow(_whole(node, outcome.rows)))
 
     def _maybe_few(self, node: Node, outcome: Outcome, *, follows: bool) -> pa.Table | DataFrame:
         """The rows of an outcome on the driver where they are few and may be expected to be; else as a frame."""
         if follows:
             found = self.engine.up_to(_whole(node, outcome.rows), DRIVER_ROWS)
             if isinstance(found, pa.Table):
-                return found if outcome.net is None else consolidated(found)
+                return _together(outcome, found)
         rows = _net_rows(node, outcome)
         return self.engine.few(rows, SMALL_ROWS) if node.operator.condenses and not follows else rows
 
@@ -222,7 +226,10 @@ class Flow:
         """Keep op rows that are on the driver."""
         if not table.num_rows:
             return self.keep_nothing(node)
-        self.tables.changelog(node).append(table, self.epoch)
+        if self.unsettled is not None and node.kind == "source":
+            self.unsettled[node.name] = table
+        else:
+            self.tables.changelog(node).append(table, self.epoch)
         ops, rejected, repaired = count_ops(table)
         return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired, table=table))
 
@@ -231,16 +238,36 @@ class Flow:
 
         `versions` are those of its tables before the run, `forget` takes what was counted back.
         """
-        changelog = self.tables.changelog(node)
         if bound is not None and bound <= SMALL_ROWS:
-            table = self._on_driver(node, outcome)
-            changelog.restore(versions[f"changelog/{node.name}"])
-            forget()
-            return self.keep_table(node, table, outcome.signed)
+            return self.replace_table(node, self._on_driver(node, outcome), outcome.signed, versions, forget)
+        self._write_settled(node.name)
+        changelog = self.tables.changelog(node)
         replaced = changelog.replace(_net_rows(node, outcome), self.epoch)
         forget()
         frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
         return self._note(NodeDelta(node.name, frame, outcome.signed, replaced.rows, *self._counted(frame)))
+
+    def replace_table(self, node: Node, table: pa.Table, signed: bool, versions: Mapping[str, int | None], forget: Callable[[], None]) -> NodeDelta:
+        """The same with op rows that are on the driver."""
+        if self.unsettled is None or self.unsettled.pop(node.name, None) is None:
+            self.tables.changelog(node).restore(versions[f"changelog/{node.name}"])
+        forget()
+        return self.keep_table(node, table, signed)
+
+    @contextmanager
+    def settling_sources(self) -> Iterator[None]:
+        """Within the body of a `with` few op rows of a source are not written: at its end they are."""
+        self.unsettled = {}
+        yield
+        for name in list(self.unsettled):
+            self._write_settled(name)
+        self.unsettled = None
+
+    def _write_settled(self, name: str) -> None:
+        """Write the op rows of a source that wait for it."""
+        rows = self.unsettled.pop(name, None) if self.unsettled is not None else None
+        if rows is not None:
+            self.tables.changelog(self.tables.plan[name]).append(rows, self.epoch)
 
     def epoch_rows(self, node: Node) -> DataFrame:
         """The op rows that this run kept of a node."""
@@ -273,7 +300,9 @@ class Flow:
 
     def first_reject(self, node: Node, categories: frozenset[str] = frozenset()) -> dict[str, Any]:
         """The first record that this run rejected at a node and that was not merely late (or in one of `categories`): category, detail and `_key`; of a keyed source `_file` and `_row` too."""
-        rows = stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
+        own = self.done[node.name].table
+        rows = stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)) if own is None else self.engine.from_arrow(own)
+        rows = rows.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3))
         rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
         names = [name for name in ("_key", "_error", "_file", "_row") if name in rows.columns]
         found = self.engine.to_arrow(rows.orderBy("_key").select(*names), 1).to_pylist()
@@ -297,8 +326,6 @@ class Flow:
         return NodeDelta(node.name, accepted(rows).where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
 
     def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
-        import pyarrow.compute as pc
-
         good, bad = rows, rows.slice(0, 0)
         if "_error" in rows.column_names:
             good, bad = rows.filter(pc.is_null(rows.column("_error"))), rows.filter(pc.is_valid(rows.column("_error")))
@@ -327,6 +354,12 @@ def _whole(node: Node, rows: DataFrame) -> DataFrame:
     return alike(rows, lambda rows: rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()])))
 
 
+def _together(outcome: Outcome, rows: pa.Table) -> pa.Table:
+    """Rows of an outcome that the engine gave, with those that were on the driver, consolidated where they are not yet."""
+    every = rows if outcome.here is None else pa.concat_tables([rows, outcome.here.select(rows.column_names).cast(rows.schema)])
+    return every if outcome.net is None else consolidated(every)
+
+
 def _net_rows(node: Node, outcome: Outcome) -> DataFrame:
     """The rows of an outcome, consolidated by the engine where they are not yet."""
     return _whole(node, outcome.rows if outcome.net is None else outcome.net())
@@ -351,82 +384,3 @@ def _split_counts(found: Mapping[tuple[int, bool], int]) -> tuple[dict[str, int]
     came = sum(count for (op, bad), count in found.items() if bad and Op(op).weight > 0)
     went = sum(count for (op, bad), count in found.items() if bad and Op(op).weight < 0)
     return ops, came, went
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSurroundings:
-    """What one node may look up during a run (`operators.base.Surroundings`)."""
-
-    flow: Flow
-    node: Node
-    stage: Stage
-    bound: int | None
-
-    @property
-    def values(self) -> RunValues:
-        """System variables as the node's programs read them."""
-        return replace(self.flow.values_of(self.node), settle=self.settled)
-
-    @property
-    def first(self) -> bool:
-        """Whether nothing of this node stood before."""
-        return self.stage.action == "first"
-
-    def delta(self, index: int) -> Delta | None:
-        """The delta of an input port."""
-        name, port = self.node.inputs[index]
-        done = self.flow.done[name]
-        if done.frame is None:
-            return None
-        return Delta(entered(stands(done.frame, self.flow.tables.plan[name], port, self.node), self.node, index), done.signed)
-
-    def live_input(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
-        """The live rows of an input port, this run's counted in."""
-        return self.flow.live_input(self.node, index, narrow)
-
-    def live_own(self, narrow: Narrow = as_it_is) -> DataFrame:
-        """The node's live rows before this run; of one that keeps no others, its rejects."""
-        flow = self.flow
-        flow.tables.changelog(self.node).create()  # a node that was derived until now has no table
-        if not flow.tables.plan.persisted(self.node):
-            return without(narrow(flow.tables.rejects(flow.engine, self.node, flow.epoch - 1)), "_epoch")
-        return without(flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1), "_epoch")
-
-    def own_state(self, narrow: Narrow = as_it_is) -> DataFrame | None:
-        """The node's accumulators before this run."""
-        return self.flow.tables.latest_state(self.flow.engine, self.node.name, self.flow.epoch - 1, narrow)
-
-    @property
-    def _small(self) -> bool:
-        return self.bound is not None and self.bound <= SMALL_ROWS
-
-    def keep_state(self, state: DataFrame, *, anew: bool = False, bounds: bool = False) -> DataFrame:
-        """Append to the node's state table; the rows are read back from where they are."""
-        before = self.own_state() if anew else None
-        flow = self.flow
-        table = flow.tables.state(self.node.name)
-        few = self.bound is not None and self.bound <= DRIVER_ROWS
-        rows = flow.engine.to_arrow(state) if few else flow.engine.few(state, SMALL_ROWS)
-        appended = table.append(rows, flow.epoch)
-        if bounds and appended.rows <= SMALL_ROWS:
-            flow.condensed.add(self.node.name)
-        if isinstance(rows, pa.Table):
-            kept = flow.engine.from_arrow(with_more_than_keys(rows))
-        else:
-            kept = more_than_keys(without(stored_rows(flow.engine, table, (flow.epoch, flow.epoch)), "_epoch"))
-        if before is not None:
-            gone = before.select("_key").join(kept.select("_key"), "_key", "left_anti")
-            few = flow.engine.to_arrow(gone, SMALL_ROWS + 1)
-            if few.num_rows:
-                table.append(few if few.num_rows <= SMALL_ROWS else gone, flow.epoch)
-        return kept
-
-    def settled(self, frame: DataFrame) -> DataFrame:
-        """Through the driver where the node's rows are few, or where small deltas lead to few rows."""
-        engine = self.flow.engine
-        if self._small or self.node.name in self.flow.condensed:
-            return engine.from_arrow(engine.to_arrow(frame))
-        if self.first or not self.flow.small_deltas(self.node):
-            return frame
-        found = engine.up_to(frame, DRIVER_ROWS)
-        return engine.from_arrow(found) if isinstance(found, pa.Table) else found

@@ -52,7 +52,7 @@ def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    runs = pc.run_end_encode(pc.binary_slice(pa.array(rows.column("_key")), 0, -len(row_label((1,)))), pa.int64())
+    runs = pc.run_end_encode(pc.binary_slice(rows.column("_key").combine_chunks(), 0, -len(row_label((1,)))), pa.int64())
     stops = runs.run_ends.to_pylist()
     labels = [parse_label(prefix)[0] for prefix in runs.values.to_pylist()]
     return list(zip(labels, [0, *stops], stops, strict=False))

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from changelog.algebra import consolidate, live
-from changelog.frames import accepted, alike, among, chosen, known, told, united
+from changelog.frames import accepted, alike, among, chosen, known, of_keys, told, united
 from changelog.on_driver import newest, standing
 from changelog.ops import Op
 from changelog.schema import column
@@ -17,6 +17,7 @@ from operators.evaluation import Narrow, as_it_is
 from operators.lineage import key_slice
 from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
+from storage.physical import declared
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ class Tables:
     def columns(self, node: Node) -> dict[str, str]:
         """The columns of a node's changelog besides `_epoch`."""
         return SYSTEM_COLUMNS | node.operator.output.columns()
+
+    def schema(self, node: Node) -> pa.Schema:
+        """The same as Arrow has them."""
+        import pyarrow as pa
+
+        return pa.schema(declared(self.columns(node)))
 
     def state(self, name: str) -> ChangelogTable:
         """The accumulators of a node; its columns are those of the first rows."""
@@ -109,6 +116,11 @@ class Tables:
             above = self.plan[name]
             yield entered(stands(read(above), above, port, node), node, index)
 
+    def few_live(self, node: Node, at: int) -> pa.Table | None:
+        """The live rows of a node with a table on the driver, None where they may be many."""
+        table = self.changelog(node)
+        return standing(table.read_arrow(at=at)) if table.exists() and table.rows() <= SMALL_ROWS else None
+
     def rejects(self, engine: Engine, node: Node, at: int | None = None) -> DataFrame:
         """The live rejects of a node as a frame, also of one that keeps no other rows; few of them come by way of the driver."""
         few = self._few_rejects(node, at)
@@ -145,6 +157,18 @@ class Tables:
         names = [name for name in rows.columns if name != "_epoch"]
         last = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
         return more_than_keys(told(last.select(*map(column, names)), among(known(rows), names)))
+
+    def state_of(self, engine: Engine, name: str, at: int, keys: pa.ChunkedArray) -> pa.Table | None:
+        """The same of a few keys, on the driver."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self.state(name)
+        if table.exists() and table.rows() <= SMALL_ROWS:
+            rows = table.read_arrow(at=at)
+            return with_more_than_keys(newest(rows.filter(pc.is_in(rows.column("_key"), value_set=keys))))
+        found = self.latest_state(engine, name, at, lambda rows: of_keys(rows, engine.from_arrow(pa.table({"_key": keys})), "_key"))
+        return None if found is None else engine.to_arrow(found)
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""

@@ -7,21 +7,27 @@ back. The others need the rows of the group in their order (user guide, "Aggrega
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.exact import FloatSum, IntSum
+from changelog.exact_totals import contributions
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.rewrite import shape
 from cxl.types import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
     from pyspark.sql import Column
 
     from changelog.extents import Extent
     from cxl.typed import AggregateUse
+
+    Numbers: TypeAlias = NDArray[np.int64]
 
 RETRACTABLE = frozenset({"sum", "count", "avg", "weighted_avg"})
 NATIVE = frozenset({"min", "max", "first", "last", "any"})
@@ -37,6 +43,9 @@ class Accumulator(Protocol):
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds to each state column."""
 
+    def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
+        """The same of rows on the driver with these weights, by state column."""
+
     def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
         """The state columns to which no row adds anything, where columns of arguments have these extents."""
 
@@ -44,8 +53,8 @@ class Accumulator(Protocol):
         """The state columns in the one form that a total has."""
 
     @property
-    def floats(self) -> Sequence[FloatSum]:
-        """The sums whose totals have to be there (`exact_totals.with_totals`) before `result`."""
+    def totals(self) -> Sequence[FloatSum | IntSum]:
+        """The exact sums in it; the totals of floats have to be there (`exact_totals.with_totals`) before `result`."""
 
     def result(self) -> Column:
         """The call's value from carried state columns and totals."""
@@ -82,8 +91,12 @@ class Count:
         amount = weight if self.column_name is None else F.when(column(self.column_name).isNotNull(), weight).otherwise(_zero())
         return [amount.alias(self.columns[0])]
 
+    def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
+        """The weight of each row that has a value."""
+        return {self.columns[0]: weight if self.column_name is None else weight * _given(rows, self.column_name)}
+
     @property
-    def floats(self) -> Sequence[FloatSum]:
+    def totals(self) -> Sequence[FloatSum | IntSum]:
         """None."""
         return ()
 
@@ -126,10 +139,15 @@ class Sum:
         counted = F.when(column(self.value).isNotNull(), weight).otherwise(_zero()).alias(f"{self.name}_n")
         return [*self.total.contributions(column(self.value), weight), counted]
 
+    def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
+        """What each row adds."""
+        known = _given(rows, self.value)
+        return contributions(self.total, _values(rows, self.value), known, weight) | {f"{self.name}_n": weight * known}
+
     @property
-    def floats(self) -> Sequence[FloatSum]:
-        """The total, of floats."""
-        return (self.total,) if isinstance(self.total, FloatSum) else ()
+    def totals(self) -> Sequence[FloatSum | IntSum]:
+        """The total."""
+        return (self.total,)
 
     def carried(self) -> list[Column]:
         """The total with its carries settled, and the counter."""
@@ -177,8 +195,14 @@ class WeightedMean:
         product = F.when(known, value * share)
         return [*self.products.contributions(product, weight), *self.weights.contributions(F.when(known, share), weight)]
 
+    def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
+        """What each row adds."""
+        values, shares = (_values(rows, name).astype("f8") for name in (self.value, self.weight))
+        known = _given(rows, self.value) & _given(rows, self.weight)
+        return contributions(self.products, values * shares, known, weight) | contributions(self.weights, shares, known, weight)
+
     @property
-    def floats(self) -> Sequence[FloatSum]:
+    def totals(self) -> Sequence[FloatSum | IntSum]:
         """Both totals."""
         return self.products, self.weights
 
@@ -211,6 +235,21 @@ def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator
         like, silent = first.setdefault((type(one), repr(shape(use.args))), one), one.silent(extents)
         found |= {name: None if name in silent else source for name, source in zip(one.columns, like.columns, strict=True)}
     return found
+
+
+def _given(rows: pa.Table, name: str) -> NDArray[np.bool_]:
+    known: NDArray[np.bool_] = rows.column(name).is_valid().to_numpy()
+    return known
+
+
+def _values(rows: pa.Table, name: str) -> NDArray[Any]:
+    values: NDArray[Any] = rows.column(name).fill_null(0).to_numpy()
+    return values
+
+
+def floats(accumulators: Iterable[Accumulator]) -> list[FloatSum]:
+    """The sums of floats in accumulators."""
+    return [total for one in accumulators for total in one.totals if isinstance(total, FloatSum)]
 
 
 def accumulator(use: AggregateUse) -> Accumulator | None:

@@ -22,6 +22,7 @@ from operators.origins import by_key
 from operators.rows import OWN_HIDDEN, SYSTEM, KeyShape, RowType
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 
@@ -43,12 +44,14 @@ class Delta:
 class Outcome:
     """What an operator answers to deltas: rows for its changelog, rejects among them (told by `_error`).
 
-    `net` gives the same rows consolidated by the engine, where they are not yet: few rows are consolidated on the driver.
+    `net` gives the same rows consolidated by the engine, where they are not yet: few rows are consolidated on the driver. `here`: further op rows,
+    which are on the driver and are among those of `net`.
     """
 
     rows: DataFrame
     signed: bool
     net: Callable[[], DataFrame] | None = None
+    here: pa.Table | None = None
 
     @classmethod
     def loose(cls, rows: DataFrame) -> Outcome:
@@ -62,7 +65,7 @@ class Outcome:
 
     def beside(self, rows: DataFrame) -> Outcome:
         """The same with further op rows, of other keys."""
-        return Outcome(united(self.rows, rows), True, lambda: united(self.rows if self.net is None else self.net(), consolidate(rows)))
+        return Outcome(united(self.rows, rows), True, lambda: united(self.rows if self.net is None else self.net(), consolidate(rows)), self.here)
 
 
 class Surroundings(Protocol):
@@ -84,7 +87,10 @@ class Surroundings(Protocol):
     def own_state(self, narrow: Narrow = as_it_is) -> DataFrame | None:
         """The latest accumulators of each key before this run, of those that `narrow` chooses; None where there are none."""
 
-    def keep_state(self, state: DataFrame, *, anew: bool = False, bounds: bool = False) -> DataFrame:
+    def state_of(self, keys: pa.ChunkedArray) -> pa.Table | None:
+        """The same of a few keys, on the driver."""
+
+    def keep_state(self, state: DataFrame | pa.Table, *, anew: bool = False, bounds: bool = False) -> DataFrame:
         """Write this run's accumulators and give them back as rows that were computed already.
 
         `anew`: they are all there are; else a row of `_key` alone says that there are none of that key any more.
@@ -93,6 +99,15 @@ class Surroundings(Protocol):
 
     def settled(self, frame: DataFrame) -> DataFrame:
         """The frame, computed once and held where it is small, so that what is built on it stays a small plan."""
+
+    def own_rows(self, lookups: pa.ChunkedArray) -> pa.Table:
+        """The operator's own live rows before this run that have one of a few keys as `_lookup`, on the driver."""
+
+    def few(self, frame: DataFrame) -> pa.Table | None:
+        """The rows of a frame that has no more of them than come from the inputs, on the driver where these are few; else None."""
+
+    def given(self, rows: pa.Table) -> DataFrame:
+        """Rows of the driver as a frame."""
 
     @property
     def first(self) -> bool:

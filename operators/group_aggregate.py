@@ -8,33 +8,33 @@ from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from changelog.algebra import as_appends
+from changelog.algebra import as_appends, diff
 from changelog.exact_totals import with_totals
 from changelog.extents import extents
 from changelog.frames import united
 from changelog.keys import key_column
 from changelog.lazy import F
-from changelog.ops import weight
+from changelog.on_driver import signed
+from changelog.ops import Op, weight
 from changelog.schema import column
 from cxl.types import STRING, Kind, Schema
-from operators.accumulators import Accumulator, accumulator, added_once
+from operators import few_states
+from operators.accumulators import Accumulator, accumulator, added_once, floats
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
-from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate, is_of, rejects
+from operators.evaluation import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of, rejects
+from operators.few_states import ROWS
 from operators.group_rows import first_true, grouped, wrongs
 from operators.origins import of_lookup
 from operators.rows import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.settings import NodeSpec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
     from cxl.typed import AggregateUse
-
-ROWS = "__rows"
-"""The state column that counts a group's rows; a group without rows has no row in the output."""
-
 
 class Aggregate(Keyed):
     """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
@@ -163,16 +163,15 @@ class Aggregate(Keyed):
         delta = around.delta(0)
         frame = delta.frame if delta is not None else as_appends(around.live_input(0), "recompute")
         before = self._arguments(frame, around.values)
-        change = self._change(before.good, accumulators, whole=around.first)
-        if around.first:
-            state = around.keep_state(self._carried(change, accumulators), bounds=True)
-            rows = self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad)
-            return Outcome(as_appends(rows, "recompute"), signed=False)
-        state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
-        touched = among(state.select(column("_key").alias("_lookup")), "_lookup")
-        stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
-        made = Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
-        return made if before.bad is None else made.beside(self._rejected(self.lookup(before.bad, 0, around.values)))
+        few = around.few(before.good.select("_op", self._key().alias("_key"), *map(column, self.groups), *self._arguments_left()))
+        if few is not None:
+            made = self._of_few(around, few_states.change(few, list(self.groups), accumulators), accumulators)
+        else:
+            made = self._of_many(around, self._change(before.good, accumulators, whole=around.first), accumulators)
+        if before.bad is None:
+            return made
+        bad = self._rejected(self.lookup(before.bad, 0, around.values))
+        return Outcome(united(made.rows, as_appends(bad, "recompute")), signed=False) if around.first else made.beside(bad)
 
     def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
         """Compute everything and compare; accumulators start anew."""
@@ -220,6 +219,28 @@ class Aggregate(Keyed):
         carried = [part for one in accumulators for part in one.carried()]
         return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
 
+    def _of_many(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> Outcome:
+        """What the sums of a delta (`_sums`) make of the touched groups."""
+        if around.first:
+            state = around.keep_state(self._carried(change, accumulators), bounds=True)
+            return Outcome(as_appends(self._accumulated(state, accumulators, around.values), "recompute"), signed=False)
+        state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
+        touched = among(state.select(column("_key").alias("_lookup")), "_lookup")
+        stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
+        return Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
+
+    def _of_few(self, around: Surroundings, change: pa.Table, accumulators: Sequence[Accumulator]) -> Outcome:
+        """The same where few rows came: states are added up, and what stood is taken back, on the driver."""
+        keys = change.column("_key")
+        states = few_states.added(change, None if around.first else around.state_of(keys), accumulators)
+        around.keep_state(states, bounds=True)
+        shown = few_states.totalled(few_states.with_rows(states) if self.groups else states, accumulators)
+        rows = self._results(around.given(shown), accumulators, replace(around.values, settle=as_it_is))
+        if around.first:
+            return Outcome(as_appends(rows, "recompute"), signed=False)
+        stood = few_states.finished(around.own_rows(keys))
+        return Outcome(as_appends(rows, "recompute"), True, lambda: diff(around.given(stood), rows, "recompute"), signed(stood, Op.RETRACT, "recompute"))
+
     def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
         before = around.own_state(among(change.select("_key"), "_key"))
@@ -230,9 +251,12 @@ class Aggregate(Keyed):
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""
         alive = state.where(column(ROWS) > 0) if self.groups else state
+        return self._results(with_totals(alive, floats(accumulators)), accumulators, values)
+
+    def _results(self, totals: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
+        """The output rows of states with their totals."""
         results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
         wrong = first_true(wrongs(accumulators))
-        totals = with_totals(alive, [total for one in accumulators for total in one.floats])
         return self._finished(values.settle(totals.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), [*self.groups], values)
 
     def _finished(self, groups: DataFrame, fields: Sequence[str], values: RunValues) -> DataFrame:
@@ -258,6 +282,10 @@ class Aggregate(Keyed):
         """Rejects in the shape of the output: data columns are null."""
         empty = [F.lit(None).cast(kind).alias(name) for name, kind in self.output.columns().items() if name not in ("_lookup", "_error")]
         return bad.select("_op", "_key", "_cause", "_lookup", "_error", *empty)
+
+    def _arguments_left(self) -> list[Column]:
+        """The columns that the calls add up."""
+        return [column(name) for name in dict.fromkeys(name for use in self.program.calls for name in use.columns) if name not in self.groups]
 
     def _with_rejects(self, rows: DataFrame, bad: DataFrame | None) -> DataFrame:
         if bad is None:

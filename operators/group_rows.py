@@ -12,13 +12,12 @@ from changelog.exact_totals import with_totals
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
-from operators.accumulators import Accumulator, accumulator, native_aggregate
+from operators.accumulators import Accumulator, accumulator, floats, native_aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from changelog.exact import FloatSum
     from cxl.typed import AggregateUse
 
 OVERFLOW = "integer overflow in sum"
@@ -40,7 +39,7 @@ def grouped(
     parts = [*ways.added(), F.count(F.lit(1)).alias("__rows")]
     added = ready.groupBy(*fields).agg(*parts) if groups else ready.agg(*parts)
     carried = added.select(*fields, *ways.carried(), *ways.kept(), "__rows")
-    carried = with_totals(settle(carried) if ways.sums else carried, ways.floats)
+    carried = with_totals(settle(carried) if ways.sums else carried, floats(ways.sums.values()))
     wrong = first_true([*wrongs(ways.sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
     finished = carried.select(*fields, *ways.results(), *ways.kept(), wrong.alias("__wrong"))
     return _with_listed(finished, groups, calls, ways.listed) if ways.listed else finished
@@ -59,11 +58,6 @@ class _Ways:
         sums = {use.column: found for use in calls if (found := accumulator(use)) is not None and not (wide and may_be_inexact(use))}
         native = {use.column: made for use in calls if use.column not in sums and (made := native_aggregate(use)) is not None}
         return cls(sums, native, [use for use in calls if use.column not in sums and use.column not in native])
-
-    @property
-    def floats(self) -> list[FloatSum]:
-        """The sums of floats."""
-        return [total for one in self.sums.values() for total in one.floats]
 
     def contributions(self) -> Iterator[Column]:
         """What each row adds to the sums."""

@@ -51,6 +51,15 @@ class Appended:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Rejects:
+    """The op rows of rejects up to an epoch, as they were read at a version of the table."""
+
+    epoch: int
+    version: int
+    rows: pa.Table
+
+
 class ChangelogTable:
     """A Delta table of op rows at a local path or an object-store URI.
 
@@ -72,6 +81,7 @@ class ChangelogTable:
         self._pinned = pinned
         self._fixed = sole or pinned is not None
         self._opened: DeltaTable | None = None
+        self._rejects: _Rejects | None = None
 
     @cached_property
     def _columns(self) -> list[pa.Field] | None:
@@ -155,16 +165,18 @@ class ChangelogTable:
         """Add op rows under an epoch, creating or widening the table first. One durable step (two where it is new or wider)."""
         with storing(self.uri):
             table, placements = self._prepared(data)
-            before = _row_count(table)
+            before = 0 if isinstance(data, pa.Table) else _row_count(table)
+            self._changing(epoch)
             durable.step(f"append:{self.label}", lambda: self._write(data, epoch, table, placements))
             table.update_incremental()
-            return Appended(_row_count(table) - before, table.version())
+            return Appended(data.num_rows if isinstance(data, pa.Table) else _row_count(table) - before, table.version())
 
     def replace(self, frame: DataFrame, epoch: int) -> Appended:
         """Put op rows in the place of those that an epoch, the last one, has; the frame may read the table. One durable step."""
         with storing(self.uri):
             table, placements = self._prepared(frame)
             others = _row_count(table) - sum(self.counts(epoch).values())
+            self._changing(epoch)
             stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
             writer = stamped.write.format("delta").mode("overwrite").option("replaceWhere", f"{EPOCH} = {epoch:d}").option("userMetadata", f"epoch {epoch}")
             durable.step(f"replace:{self.label}", lambda: writer.save(engine_uri(self.uri)))
@@ -257,8 +269,22 @@ class ChangelogTable:
         return self._read_arrow(Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
 
     def rejects_arrow(self, at: int | None = None) -> pa.Table:
-        """The op rows of rejects up to epoch `at` on the driver: of files without any nothing is read, of others the pages that have some."""
-        return self._read_arrow(Within(EPOCH, last=at), Given(ERROR))
+        """The op rows of rejects up to epoch `at` on the driver: of files without any nothing is read, of others the pages that have some.
+
+        Where nobody else writes the table, those of the epochs that were read once are not read again.
+        """
+        known = self._rejects
+        if known is None or (at is not None and at < known.epoch):
+            rows = self._read_arrow(Within(EPOCH, last=at), Given(ERROR))
+            if at is not None and self._fixed:
+                self._rejects = _Rejects(at, self._required().version(), rows)
+            return rows
+        return known.rows if at == known.epoch else pa.concat_tables([known.rows, self._read_arrow(Within(EPOCH, known.epoch + 1, at), Given(ERROR))])
+
+    def _changing(self, epoch: int) -> None:
+        """Forget what was read of epochs from this one on: they are about to change."""
+        if self._rejects is not None and self._rejects.epoch >= epoch:
+            self._rejects = None
 
     def ranges_arrow(self, ranges: Sequence[tuple[bytes, bytes]], at: int | None = None) -> pa.Table:
         """The op rows up to epoch `at` on the driver whose keys lie within one of some ranges, the second key of each left out."""
@@ -296,6 +322,7 @@ class ChangelogTable:
             table = self._required()
             placements = place(table.schema().fields, self._columns or _newest(table.schema().fields))
             earlier = f"{EPOCH} < {int(epoch)}"
+            self._changing(0)
             if isinstance(rows, pa.Table):
                 stored = stored_table(self._bucketed(rows), table.schema().fields, placements)
                 durable.step(f"fold:{self.label}", lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier))
@@ -334,6 +361,8 @@ class ChangelogTable:
                 return False
             if self._same_as(table, version or 0):
                 return False
+            if self._rejects is not None and self._rejects.version > (version or 0):
+                self._rejects = None
             durable.step(f"restore:{self.label}", lambda: table.restore(version or 0))
             table.update_incremental()
             return True
@@ -346,6 +375,7 @@ class ChangelogTable:
         """Take all rows out of the table in a new version (`--full-refresh`); `restore` to an older one brings them back."""
         table = self._open()
         if table is not None and _row_count(table):
+            self._changing(0)
             with storing(self.uri):
                 durable.step(f"clear:{self.label}", table.delete)
                 table.update_incremental()

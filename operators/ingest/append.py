@@ -11,7 +11,8 @@ from dataclasses import replace
 from operators.ingest.deliveries import whole
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.intake import Ingested, InputChanged, Intake, merge_strategy
-from operators.ingest.unkeyed import appended, new_hashes, of_file, old_hashes
+from operators.ingest.sides import new_hashes, of_file, old_hashes
+from operators.ingest.unkeyed import appended
 from operators.ingest.unkeyed import ingest as aligned
 
 
@@ -19,7 +20,7 @@ from operators.ingest.unkeyed import ingest as aligned
 def ingest(intake: Intake) -> Ingested:
     """The records that were added. Raises InputChanged where earlier ones are not what they were."""
     changes, files = intake.changes, intake.files
-    if intake.stood is None:
+    if intake.before is None:
         return appended(intake, [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)])
     if intake.rebuilt:
         return aligned(intake)
@@ -35,9 +36,9 @@ def ingest(intake: Intake) -> Ingested:
 
 def _refuse_changed(intake: Intake, record: FileRecord) -> None:
     """Raise InputChanged unless the first records of a file are those that were read."""
-    assert intake.stood is not None  # else nothing was read
+    assert intake.before is not None  # else nothing was read
     files, engine = intake.files, intake.engine
-    old = old_hashes(intake, of_file(intake.stood, files, record)).column("_hash")
+    old = old_hashes(intake, of_file(intake.before.rows, files, record)).column("_hash")
     new = new_hashes(intake, files.frame(engine, [Part(record)])).column("_hash")
     if not new.slice(0, len(old)).equals(old):
         first = next((at for at, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))

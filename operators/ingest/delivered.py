@@ -39,7 +39,7 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
-    return Ingested(None, told, intake.stood is not None, tuple(now.values()), (), bound)
+    return Ingested(None, told, intake.before is not None, tuple(now.values()), (), bound)
 
 
 def _fresh(intake: Intake) -> list[Part]:
@@ -52,7 +52,7 @@ def _fresh(intake: Intake) -> list[Part]:
 
 def _out_of_order(intake: Intake) -> bool:
     """Whether something was delivered ahead of what was read, and all can be read again."""
-    return intake.stood is not None and is_late(intake.changes) and is_whole_history(intake.changes)
+    return intake.before is not None and is_late(intake.changes) and is_whole_history(intake.changes)
 
 
 def _whole_history(intake: Intake) -> Sequence[Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.ingest.reading import FileReader
@@ -38,22 +38,32 @@ class Floor:
         return sorted({*self.again, *(key + b"!" for key in self.again)})
 
 
-Near: TypeAlias = "Callable[[Sequence[tuple[bytes, bytes]]], DataFrame]"
+class Stood(Protocol):
+    """The live rows of a source before a run, rejects among them and of keyed files with `_epoch`. Nothing is read before it is asked for."""
+
+    @property
+    def rows(self) -> DataFrame:
+        """All of them."""
+
+    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+        """Those whose keys lie within some ranges, on the driver, without `_epoch`: few rows are read sooner so."""
+
+    def narrowed(self, narrow: Narrow) -> DataFrame:
+        """Those that a function chooses by what they hold; the others are not folded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
     """The files of a source and what stood before.
 
-    `stood` are the source's live rows, rejects among them and of keyed files with `_epoch`; None when there are none. `rebuilt`: the source's own logic
-    changed, so that everything present is read again and the difference has the cause `logic`. `floors`: by path those of files of
-    which only what lies beyond is compared (`--from-cursors`).
+    `before`: what stood, None where nothing did. `rebuilt`: the source's own logic changed, so that everything present is read again and the
+    difference has the cause `logic`. `floors`: by path those of files of which only what lies beyond is compared (`--from-cursors`).
     """
 
     source: Source
     files: FileReader
     changes: FileChanges
-    stood: DataFrame | None
+    before: Stood | None
     engine: Engine
     values: RunValues
     rebuilt: bool = False
@@ -66,10 +76,11 @@ class Intake:
     """The epoch that is being made."""
     rejects: int = 0
     """How many rejects of the source stand."""
-    near: Near | None = None
-    """Gives those rows of `stood` whose keys lie within some ranges, by way of the driver: few rows are read sooner so. None where nothing stands."""
-    narrowed: Callable[[Narrow], DataFrame] | None = None
-    """Gives those rows of `stood` that a function chooses by what they hold; the others are not folded. None where nothing stands."""
+
+    @property
+    def stood(self) -> DataFrame | None:
+        """All rows that stood, None where none did."""
+        return None if self.before is None else self.before.rows
 
     @property
     def config(self) -> SourceConfig:

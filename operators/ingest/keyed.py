@@ -17,7 +17,7 @@ from operators.ingest.deliveries import whole
 from operators.ingest.events import place_key
 from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
-from operators.ingest.intake import Ingested, Intake
+from operators.ingest.intake import Ingested, Intake, Stood
 from operators.ingest.spans import Spans, standing
 from operators.ingest.stretches import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, StretchList, is_little, matched
 from operators.ingest.unique_keys import UniqueKeys
@@ -118,9 +118,9 @@ def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) 
     """The stretches of a file that may have rejects, whose keys are their places."""
     import numpy as np
 
-    if not intake.rejects or intake.stood is None:
+    if not intake.rejects or intake.before is None:
         return np.zeros(count, np.bool_)
-    rejects = intake.stood.where(F.col("_error").isNotNull() & (F.col("_file") == record.path)).select("_epoch", "_row")
+    rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.path)).select("_epoch", "_row")
     found = intake.engine.to_arrow(rejects)
     return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
 
@@ -131,13 +131,13 @@ def ingest(intake: Intake) -> Ingested:
     found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
     parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
-    if not parts and intake.stood is not None:
-        return Ingested(None, as_retractions(_of_files(intake.stood, changes.removed), intake.cause), True, changes.now, (), bound)
+    if not parts and intake.before is not None:
+        return Ingested(None, as_retractions(_of_files(intake.before.rows, changes.removed), intake.cause), True, changes.now, (), bound)
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
     made = Ingested(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
-    done = _of_nothing(intake, found, fresh, made) if intake.stood is None else _compared(intake, intake.stood, found, fresh, made)
+    done = _of_nothing(intake, found, fresh, made) if intake.before is None else _compared(intake, intake.before, found, fresh, made)
     return ingest(replace(intake, lists={})) if done is None else done
 
 
@@ -148,7 +148,7 @@ def _of_nothing(intake: Intake, found: Sequence[_File], fresh: Keyed, made: Inge
     return replace(made, frame=rows, lists=_lists(found, spans))
 
 
-def _compared(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested | None:
+def _compared(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested | None:
     """The delta from what stood; None where other records stand than the files' lists say."""
     assert made.bound is not None  # as it was given
     difference = _difference(intake, stood, found, fresh, made.bound)
@@ -191,7 +191,7 @@ class _Difference:
     spans: Mapping[Label, Spans] = field(default_factory=dict)
 
 
-def _difference(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
+def _difference(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
     """What the records change of what stood; None where other records stand than the files' lists say."""
     whole_files = [*intake.changes.removed, *(one.part.record for one in found if one.spans is None)]
     old = _before(intake, stood, found, whole_files)
@@ -202,14 +202,13 @@ def _difference(intake: Intake, stood: DataFrame, found: Sequence[_File], fresh:
     return _differing(intake, found, (old, fresh), compare, few=few)
 
 
-def _before(intake: Intake, stood: DataFrame, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
+def _before(intake: Intake, stood: Stood, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
     """The rows of whole files, and of the others those in the stretches that changed."""
     narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
     if not narrowed:
-        return _of_files(stood, whole_files)
-    assert intake.narrowed is not None  # else nothing stood
-    near = intake.narrowed(standing(narrowed, intake.engine))
-    return united(_of_files(stood, whole_files), near) if whole_files else near
+        return _of_files(stood.rows, whole_files)
+    near = stood.narrowed(standing(narrowed, intake.engine))
+    return united(_of_files(stood.rows, whole_files), near) if whole_files else near
 
 
 def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:

@@ -234,7 +234,7 @@ def _told(one: TableIntake, changed: DataFrame, bound: int | None) -> Ingested:
 def _followed(one: TableIntake) -> Ingested | None:
     """The delta by the table's change data feed; None where the whole table has to be read."""
     changes, intake = one.intake.changes, one.intake
-    if intake.stood is None or intake.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
+    if intake.before is None or intake.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
         return None
     since = changes.since
     if changes.broken is not None:
@@ -296,8 +296,8 @@ def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
 
     from operators.ingest.hashes import joined
 
-    engine, narrowed = one.intake.engine, one.intake.narrowed
-    assert narrowed is not None  # else nothing is followed
+    engine, before = one.intake.engine, one.intake.before
+    assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()
     keys = one.unique and not net.select(_is_reject().any()).item()
 
@@ -309,7 +309,7 @@ def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
         found = joined(rows.withColumn(_BASE, base), pa.table({_BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", _BASE)
         return without(found, _BASE)
 
-    return engine.to_arrow(one.based(narrowed(near)))
+    return engine.to_arrow(one.based(before.narrowed(near)))
 
 
 def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from changelog.algebra import as_retractions
 from changelog.frames import chosen, united, without
 from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.lazy import F
+from changelog.on_driver import signed
+from changelog.ops import Op
 from changelog.schema import column
 from operators.ingest.align import align, align_beyond
 from operators.ingest.files import FileRecord, Label, Part
-from operators.ingest.hashes import image_hash, joined
+from operators.ingest.hashes import joined
 from operators.ingest.intake import Ingested, Intake
-from operators.ingest.reading import FileReader, holding
+from operators.ingest.reading import holding
+from operators.ingest.sides import Side, looked_at, new_hashes, of_file, old_hashes
 from operators.ingest.stretches import (
     FETCHED_BYTES,
     FETCHED_ROWS,
-    FEW_RANGES,
     REGION_BYTES,
     Region,
     StretchList,
@@ -33,34 +35,37 @@ from operators.ingest.stretches import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from storage.engines import Engine
     from storage.formats.stretches import Stretches
+
+FEW_CHANGES: Final = 10_000
+"""So many op rows that are on the driver stay there."""
 
 
 def ingest(intake: Intake) -> Ingested:
     """The delta of a snapshot: rows of added files come, rows of removed ones go, changed files are aligned."""
     changes = intake.changes
-    if intake.stood is None or not (changes.removed or changes.changed):
+    if intake.before is None or not (changes.removed or changes.changed):
         return _first_read(intake, [*changes.added, *changes.changed])
     first = _first_read(intake, changes.added)
-    frames = _brought_in(intake, first) if changes.added else []
-    frames += [as_retractions(of_file(intake.stood, intake.files, record), intake.cause) for record in changes.removed]
+    rows = _brought_in(intake, first) if changes.added else []
+    rows += [as_retractions(of_file(intake.before.rows, intake.files, record), intake.cause) for record in changes.removed]
     now, lists = {record.label: record for record in first.files}, dict(first.lists)
     bound = sum(record.rows for record in changes.removed) + (first.bound or 0)
     for record in changes.changed:
         change = _changed(intake, intake.files.undeclared(record))
-        frames.extend(change.frames)
+        rows += change.rows
         now[record.label] = change.record
         lists |= {record.label: change.stretches} if change.stretches is not None else {}
         bound += change.bound
-    return Ingested(None, _all(intake, frames), True, tuple(now.values()), first.uncounted, bound, lists=lists)
+    table, frame = _all(intake, rows)
+    return Ingested(table, frame, True, tuple(now.values()), first.uncounted, bound, lists=lists)
 
 
-def _brought_in(intake: Intake, first: Ingested) -> list[DataFrame]:
+def _brought_in(intake: Intake, first: Ingested) -> list[DataFrame | pa.Table]:
     if first.table is not None:
-        return [intake.engine.from_arrow(first.table)]
+        return [first.table]
     return [] if first.frame is None else [first.frame]
 
 
@@ -97,17 +102,11 @@ def with_row(intake: Intake, rows: DataFrame) -> DataFrame:
     return rows if "_row" in intake.files.shape.hidden else without(rows, "_row")
 
 
-def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
-    """The rows of one file: those whose key begins with its prefix, as a range so that the table's statistics help."""
-    low = files.prefix(record)
-    return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
-
-
 @dataclass(frozen=True, slots=True)
 class _Change:
     """What became of a changed file: op rows, its record, the number of op rows at most, its stretches where they are known."""
 
-    frames: list[DataFrame]
+    rows: list[DataFrame | pa.Table]
     record: FileRecord
     bound: int
     stretches: StretchList | None
@@ -137,13 +136,13 @@ def _changed(intake: Intake, record: FileRecord) -> _Change:
 
 def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | None) -> _Change:
     """The delta of a file of which all is looked at."""
-    assert intake.stood is not None  # else the file's rows are simply appended
+    assert intake.before is not None  # else the file's rows are simply appended
     part = Part(record, ranges=None if stretches is None else stretches.ranges())
-    stood, fresh = of_file(intake.stood, intake.files, record), intake.files.frame(intake.engine, [part])
+    stood, fresh = of_file(intake.before.rows, intake.files, record), intake.files.frame(intake.engine, [part])
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
     left, right, whole = _aligned(intake, record, old, new)
     places = [_Place(slice(0, old.num_rows), slice(0, new.num_rows))]
-    both = _Versions(intake, replace(record, rows=new.num_rows), _Side(old), _Side(new), (left, right), places)
+    both = _Versions(intake, replace(record, rows=new.num_rows), Side(old), Side(new), (left, right), places)
     listed = StretchList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
     change = both.change(part, stretches, listed)
     return change if whole else replace(change, record=change.record.partly())
@@ -151,7 +150,6 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
 
 def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches, before: StretchList) -> _Change | None:
     """The delta of a file that is compared with the stretches that it had; None where too many changed, or other records stand than they say."""
-    assert intake.stood is not None  # else nothing is known
     stayed = matched(before, stretches, same_rows="source.row" in intake.source.wanted)
     regions = regions_between(stayed, before.table.num_rows, stretches.count)
     chosen = numbers_in([region.new for region in regions])
@@ -161,8 +159,7 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     places = _places(before, stretches, regions)
     count, counts = places[-1].old.stop if places else 0, stretches.rows[chosen + 1] - stretches.rows[chosen]
     few = max(count, int(counts.sum())) <= FETCHED_ROWS and part.size <= FETCHED_BYTES
-    near = _standing(intake, record, before, [one.old for one in regions], few=few)
-    was, now = _looked_at(intake, (near, intake.files.frame(intake.engine, [part])), few=few)
+    was, now = looked_at(intake, part, before, [one.old for one in regions], few=few)
     if was.hashes.num_rows != count:
         return None
     pairs = [align(_hashes(was.hashes)[place.old], _hashes(now.hashes)[place.new]) for place in places]
@@ -171,38 +168,11 @@ def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches,
     return both.change(part, stretches, listed)
 
 
-def _standing(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> DataFrame:
-    """The live rows of a file in stretches of some ranges of numbers."""
-    assert intake.stood is not None  # else nothing is known
-    prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
-    if few and intake.near is not None and len(ranges) <= FEW_RANGES:
-        return intake.near([(prefix + low, prefix + high) for low, high in ranges])
-    assert intake.narrowed is not None  # as above
-    return intake.narrowed(lambda rows: before.standing(of_file(rows, intake.files, record), bounds, prefix, intake.engine))
+def _having(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+    """Those of the rows that have one of some values."""
+    import pyarrow.compute as pc
 
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A version of what is looked at of a file: `old_hashes` or `new_hashes`, and the rows themselves where they are on the driver."""
-
-    hashes: pa.Table
-    rows: pa.Table | None = None
-
-    def having(self, name: str, values: pa.ChunkedArray, engine: Engine) -> DataFrame:
-        """Those of the rows on the driver that have one of some values."""
-        import pyarrow.compute as pc
-
-        assert self.rows is not None  # the caller looked
-        return engine.from_arrow(self.rows.filter(pc.is_in(self.rows.column(name), value_set=values)))
-
-
-def _looked_at(intake: Intake, sides: tuple[DataFrame, DataFrame], *, few: bool) -> list[_Side]:
-    """What stands and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
-    names = (_told(intake), ["_row"])
-    frames = [frame.select(*(["*"] if few else told), _hash(intake, frame)) for frame, told in zip(sides, names, strict=True)]
-    tables = intake.engine.side_by_side(*frames)
-    hashes = [_ordered(table.select([*told, "_hash"]), told[0]) for table, told in zip(tables, names, strict=True)]
-    return [_Side(one, table.drop_columns(["_hash"]) if few else None) for one, table in zip(hashes, tables, strict=True)]
+    return rows.filter(pc.is_in(rows.column(name), value_set=values))
 
 
 def _places(before: StretchList, now: Stretches, regions: Sequence[Region]) -> list[_Place]:
@@ -232,8 +202,8 @@ class _Versions:
 
     intake: Intake
     record: FileRecord
-    was: _Side
-    now: _Side
+    was: Side
+    now: Side
     stayed: tuple[Any, Any]
     places: Sequence[_Place]
 
@@ -295,34 +265,33 @@ class _Versions:
 
     def change(self, part: Part, stretches: Stretches | None, listed: StretchList | None) -> _Change:
         """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
-        intake, frames = self.intake, []
-        if self.gone.num_rows:
-            frames.append(as_retractions(self._taken(), intake.cause))
-        if len(self.came):
-            frames.append(self._brought(part, stretches))
-        if "source.row" in intake.source.wanted:
-            frames.extend(_shifted(intake, self._stood(), self.old, self.new, self.stayed))
-        bound = self.gone.num_rows + len(self.came) + (2 * len(self.stayed[0]) if "source.row" in intake.source.wanted else 0)
-        return _Change(frames, replace(self.record, dense=self.record.dense and self._dense()), bound, listed)
+        rows = [self._taken()] if self.gone.num_rows else []
+        rows += [self._brought(part, stretches)] if len(self.came) else []
+        bound = self.gone.num_rows + len(self.came)
+        if "source.row" in self.intake.source.wanted:
+            rows += _shifted(self.intake, self._stood(), self.old, self.new, self.stayed)
+            bound += 2 * len(self.stayed[0])
+        return _Change(rows, replace(self.record, dense=self.record.dense and self._dense()), bound, listed)
 
     def _stood(self) -> DataFrame:
         """The live rows of the file, at least those that were looked at."""
-        assert self.intake.stood is not None  # else nothing was compared
-        return of_file(self.intake.stood, self.intake.files, self.record) if self.was.rows is None else self.intake.engine.from_arrow(self.was.rows)
+        assert self.intake.before is not None  # else nothing was compared
+        return of_file(self.intake.before.rows, self.intake.files, self.record) if self.was.rows is None else self.intake.engine.from_arrow(self.was.rows)
 
-    def _taken(self) -> DataFrame:
-        """The rows that go."""
+    def _taken(self) -> DataFrame | pa.Table:
+        """The rows that go, taken back."""
         if self.was.rows is not None:
-            return self.was.having("_key", self.gone.column("_key"), self.intake.engine)
-        return joined(self._stood(), self.gone, self.intake.engine, "left_semi")
+            return signed(_having(self.was.rows, "_key", self.gone.column("_key")), Op.RETRACT, self.intake.cause)
+        return as_retractions(joined(self._stood(), self.gone, self.intake.engine, "left_semi"), self.intake.cause)
 
-    def _brought(self, part: Part, stretches: Stretches | None) -> DataFrame:
+    def _brought(self, part: Part, stretches: Stretches | None) -> DataFrame | pa.Table:
+        """The rows that are new."""
         import pyarrow as pa
 
         files, rows = self.intake.files, self.new.column("_row").take(pa.array(self.came))
         if self.now.rows is not None:
-            frame = self.now.having("_row", rows, self.intake.engine)
-        elif stretches is not None:
+            return _relabelled_rows(self.intake, _having(self.now.rows, "_row", rows).sort_by("_row"), self.keys)
+        if stretches is not None:
             frame = files.frame(self.intake.engine, [replace(part, ranges=stretches.holding(rows.to_numpy()))])
         elif files.is_small([part]):
             frame = files.frame(self.intake.engine, [part])
@@ -350,33 +319,6 @@ def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -
     again = pc.is_in(old.column("_key"), value_set=pa.array(floor.marked, pa.binary())).to_numpy()
     left, right, passed = align_beyond(*hashes, floor.row, again)
     return left, right, not passed
-
-
-def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
-    """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
-    return _ordered(intake.engine.to_arrow(stood.select(*_told(intake), _hash(intake, stood))), "_key")
-
-
-def _told(intake: Intake) -> list[str]:
-    return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
-
-
-def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:
-    """`_row` and `_hash` of the records of a file, in order."""
-    return _ordered(intake.engine.to_arrow(fresh.select("_row", _hash(intake, fresh))), "_row")
-
-
-def _ordered(table: pa.Table, by: str) -> pa.Table:
-    import polars as pl
-
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)  # a table is no array
-    return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()
-
-
-def _hash(intake: Intake, frame: DataFrame) -> Column:
-    """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
-    return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")
 
 
 def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: bytes, around: _Place) -> pa.Array:
@@ -420,6 +362,15 @@ def _relabelled(intake: Intake, fresh: DataFrame, labels: pa.Table) -> DataFrame
     return with_row(intake, rows.select(*map(column, fresh.columns)))
 
 
+def _relabelled_rows(intake: Intake, fresh: pa.Table, labels: pa.Array) -> pa.Table:
+    """The same on the driver, the labels in the order of the records."""
+    import pyarrow as pa
+
+    marked = zip(labels.to_pylist(), fresh.column("_error").is_valid().to_pylist(), strict=True)
+    own = {"_key": pa.array([label + b"!" if bad else label for label, bad in marked], pa.binary()), "_cause": pa.repeat(intake.fresh_cause, fresh.num_rows)}
+    return pa.table({name: own.get(name, fresh.column(name)) for name in fresh.column_names})
+
+
 def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
     """Corrections of records that stayed but have another row number now, for a pipeline that reads `$source.row`."""
     import numpy as np
@@ -439,6 +390,14 @@ def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, sta
     return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
 
 
-def _all(intake: Intake, frames: Sequence[DataFrame]) -> DataFrame | None:
+def _all(intake: Intake, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
+    """All of some op rows: as a table where they are few and all on the driver, else as a frame; neither where there are none."""
+    import pyarrow as pa
+
     names = ["_op", "_key", "_cause", *intake.files.shape.columns]
-    return united(*(chosen(frame, names) for frame in frames)) if frames else None
+    tables = [one for one in rows if isinstance(one, pa.Table)]
+    if rows and len(tables) == len(rows) and sum(one.num_rows for one in tables) <= FEW_CHANGES:
+        kinds = pa.schema([intake.files.schema().field(name) for name in names])
+        return pa.concat_tables([one.select(names).cast(kinds) for one in tables]), None
+    frames = [intake.engine.from_arrow(one) if isinstance(one, pa.Table) else one for one in rows]
+    return None, united(*(chosen(frame, names) for frame in frames)) if frames else None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
-from changelog.exact_totals import with_totals
+from changelog.exact_totals import carried, with_totals
 from changelog.extents import Extent, extents
 from tests.changelog.histories import on_engines
 
@@ -117,6 +117,20 @@ def test_states_merge_and_a_carried_state_has_one_form(engine, values, cut):
     for part in parts[1:]:
         merged = merged.unionByName(state(part)).groupBy("g").agg(*FLOATS.sums()).select("g", *FLOATS.carried())
     assert engine.to_arrow(merged).to_pylist() == engine.to_arrow(state(values)).to_pylist()
+
+
+@on_engines
+@given(batch=groups(inside), whole=st.lists(st.lists(integers, min_size=1, max_size=6), min_size=1, max_size=30))
+def test_carries_are_settled_on_the_driver_as_in_an_engine(engine, batch, whole):
+    limbs = float_states(weighted_rows(engine, batch, pa.float64()), FLOATS)
+    frame = weighted_rows(engine, [(values, []) for values in whole], pa.int64())
+    halves = frame.select("g", *INTS.contributions(F.col("v"), F.col("w"))).groupBy("g").agg(*INTS.sums())
+    for states, spec in ((limbs, FLOATS), (halves, INTS)):
+        rows = engine.to_arrow(states.select("g", *spec.columns)).sort_by("g")
+        made = {name: rows.column(name).to_numpy() for name in spec.columns}
+        made |= carried(made, spec)
+        there = engine.to_arrow(states.select("g", *spec.carried())).sort_by("g")
+        assert {name: values.tolist() for name, values in made.items()} == {name: there.column(name).to_pylist() for name in spec.columns}
 
 
 def test_many_values_near_the_limit(engine):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errata.options import EngineOptions
-from operators.ingest import keyed, reading, unkeyed
+from operators.ingest import keyed, reading, sides, unkeyed
 from operators.ingest import stretches as listed
 from operators.ingest.files import Part
 from storage import formats
@@ -147,13 +147,17 @@ few = settings(max_examples=max(4, settings.default.max_examples // 25))
 
 
 @few
-@given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]))
-def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int) -> None:
-    """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole."""
+@given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
+def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
+    """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole.
+
+    `ranges`: so many of what stood are asked for by themselves; `read`: so many bytes are read on the driver then.
+    """
     with tempfile.TemporaryDirectory() as place, short_stretches(), pytest.MonkeyPatch.context() as patch:
         for module in (keyed, unkeyed):
             patch.setattr(module, "FETCHED_ROWS", fetched)
-        patch.setattr(unkeyed, "FEW_RANGES", 2)
+        patch.setattr(sides, "FEW_RANGES", ranges)
+        patch.setattr(sides, "FEW_BYTES", read)
         folder = Folder(Path(place))
         folder.write("pipeline.yaml", pipeline())
         for step in history:

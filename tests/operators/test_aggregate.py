@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import errata
+from tests.operators.histories import Row, Version, follow, heading, histories, sink, source
 from tests.pipelines import Folder
 
 PIPELINE = """\
@@ -75,3 +81,45 @@ def test_numbers_of_both_kinds_compare_by_their_value(tmp_path: Path) -> None:
     assert folder.text("sums.csv") == "v,n\n-3,1\n2.5,1\n9,2\n10,2\n,1\n"
     assert [row["id"] for row in folder.rows("once.csv")] == ["3", "4", "2", "5", "6"]
     assert not folder.violations()
+
+
+CALLS = '{ group_by: BY, cxl: "emit n = count(*)\\nemit s = sum(i)\\nemit t = sum(v)\\nemit a = avg(v)\\nemit m = weighted_avg(v, w)" }'
+
+
+def adding() -> str:
+    """Sums of all kinds by groups, and of all rows."""
+    nodes = [f"  - {{ type: aggregate, name: {name}, input: o, config: {CALLS.replace('BY', by)} }}\n{sink(name)}" for name, by in (("groups", "[k]"), ("all", "[]"))]
+    return heading("adding") + source("o", {"id": "int", "k": "string", "i": "int", "v": "float", "w": "float"}) + "".join(nodes)
+
+
+def added(rows: Sequence[Row]) -> Row:
+    """What the calls make of rows, added up without rounding before the end."""
+    ints, floats = ([row[name] for row in rows if row[name] is not None] for name in ("i", "v"))
+    pairs = [(row["v"] * row["w"], row["w"]) for row in rows if row["v"] is not None and row["w"] is not None]
+    weights = math.fsum(weight for _, weight in pairs)
+    total = math.fsum(floats) if floats else None
+    mean = None if total is None else total / len(floats)
+    return {"n": len(rows), "s": sum(ints) if ints else None, "t": total, "a": mean, "m": math.fsum(product for product, _ in pairs) / weights if weights else None}
+
+
+def sums(version: Version) -> dict[str, list[Row]]:
+    """The groups in the order of their keys, and all rows as one."""
+    rows = version["o"]
+    keys = sorted({row["k"] for row in rows})
+    return {"groups": [{"k": key, **added([row for row in rows if row["k"] == key])} for key in keys], "all": [added(rows)]}
+
+
+floats = st.sampled_from([None, 0.1, 0.2, -2.5, 3.0, 1e5, -1e5, 1e-3])  # what comes of these are numbers that JSON has no two ways to write
+records: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries({
+    "id": st.integers(1, 99), "k": st.sampled_from(["a", "b", "c"]), "i": st.sampled_from([None, 0, 1, -1, 2**40, -(2**40)]), "v": floats, "w": floats,
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("small", [10_000, -1], ids=["few rows, on the driver", "many rows, in the engine"])
+@settings(max_examples=2)
+@given(history=histories({"o": records}))
+def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[Version]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("propagate", "surroundings"):
+            patch.setattr(f"errata.{module}.SMALL_ROWS", small)
+        follow(history, adding(), {"o": ["id", "k", "i", "v", "w"]}, sums)

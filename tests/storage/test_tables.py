@@ -221,6 +221,31 @@ def test_restore_takes_an_uncommitted_epoch_back_once(engine: Engine, way: Way, 
     assert table.append(way(ROWS), 2).rows == 5
 
 
+steps = st.sampled_from(["append", "commit", "ask", "ask then", "restore", "clear"])
+
+
+@given(steps=st.lists(st.tuples(steps, st.integers(0, 4), st.lists(st.sampled_from([None, "{}"]), max_size=2)), max_size=8))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rejects_are_those_of_the_files_whatever_was_asked_before(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, list[str | None]]]) -> None:
+    schema = {"_op": "tinyint", "_key": "binary", "_error": "string"}
+    table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), schema, sole=True)
+    table.create()
+    epoch, committed = 1, table.version()
+    for at, (step, asked, errors) in enumerate(steps):
+        if step == "append":
+            keys = pa.array([b"%d" % at] * len(errors), pa.binary())
+            table.append(pa.table({"_op": pa.array([0] * len(errors), pa.int8()), "_key": keys, "_error": pa.array(errors, pa.string())}), epoch)
+        elif step == "commit":
+            epoch, committed = epoch + 1, table.version()
+        elif step == "restore":
+            table.restore(committed)
+        elif step == "clear":
+            table.clear()
+        else:
+            upto = asked if step == "ask then" else None
+            assert in_order(table.rejects_arrow(upto)).equals(in_order(ChangelogTable(table.uri, schema).rejects_arrow(upto)))
+
+
 def test_restore_of_a_table_that_no_epoch_knows_empties_it(tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     assert not table.restore(None)
