@@ -233,7 +233,7 @@ def failures_batch(task: ProgramTask, batch: Batch) -> Any:
     """A struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
     import pyarrow as pa
 
-    found = [failure_of(*one) for one in _each_record(task, batch)]
+    found = (failure_of(*one) for one in _each_record(task, batch))  # one at a time: each holds the frames that it came through
     members = pa.struct([("category", pa.string()), ("message", pa.string()), ("field", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
     return pa.array([None if one is None else _failure_row(one) for one in found], members)
 
