@@ -113,13 +113,13 @@ class Run:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
         fetch_services(self.plan, self.warn)
         sources = self.look()
-        before, left = self.head.plan if self.head else None, Before.of(self.head)
-        stages = with_retries(self.plan, before, self.reasons(sources) | ruled_anew(self.plan, left), left.held, always=self.retry)
-        targets = Targets.of(self.plan, self)
+        left, targets = Before.of(self.head), Targets.of(self.plan, self)
         targets.refuse_foreign(self.head, self.history, force=self.options.force)
+        self.moved = targets.moved(self.plan, self.head) if self.head else set()
+        anew, always = self.reasons(sources) | ruled_anew(self.plan, left), self.retry or self._rearranged()
+        stages = with_retries(self.plan, self.head.plan if self.head else None, anew, left.held, always=always)
         for text in without_files(sources.values()):
             self.warn(text)
-        self.moved = targets.moved(self.plan, self.head) if self.head else set()
         if all(stage.action == "skip" for stage in stages) and not self._rearranged():
             return self._unchanged(targets, sources)
         for text in preflight(self.plan):

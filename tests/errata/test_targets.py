@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import errata
 from errata.failures import StorageFailed
 from tests.pipelines import Folder
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 PIPELINE = """\
 pipeline: { name: tenants, vars: { least: 0 } }
 nodes:
@@ -113,3 +115,16 @@ def test_a_dead_letter_file_that_is_named_anew_is_written(before: str, folder: F
     assert folder.run().committed
     assert [row["id"] for row in folder.rows("rejected-2.csv")] == ["x"]
     assert not folder.run().committed
+
+
+@pytest.mark.parametrize("edit", [("out/shipped.csv", "out/moved.csv"), ("  - type: output\n    name: shipped\n    input: valued\n    config: { name: shipped, type: csv, path: out/shipped.csv }\n", "")])
+def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[str, str], tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "rollback", tmp_path / "sales", ignore=shutil.ignore_patterns(".errata", "out"))
+    made = Folder(tmp_path / "sales")
+    made.run()
+    rejected = made.text("out/rejected.csv")
+    made.write("pipeline.yaml", made.text("pipeline.yaml").replace(*edit))
+    result = made.run()
+    assert (result.committed, result.exit_code, result.rejected) == (True, 2, 2)
+    assert made.text("out/rejected.csv") == rejected
+    assert made.violations() == []
