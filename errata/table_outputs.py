@@ -87,7 +87,7 @@ def write_table(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: 
     try:
         table = PublishedTable(writing.place)
         since = writing.since(table)
-        if table.exists and not writing.known and not run.options.force and writing.output.config.if_exists == "error":
+        if table.exists and not writing.made(table) and not run.options.force and writing.output.config.if_exists == "error":
             raise StorageFailed(f"output '{node.name}': {writing.place} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
         run.exports.tables.append(StagedTable(writing.steps(table, since)))
     except StorageError as error:
@@ -162,6 +162,19 @@ class Writing:
         files = [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", ())]
         return any("mark" in entry and entry["path"] in (self.place, self.targets.told(self.node)) for entry in files)
 
+    @cached_property
+    def _made_by(self) -> Mapping[int, str]:
+        """The run that made each epoch."""
+        return {entry.epoch: entry.execution_id for entry in Ledger(self.run.state.ledger).entries() if not entry.maintains}
+
+    def _is_ours(self, mark: Mark) -> bool:
+        return mark.pipeline == self.mark.pipeline and self._made_by.get(mark.epoch) == mark.execution_id
+
+    def made(self, table: PublishedTable) -> bool:
+        """Whether this pipeline made a table that is there: it wrote to the place last time, or what stands there is of one of its runs."""
+        mark = Mark.of(table.mark())
+        return self.known or (mark is not None and self._is_ours(mark))
+
     def since(self, table: PublishedTable) -> int | None:
         """The epoch from which on the table lacks rows; None where it has to be written anew."""
         head = self.run.head
@@ -172,9 +185,8 @@ class Writing:
             if self.known and (mark is None or mark.pipeline != self.mark.pipeline):
                 self.run.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
             return None
-        entries = {entry.epoch: entry.execution_id for entry in Ledger(self.run.state.ledger).entries() if not entry.maintains}
         base = int(head.counters.get("base", 0))
-        ours = entries.get(mark.epoch) == mark.execution_id and mark.shape == self.mark.shape
+        ours = self._is_ours(mark) and mark.shape == self.mark.shape
         return mark.epoch if ours and base <= mark.epoch <= self.mark.epoch else None
 
     def steps(self, table: PublishedTable, since: int | None) -> list[Callable[[], None]]:

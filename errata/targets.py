@@ -104,7 +104,8 @@ class Targets:
         own = {self.folder / entry["path"] for entry in _files(head)}
         foreign = [path for path in present if path not in own] if self.configs[name].if_exists == "error" else []
         if foreign:  # written by an epoch before, under another channel say, and as it was left
-            own = {self.folder / one["path"] for entry in history() for one in _files(entry) if "size" in one and is_intact(one, self.folder)}
+            before = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
+            own = {path for path, one in before if path in foreign and self._is_intact(one)}
         found = next((path for path in foreign if path not in own), None)
         if found is not None:
             raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")

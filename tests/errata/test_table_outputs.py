@@ -190,6 +190,24 @@ def test_outputs_may_get_other_names(tmp_path: Path) -> None:
         assert folder.violations() == []
 
 
+def test_an_output_may_take_another_ones_table_and_a_moved_table_may_come_back(tmp_path: Path) -> None:
+    """Without `if_exists` and `--force`: all that stands at either place was made by this pipeline."""
+    folder = project(tmp_path)
+    lay_out(folder, FIRST)
+    folder.run()
+    moved = PIPELINE.replace("out/all", "out/elsewhere")
+    for number, text in enumerate((exchanged(PIPELINE), moved, PIPELINE), 2):
+        folder.write("pipeline.yaml", text)
+        lay_out(folder, records := [("a", "1.5", "")] * number)
+        folder.run()
+    check(folder, records)
+
+
+def exchanged(pipeline: str) -> str:
+    """The pipeline with two tables at each other's place."""
+    return pipeline.replace("out/all", "out/none").replace("out/totals", "out/all").replace("out/none", "out/totals")
+
+
 def test_a_pipeline_reads_what_another_wrote(tmp_path: Path) -> None:
     """The tables of one pipeline as the source of the next: cost and rows follow the change."""
     folder = project(tmp_path)
