@@ -33,11 +33,11 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
         yield "errata-rollback", engine, GROUPED
         yield from ((program, engine, READ) for program in reading.PROGRAMS)
-    for rows in sizes[1:]:
-        yield from whole_runs(options, rows)
     if "sail" in (options.engine or ("sail",)):
         yield "small-runs", "sail", SMALL
     yield from stateful_nodes(options)
+    for rows in sizes[1:]:
+        yield from whole_runs(options, rows)
 
 
 def whole_runs(options: argparse.Namespace, rows: int) -> Iterator[tuple[str, str, int]]:

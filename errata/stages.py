@@ -58,18 +58,26 @@ def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapp
         return Stage(node.name, "first", "first run")
     if node.name not in head:
         return Stage(node.name, "first", "new node")
+    reason = _of_its_own(plan, node, head) or _of_its_inputs(plan, node, head, above)
+    return Stage(node.name, "rebuild", reason) if reason else _following(node, changed, above)
+
+
+def _of_its_own(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
+    """Why a node itself is to be computed anew; empty where it is as it was."""
     if head[node.name]["fingerprint"] == NONE:
-        return Stage(node.name, "rebuild", "it is back, and missed what its inputs became")
+        return "it is back, and missed what its inputs became"
     if head[node.name]["fingerprint"] != node.fingerprint():
-        return Stage(node.name, "rebuild", "its logic changed")
-    if plan.persisted(node) and _was_derived(head, node.name):
-        return Stage(node.name, "rebuild", "its changelog is kept from now on")
+        return "its logic changed"
+    return "its changelog is kept from now on" if plan.persisted(node) and _was_derived(head, node.name) else ""
+
+
+def _of_its_inputs(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, Stage]) -> str:
+    """Why what its inputs give cannot be followed; empty where it can."""
     derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and (not plan.persisted(plan[name]) or _was_derived(head, name))]
     if derived:  # what such a node gave before is not kept, so its consumers are compared
-        return Stage(node.name, "rebuild", f"the logic of {', '.join(dict.fromkeys(derived))} changed")
-    if poorer := _poorer(plan, node, head):
-        return Stage(node.name, "rebuild", f"the rows of {', '.join(poorer)} have lost what rode along with them")
-    return _following(node, changed, above)
+        return f"the logic of {', '.join(dict.fromkeys(derived))} changed"
+    poorer = _poorer(plan, node, head)
+    return f"the rows of {', '.join(poorer)} have lost what rode along with them" if poorer else ""
 
 
 def _was_derived(head: Mapping[str, Any], name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -101,14 +101,19 @@ class Targets:
             self._refuse(node.name, [path for path in paths if path.exists()], head, history)
 
     def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
+        if self.configs[name].if_exists != "error":
+            return
         own = {self.folder / entry["path"] for entry in _files(head)}
-        foreign = [path for path in present if path not in own] if self.configs[name].if_exists == "error" else []
-        if foreign:  # written by an epoch before, under another channel say, and as it was left
-            before = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
-            own = {path for path, one in before if path in foreign and self._is_intact(one)}
-        found = next((path for path in foreign if path not in own), None)
+        foreign = {path for path in present if path not in own}
+        left = foreign - self._left_by_runs_before(foreign, history) if foreign else foreign
+        found = next((path for path in present if path in left), None)
         if found is not None:
             raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+
+    def _left_by_runs_before(self, paths: Collection[Path], history: History) -> set[Path]:
+        """Those of some paths that an epoch wrote, under another channel say, and that are as it left them."""
+        files = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
+        return {path for path, one in files if path in paths and self._is_intact(one)}
 
     def intact(self, node: Node, head: Entry) -> bool:
         """Whether the files that the last epoch wrote for an output are there, at its present path."""

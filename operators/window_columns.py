@@ -104,9 +104,7 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     """
     listed = [use for use in uses if is_listed(use, wide=wide)]
     direct = [use for use in uses if use not in listed]
-    added = [use for use in direct if use.function.name in SUMS]
-    reached = extents(frame, list(dict.fromkeys(use.columns[0] for use in added if use.args[0].type.kind is Kind.FLOAT)))
-    sums = [_sum(use, frames, reached.get(use.columns[0])) for use in added]
+    sums = _sums(frame, [use for use in direct if use.function.name in SUMS], frames)
     native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
     done = frame.withColumns(native) if native else frame
     for layer in zip_longest(*(one.layers() for one in sums), fillvalue={}):
@@ -114,6 +112,12 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
     wrong = first_true([one.wrong(frames) for one in sums]).alias(WRONG)
     done = done.select(*map(column, frame.columns), *(column(use.column) for use in direct), wrong)
     return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
+
+
+def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints]:
+    """The sums and means of a frame's columns, of floats with how far these reach."""
+    reached = extents(frame, list(dict.fromkeys(use.columns[0] for use in uses if use.args[0].type.kind is Kind.FLOAT)))
+    return [_sum(use, frames, reached.get(use.columns[0])) for use in uses]
 
 
 def is_listed(use: WindowUse, *, wide: bool = False) -> bool:

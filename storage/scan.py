@@ -75,11 +75,20 @@ def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Tab
 
 def values(table: DeltaTable, columns: list[str], *wanted: Condition) -> dict[str, list[Any]]:
     """The same rows as a list of Python values a column, without pyarrow: of few rows, to load it takes longer than all else. Raises OSError."""
-    try:
+    with _Streaming():
         rows = _scan(table, columns, wanted).read_all()
-    except Exception as problem:  # what comes through a stream has no class of its own
-        raise OSError(str(problem)) from problem
     return {name: rows.column(name).to_pylist() for name in columns}
+
+
+class _Streaming:
+    """Gives what goes wrong in a stream of delta-rs, and comes without a class of its own, the class OSError."""
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _: object) -> None:
+        if kind is Exception:
+            raise OSError(str(problem)) from problem
 
 
 def add_actions(table: DeltaTable, *columns: str) -> list[tuple[Any, ...]]:

@@ -396,8 +396,10 @@ def _all(intake: Intake, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table
 
     names = ["_op", "_key", "_cause", *intake.files.shape.columns]
     tables = [one for one in rows if isinstance(one, pa.Table)]
-    if rows and len(tables) == len(rows) and sum(one.num_rows for one in tables) <= FEW_CHANGES:
+    if not rows:
+        return None, None
+    if len(tables) == len(rows) and sum(one.num_rows for one in tables) <= FEW_CHANGES:
         kinds = pa.schema([intake.files.schema().field(name) for name in names])
         return pa.concat_tables([one.select(names).cast(kinds) for one in tables]), None
     frames = [intake.engine.from_arrow(one) if isinstance(one, pa.Table) else one for one in rows]
-    return None, united(*(chosen(frame, names) for frame in frames)) if frames else None
+    return None, united(*(chosen(frame, names) for frame in frames))
