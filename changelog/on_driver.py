@@ -10,8 +10,10 @@ from changelog.schema import CAUSE, ENVELOPE, EPOCH, KEY, OP
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import polars as pl
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 
 def standing(op_rows: pa.Table) -> pa.Table:
@@ -63,8 +65,7 @@ def consolidated(op_rows: pa.Table) -> pa.Table:
         return rows
     came, cause = pl.col("sign") > 0, pl.col("cause")
     told = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **images(rows)})
-    sign = pl.when(pl.Series(_brings(rows))).then(1).otherwise(-1)
-    weighted = told.with_columns(sign=sign, at=pl.int_range(pl.len()))
+    weighted = told.with_columns(sign=pl.Series(weights(rows)), at=pl.int_range(pl.len()))
     same = [name for name in told.columns if name != "cause"]
     totals = [pl.col("sign").sum().alias("net"), pl.col("at").first(), cause.filter(~came).min().alias("went"), cause.filter(came).min().alias("came")]
     left = weighted.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
@@ -75,6 +76,13 @@ def consolidated(op_rows: pa.Table) -> pa.Table:
     taken = rows.take(pa.array(net["at"].to_list(), pa.int64()))
     own = {OP: pa.array(net["op"].to_list(), pa.int8()), CAUSE: pa.array(net["why"].to_list(), pa.string())}
     return pa.table({name: own.get(name, taken.column(name)) for name in taken.column_names})
+
+
+def weights(op_rows: pa.Table) -> NDArray[np.int64]:
+    """1 for each row that brings its image in, -1 for each that takes it away."""
+    import numpy as np
+
+    return np.where(_brings(op_rows).to_numpy(), 1, -1).astype("i8")
 
 
 def _brings(op_rows: pa.Table) -> pa.ChunkedArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from changelog.exact_totals import carried, total
 from changelog.keys import encode_key
-from changelog.ops import POSITIVE
+from changelog.on_driver import weights
 from operators.accumulators import floats
 from operators.evaluation import FINALIZE, error_start
 
@@ -24,12 +24,9 @@ ROWS = "__rows"
 
 def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumulator]) -> pa.Table:
     """What op rows (`_op`, `_key` of their group, fields of the group, the calls' columns) add to the states of their groups; over nothing, too, where all is one group."""
-    import numpy as np
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    brings = pc.is_in(rows.column("_op"), value_set=pa.array(sorted(map(int, POSITIVE)), rows.schema.field("_op").type))
-    weight = np.where(brings.to_numpy(), 1, -1).astype("i8")
+    weight = weights(rows)
     parts = {name: values for one in accumulators for name, values in one.contributed(rows, weight).items()} | {ROWS: weight}
     found = _summed(rows.select(["_key", *groups]), parts)
     return found if groups or found.num_rows else pa.table({"_key": pa.array([encode_key((), ())], pa.binary()), **{name: [0] for name in parts}})

@@ -196,8 +196,8 @@ class Aggregate(Keyed):
 
     def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
         """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
-        floats = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
-        sources = added_once(self.program.calls, accumulators, extents(good, sorted(floats)) if whole else {})
+        reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
+        sources = added_once(self.program.calls, accumulators, extents(good, sorted(reaching)) if whole else {})
         sign = weight(F.col("_op"))
         parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
         return self._sums(good.select(*map(column, self.groups), *parts, sign.alias(ROWS)), sources)

@@ -15,6 +15,7 @@ from storage.locations import is_local
 from storage.maintenance import MANY_FILES, SMALL_FILE
 from storage.rewriting import Rewriting
 from storage.row_counts import Leaving
+from storage.scan import add_actions
 from storage.table_files import FILE_BYTES, TableFiles
 from storage.versions import QUIET
 
@@ -132,7 +133,7 @@ class PublishedTable:
     def _put_together(self) -> None:
         """Make few files of many small ones; no row changes."""
         table = self._known()
-        small = sum(file.size < SMALL_FILE for file in TableFiles(table).all())
+        small = sum(size < SMALL_FILE for (size,) in add_actions(table, "size_bytes"))
         if small > MANY_FILES and self._plain():
             self._commit("optimize", partial(table.optimize.compact, target_size=SMALL_FILE))
 

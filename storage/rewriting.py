@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
     from storage.row_counts import Leaving
 
-__all__ = ["Rewriting", "may_hold"]
+__all__ = ["Rewriting"]
 
 _AT_ONCE = 64 << 20
 """So many bytes of files are in work at once, or a single file."""
 
 
-def may_hold(files: Sequence[DataFile], rows: pl.DataFrame) -> list[DataFile]:
-    """The files that may hold one of some rows, by what the log says of them."""
-    names = _by_few(files, rows)
+def _may_hold(files: Sequence[DataFile], rows: pl.DataFrame, names: Sequence[str]) -> list[DataFile]:
+    """The files that may hold one of some rows, by what the log says of their columns of some names."""
     for name in names:
         files = [file for file, count in zip(files, met(files, name, values_of(rows, name)), strict=True) if count]
     return [file for file in files if _holds_one(file, rows, names)]
@@ -44,12 +43,6 @@ def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool
     return not rows.is_empty()
 
 
-def _by_few(files: Sequence[DataFile], rows: pl.DataFrame) -> list[str]:
-    """The columns of which the log has bounds of some file: first those whose values, of some rows, lie in the fewest files."""
-    names = sorted({name for file in files for name in file.bounds})
-    return sorted(names, key=lambda name: int(met(files, name, values_of(rows, name)).sum()))
-
-
 @dataclass(frozen=True)
 class Rewriting:
     """Rows that leave a table of some files, and rows that come."""
@@ -62,22 +55,24 @@ class Rewriting:
     @cached_property
     def touched(self) -> list[DataFile]:
         """The files that may hold a row that leaves."""
-        return may_hold(self.files, self.leaving.rows)
+        return _may_hold(self.files, self.leaving.rows, self._names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The columns of which the log has bounds of some file: first those whose values, of rows that leave, lie in the fewest files."""
+        rows, names = self.leaving.rows, sorted({name for file in self.files for name in file.bounds})
+        return sorted(names, key=lambda name: int(met(self.files, name, values_of(rows, name)).sum()))
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """Write new files; what the commit says of them and of those that they stand for. Rows that come go where others have values like theirs."""
         import polars as pl
 
-        column = self._telling()
+        column = next(iter(self._names), None)
         parts, rest = self._placed(column)
         with ThreadPoolExecutor(_workers(self.touched)) as pool:
             done = list(pool.map(lambda file, part: self._rewritten(file, part, column), self.touched, parts))
         rest = pl.concat([rest, *(part for part, actions in zip(parts, done, strict=True) if not actions)])
-        return [action for actions in done for action in actions] + self._written(rest, self._per_file(), column)
-
-    def _telling(self) -> str | None:
-        """The column by which the rows that come are told to files: the one whose values, of rows that leave, lie in fewest of them."""
-        return next(iter(_by_few(self.files, self.leaving.rows)), None)
+        return [action for actions in done for action in actions] + self._written(rest, self._per_file, column)
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
         """The rows that come into each file, and those that come into none."""
@@ -99,7 +94,7 @@ class Rewriting:
         if out.is_empty():
             return []
         keeps = pl.repeat(True, rows.height, eager=True).scatter(out, False)
-        return [removed(file), *self._written(pl.concat([rows.filter(keeps), came]), max(file.rows, self._per_file()), column)]
+        return [removed(file), *self._written(pl.concat([rows.filter(keeps), came]), max(file.rows, self._per_file), column)]
 
     def _written(self, rows: pl.DataFrame, size: int, column: str | None) -> list[AddAction | RemoveAction]:
         """Rows in files of about so many, in the order of a column where they are several."""
@@ -108,6 +103,7 @@ class Rewriting:
         count = max(1, rows.height // size)
         return [self.store.write(part) for part in rows.iter_slices(-(-rows.height // count))] if rows.height else []
 
+    @cached_property
     def _per_file(self) -> int:
         """How many rows a file of the usual size has."""
         rows, size = sum(file.rows for file in self.touched), sum(file.size for file in self.touched)

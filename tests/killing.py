@@ -11,10 +11,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage import durable
-from storage.durable import Moment
+from storage.durable import Moment, Probe
 from tests.pipelines import Folder
 
 COMMIT = "append:ledger"
+
+
+class Died(BaseException):
+    """The process ends here; what its handlers do later is done elsewhere."""
+
+
+def dies_at(number: int, side: str) -> Probe:
+    """Ends the process at one side of a durable step."""
+
+    def probe(moment: Moment) -> None:
+        if (moment.number, moment.side) == (number, side):
+            raise Died
+
+    return probe
 
 
 class Killed(NamedTuple):

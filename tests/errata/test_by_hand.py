@@ -16,7 +16,7 @@ from errata.options import Correction, EngineOptions, RunOptions
 from storage import durable
 from storage.durable import Moment
 from tests.errata.audited import LINES, lines, with_history
-from tests.killing import kill_points, leftovers
+from tests.killing import Died, kill_points, leftovers
 from tests.pipelines import Folder, command
 
 SAIL = RunOptions(engine=EngineOptions("sail"))
@@ -253,10 +253,6 @@ def test_runs_go_on_from_a_base(folder: Folder, history: Folder, tmp_path: Path)
 
 
 # -- dying
-
-
-class Died(BaseException):
-    """The process ends here; nothing catches it."""
 
 
 @pytest.mark.parametrize("action", [revert, correct, compact, refresh])

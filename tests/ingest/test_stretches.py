@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from errata.options import EngineOptions
 from operators.ingest import keyed, reading, sides, unkeyed
-from operators.ingest import stretches as listed
 from operators.ingest.files import Part
 from storage import formats
 from storage.formats import stretches
@@ -26,6 +25,7 @@ from storage.formats.chunks import Task, read_task
 from storage.formats.contract import Column, Range, ReadPlan
 from tests.killing import kill_points
 from tests.pipelines import Folder
+from tests.stretching import short_stretches
 
 SOURCE = """\
   - type: source
@@ -51,18 +51,6 @@ def pipeline() -> str:
     outputs = [OUTPUT.replace("NAME", name) for name in ALL]
     tail = "error_handling: { strategy: continue, dlq: { path: out/rejected.csv } }\n"
     return "pipeline: { name: stretched }\nnodes:\n" + "".join([*nodes, NUMBERED, *outputs]) + tail
-
-
-@contextmanager
-def short_stretches() -> Iterator[None]:
-    """Every file is a large one and has many stretches."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "SMALL_BYTES", 40)
-        patch.setattr(stretches, "RECORDS", 3)
-        patch.setattr(stretches, "LEAST", 1)
-        patch.setattr(listed, "FEW_RANGES", 1)
-        patch.setattr(listed, "MOST_CHANGED", 1)
-        yield
 
 
 Lines = list[tuple[int, str]]

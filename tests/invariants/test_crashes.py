@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 
 from storage import durable
-from storage.durable import Moment
 from tests.invariants.sales import KEYED, KEYLESS, pipeline
 from tests.invariants.test_incremental import FIXED, Files, check_outputs, lay_out
-from tests.killing import Killed, kill_points, leftovers
+from tests.killing import Died, Killed, dies_at, kill_points, leftovers
 from tests.pipelines import Folder
-
-
-class Died(BaseException):
-    """The process ends here; nothing catches it."""
 
 
 def steps_of(folder: Folder) -> list[tuple[int, str]]:
@@ -26,14 +21,6 @@ def steps_of(folder: Folder) -> list[tuple[int, str]]:
     with durable.probing(lambda moment: seen.append((moment.number, moment.name)) if moment.side == "before" else None):
         folder.run()
     return seen
-
-
-def dies_at(number: int, side: str) -> object:
-    def probe(moment: Moment) -> None:
-        if (moment.number, moment.side) == (number, side):
-            raise Died
-
-    return probe
 
 
 def prepared(place: str, merge: str) -> Folder:

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 
 from operators import combine_ranges
 from tests.invariants.dags import Story, stories
-from tests.invariants.walking import short_stretches, walk
+from tests.invariants.walking import walk
 from tests.pipelines import Folder
+from tests.stretching import short_stretches
 
 IN_SUITE = 4
 asked = settings.default.max_examples

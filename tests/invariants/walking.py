@@ -5,26 +5,24 @@ from __future__ import annotations
 import csv
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pytest
 from deltalake import DeltaTable
 
 import errata
 from errata.options import Correction, EngineOptions, RunOptions
-from operators.ingest import reading
-from operators.ingest import stretches as listed
 from storage import durable
 from storage.durable import Moment
-from storage.formats import stretches
 from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
 from tests.invariants.laying import lay_out
 from tests.invariants.scripts import KEYS, ByHand, Step
+from tests.killing import Died
 from tests.pipelines import Folder
+from tests.stretching import short_stretches
 
 ANEW = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
 """Columns of the dead letter queue that each run makes anew."""
@@ -32,10 +30,6 @@ ANEW = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
 
 class Broken(AssertionError):
     """What a later run wrote is not what a full run writes."""
-
-
-class Died(BaseException):
-    """The process ends here; what its handlers do later is done elsewhere."""
 
 
 def walk(story: Story, engine: str = "sail") -> None:
@@ -50,18 +44,6 @@ def walk(story: Story, engine: str = "sail") -> None:
                 full = Walker(story.pipeline, Folder(Path(place) / f"full{number}", engine))
                 _compare(number, found, full.go(Step(step.files, step.edited), Path(place)))
         walker.rest(audited=story.audited)
-
-
-@contextmanager
-def short_stretches() -> Iterator[None]:
-    """Every file is a large one and has many stretches."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "SMALL_BYTES", 40)
-        patch.setattr(stretches, "RECORDS", 3)
-        patch.setattr(stretches, "LEAST", 1)
-        patch.setattr(listed, "FEW_RANGES", 1)
-        patch.setattr(listed, "MOST_CHANGED", 1)
-        yield
 
 
 class Walker:
