@@ -20,6 +20,9 @@ _FLINK: Final[dict[Op, str]] = {Op.APPEND: "+I", Op.RETRACT: "-D", Op.CORRECT_FR
 _DEBEZIUM: Final[dict[Op, str]] = {Op.APPEND: "c", Op.RETRACT: "d", Op.CORRECT_TO: "u"}
 _NAMES: Final[dict[Form, dict[Op, str]]] = {"flink": _FLINK, "debezium": _DEBEZIUM}
 
+LETTERED: Final[frozenset[Form]] = frozenset(_NAMES)
+"""The forms that have names of their own for operations."""
+
 
 def known(form: str) -> Form:
     """The form of this name. Raises ValueError for an unknown one."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from changelog.algebra import pair
-from changelog.envelopes import PAIRED, PLAIN, Form, known, op_names
+from changelog.envelopes import LETTERED, PAIRED, PLAIN, Form, known, op_names
 from changelog.lazy import F, Window
 from changelog.ops import Op, is_negative, is_positive
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, data_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -32,34 +32,44 @@ def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collectio
     unknown form.
     """
     name = known(form)
-    rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, data_columns(op_rows, hidden)))
-    events = _paired_events(rows) if name in PAIRED else _row_events(rows, name)
-    late = [is_positive(F.col("_code"))] if name == "retract" else []
-    whole = Window.partitionBy(F.lit(0)).orderBy(EPOCH, *late, KEY, "_code")
-    numbered = events.withColumn("offset", F.row_number().over(whole).cast("bigint") - 1)
-    payload = ("before", "after") if name in PAIRED else ("data",)
+    names = data_columns(op_rows, hidden)
+    whole = Window.partitionBy(F.lit(0)).orderBy(*_order(name))
+    numbered = _events(op_rows, name, names).withColumn("offset", F.row_number().over(whole).cast("bigint") - 1)
+    payload = ("before", "after") if name in PAIRED else (F.struct(*map(column, names)).alias("data"),)
     return numbered.select(*_envelope(name), *payload).orderBy("offset")
 
 
-def flat(events: DataFrame) -> DataFrame:
-    """Events for csv and Parquet: the data columns themselves, and `old_<column>` for what an event took back.
+def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
+    """The same events in the same order for files and tables of them: `_op`, the data columns themselves, and `old_<column>` for what an event took back.
 
-    In: what `changelog_stream` gives. An event without `after` has its values in the `old_` columns alone; where a data column has
-    the name of a system column, the system column's gets a leading underscore.
+    `_op` is a code, the letters of a form that has its own. An event without `after` has its values in the `old_` columns alone. The
+    events have no offsets, so that an engine need not bring them all into one partition. Raises ValueError for an unknown form.
     """
-    paired = "after" in events.columns
-    names = events.select(f"{'after' if paired else 'data'}.*").columns
-    system = [F.col(name).alias(f"_{name}" if name in names else name) for name in SYSTEM]
-    new = [F.col("after" if paired else "data").getField(name).alias(name) for name in names]
-    old = [F.col("before").getField(name).alias(f"old_{name}") for name in names] if paired else []
-    return events.select(*system, *new, *old)
+    name = known(form)
+    names = data_columns(op_rows, hidden)
+    code = F.col("_code")
+    op = _lettered(code, name) if name in LETTERED else code.cast("int")
+    images = [("after", ""), ("before", "old_")] if name in PAIRED else []
+    paired = [F.col(image).getField(name).alias(prefix + name) for image, prefix in images for name in names]
+    return _events(op_rows, name, names).orderBy(*_order(name)).select(op.alias(OP), *(paired or map(column, names)))
+
+
+def _events(op_rows: DataFrame, form: Form, names: Sequence[str]) -> DataFrame:
+    """One row an event: `_epoch`, `_key`, `_cause`, `_code`, and the columns of `names`, or `before` and `after` in the paired forms."""
+    rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, names))
+    return _paired_events(rows) if form in PAIRED else _row_events(rows, form).select(EPOCH, KEY, CAUSE, "_code", *map(column, names))
+
+
+def _order(form: Form) -> list[str | Column]:
+    """The order of the events of a form."""
+    late = [is_positive(F.col("_code"))] if form == "retract" else []
+    return [EPOCH, *late, KEY, "_code"]
 
 
 def _row_events(rows: DataFrame, form: Form) -> DataFrame:
     op = F.col(OP)
     kept = rows.where(op != int(Op.CORRECT_FROM)) if form == "upsert" else rows
-    code = _plain(op) if form in PLAIN else op
-    return kept.select(EPOCH, KEY, CAUSE, code.alias("_code"), F.struct(*map(column, data_columns(rows))).alias("data"))
+    return kept.withColumn("_code", _plain(op) if form in PLAIN else op)
 
 
 def _paired_events(rows: DataFrame) -> DataFrame:
@@ -74,6 +84,9 @@ def _plain(op: Column) -> Column:
 
 def _envelope(form: Form) -> list[Column]:
     code = F.col("_code")
-    op = F.coalesce(*(F.when(code == int(op), name) for op, name in op_names(form).items()))
-    values = (F.col(EPOCH), F.col("offset"), op, code.cast("int"), F.lower(F.hex(KEY)), F.col(CAUSE))
+    values = (F.col(EPOCH), F.col("offset"), _lettered(code, form), code.cast("int"), F.lower(F.hex(KEY)), F.col(CAUSE))
     return [value.alias(name) for value, name in zip(values, SYSTEM, strict=True)]
+
+
+def _lettered(code: Column, form: Form) -> Column:
+    return F.coalesce(*(F.when(code == int(op), name) for op, name in op_names(form).items()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from cxl.types import Schema
+from errata.export import OutputRows
 from errata.tables import SYSTEM_COLUMNS
 from operators.rows import physical_type
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage.engines import Engine
-
-BATCH_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,11 @@ class Kept:
         return found | {name: value for name, value in extra.items() if name not in found}
 
 
-def in_order(engine: Engine, rows: DataFrame, node: Kept, offset: int = 0) -> Iterator[dict[str, Any]]:
-    """Op rows of a node in changelog order (epoch, key, op), numbered from `offset`; sorted by the engine, made one by one."""
-    wanted = rows.select("_epoch", "_op", "_key", "_cause", *map(column, node.shown))
-    table = engine.to_arrow(wanted.orderBy("_epoch", "_key", "_op"))
-    for batch in table.to_batches(BATCH_ROWS):
+def in_order(engine: Engine, rows: DataFrame, node: Kept, offset: int = 0, *, few: bool = False) -> Iterator[dict[str, Any]]:
+    """Op rows of a node in changelog order (epoch, key, op), numbered from `offset`; sorted by the engine, made one by one. Unless they are `few`, a batch of them at a time is on the driver."""
+    wanted = rows.select("_epoch", "_op", "_key", "_cause", *map(column, node.shown)).orderBy("_epoch", "_key", "_op")
+    found = OutputRows(engine.to_arrow(wanted), None) if few else OutputRows(None, wanted)
+    for batch in found.batches(engine, lambda batch: batch):
         for number, row in enumerate(batch.to_pylist(), offset):
             yield {
                 "epoch": row["_epoch"], "offset": number, "op": SYMBOLS[Op(row["_op"])], "op_code": row["_op"], "node": node.name,

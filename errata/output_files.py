@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy import F
 from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written
-from errata.tables import SMALL_ROWS
+from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.plan import Node
@@ -152,22 +151,21 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
     Where the data is written again without a new epoch, so are the changes of the last one.
     """
     epoch, moment = run.written_epoch(flow)
-    rows = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch))
     target = targets.rendered(node, wanted.path, epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     if wanted.format == "parquet":
-        table = odf_table(flow, node, rows, wanted.form, (epoch, moment))
-        return [run.exports.stage(target, iter([_parquet(table)]))] if table.num_rows else []
+        from errata.odf_events import odf_events
+
+        changed = odf_events(flow, node, wanted.form, (epoch, moment))
+        return [run.exports.stage(target, changed.parquet())] if changed.count else []
     from errata.op_rows import Kept, in_order
     from errata.streams import formed
 
-    kept = Kept.of(node.name, run.plan.summary()[node.name])
-    first = next(events := formed(in_order(flow.engine, rows, kept, _before(flow, node, epoch)), wanted.form, run.plan.settings.name, node.name, {epoch: moment}), None)
+    kept, stored = Kept.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
+    rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
+    changes = in_order(flow.engine, rows, kept, stored.rows_before(epoch), few=few)
+    first = next(events := formed(changes, wanted.form, run.plan.settings.name, node.name, {epoch: moment}), None)
     return [] if first is None else [run.exports.stage(target, _rendered(first, events, wanted.format))]
-
-
-def _before(flow: Flow, node: Node, epoch: int) -> int:
-    return int(flow.tables.rows(flow.engine, node, flow.values, epochs=(1, epoch - 1)).count()) if epoch > 1 else 0
 
 
 def _rendered(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]], format: str) -> Iterator[bytes]:
@@ -198,67 +196,3 @@ def _csv(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]]) -> Iterato
     yield line(names)
     for row in chain((first,), rest):
         yield line([row.get(name) for name in names])
-
-
-def odf_table(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> pa.Table:
-    """Events with ODF's own columns first: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data.
-
-    `made`: the epoch of the rows and when it was made, which is the event time too: an output's rows have none of their own.
-    """
-    return _numbered(flow.engine.to_arrow(_events(node, rows, form)), form, _before(flow, node, made[0]), made[1])
-
-
-def odf_batches(flow: Flow, node: Node, rows: DataFrame, form: str, made: tuple[int, datetime]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """`odf_table` in batches, of which one at a time is on the driver: their schema and themselves."""
-    import pyarrow as pa
-
-    events = _events(node, rows, form)
-    empty, start = flow.engine.to_arrow(events, 0), _before(flow, node, made[0])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        offset = start
-        for text in flow.engine.in_order(events, _as_bytes):
-            table = pa.ipc.open_stream(text).read_all()
-            yield from _numbered(table.cast(empty.schema), form, offset, made[1]).to_batches()
-            offset += table.num_rows
-
-    return _numbered(empty, form, start, made[1]).schema, batches()
-
-
-def _events(node: Node, rows: DataFrame, form: str) -> DataFrame:
-    from changelog.forms import changelog_stream, flat
-
-    return flat(changelog_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns]))
-
-
-def _as_bytes(batch: pa.RecordBatch) -> bytes:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return cast("bytes", sink.getvalue().to_pybytes())
-
-
-def _numbered(events: pa.Table, form: str, start: int, moment: datetime) -> pa.Table:
-    """Events in order with their offsets from `start` on."""
-    import pyarrow as pa
-
-    from changelog.forms import SYSTEM
-    from errata.streams import beside
-
-    count = events.num_rows
-    stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), count)
-    offsets = pa.arange(start, start + count)
-    code = events.column(SYSTEM.index("op" if form in ("debezium", "flink") else "op_code"))
-    data = {name: events.column(name) for name in events.column_names[len(SYSTEM) :]}
-    return pa.table(beside({"offset": offsets, "op": code, "system_time": stamp, "event_time": stamp}, data))
-
-
-def _parquet(table: Any) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return cast("bytes", sink.getvalue().to_pybytes())

@@ -14,10 +14,11 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.on_driver import weights
 from changelog.schema import column
 from errata.export import BATCH_ROWS, output_columns
 from errata.failures import StorageFailed
-from errata.tables import DRIVER_ROWS
+from errata.odf_events import odf_events
 from storage.failure import StorageError
 from storage.ledger import Ledger
 from storage.published import PublishedTable
@@ -87,7 +88,7 @@ def write_table(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: 
     try:
         table = PublishedTable(writing.place)
         since = writing.since(table)
-        if table.exists and not writing.made(table) and not run.options.force and writing.output.config.if_exists == "error":
+        if writing.output.config.if_exists == "error" and not run.options.force and table.exists and not writing.made(table):
             raise StorageFailed(f"output '{node.name}': {writing.place} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
         run.exports.tables.append(StagedTable(writing.steps(table, since)))
     except StorageError as error:
@@ -172,8 +173,10 @@ class Writing:
 
     def made(self, table: PublishedTable) -> bool:
         """Whether this pipeline made a table that is there: it wrote to the place last time, or what stands there is of one of its runs."""
+        if self.known:
+            return True
         mark = Mark.of(table.mark())
-        return self.known or (mark is not None and self._is_ours(mark))
+        return mark is not None and self._is_ours(mark)
 
     def since(self, table: PublishedTable) -> int | None:
         """The epoch from which on the table lacks rows; None where it has to be written anew."""
@@ -222,7 +225,6 @@ class Writing:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
         import polars as pl
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         flow = self.flow
         shape = output_columns(self.output, self.undeclared)[1]
@@ -230,9 +232,8 @@ class Writing:
         table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
-        comes = pc.is_in(table.column("_op").cast("int32"), value_set=_codes())
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
-        images, counts = net(shaped, pl.Series(pc.if_else(comes, 1, -1).to_numpy()))
+        images, counts = net(shaped, pl.Series(weights(table)))
         came = pl.Series(range(len(counts))).repeat_by(counts.clip(0)).explode().drop_nulls()
         gone = (counts < 0).arg_true()
         return images.take(gone.to_arrow()), -counts.gather(gone), images.take(came.to_arrow())
@@ -248,11 +249,11 @@ class Writing:
         """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
         first = since is None
         for epoch, execution, moment in self._epochs(since or 0):
-            schema, batches, count = self._op_rows(epoch, moment)
-            if not count and not first and epoch != self.mark.epoch:
+            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment))
+            if not events.count and not first and epoch != self.mark.epoch:
                 continue
             mark = self._mark(epoch, execution).text
-            yield partial(table.replace if first else table.append, batches, schema, mark)
+            yield partial(table.replace if first else table.append, events.batches, events.schema, mark)
             first = False
 
     def _epochs(self, since: int) -> Iterator[tuple[int, str, datetime]]:
@@ -262,18 +263,6 @@ class Writing:
         known[self.mark.epoch] = self.written
         return (known[epoch] for epoch in sorted(known) if epoch > since)
 
-    def _op_rows(self, epoch: int, moment: datetime) -> tuple[pa.Schema, Iterator[pa.RecordBatch], int]:
-        """The op rows of an epoch: their schema, themselves, and how many they are; where these are many, a batch at a time is on the driver."""
-        from errata.output_files import odf_batches, odf_table
-
-        flow, form = self.flow, self.options.form or "two"
-        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(epoch, epoch))
-        count = sum(flow.tables.changelog(self.node).counts(epoch).values()) if flow.tables.plan.persisted(self.node) else 0
-        if count > DRIVER_ROWS:
-            return *odf_batches(flow, self.node, rows, form, (epoch, moment)), count
-        table = odf_table(flow, self.node, rows, form, (epoch, moment))
-        return table.schema, iter(table.to_batches()), table.num_rows
-
 
 def _one_nan(values: pa.Array) -> pa.Array:
     """The values, of floats every NaN by the same bits: a table finds others not equal."""
@@ -281,9 +270,3 @@ def _one_nan(values: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.is_nan(values), float("nan"), values) if pa.types.is_floating(values.type) else values
-
-
-def _codes() -> Any:
-    import pyarrow as pa
-
-    return pa.array([0, 3], pa.int32())

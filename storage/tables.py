@@ -121,6 +121,13 @@ class ChangelogTable:
         files = add_actions(self._required(), "num_records", f"min.{EPOCH}", f"max.{EPOCH}")
         return sum(rows for rows, low, high in files if low <= epochs[1] and high >= epochs[0])
 
+    def rows_before(self, epoch: int) -> int:
+        """How many op rows are of earlier epochs. Reads `_epoch` where a file may hold rows of both sides."""
+        files = self._files()
+        if any(low < epoch <= high for _, low, high, *_ in files):
+            return int(scanned(self._required(), [EPOCH], Within(EPOCH, 0, epoch - 1)).num_rows)
+        return sum(rows for rows, low, *_ in files if low < epoch)
+
     def first_epoch(self) -> int:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
         return min((first for _, first, *_ in self._files()), default=0)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import errata
+from errata import odf_events, output_files
 from errata.options import LogFilter
 from storage.engines import EngineChoice, engine
 from tests.pipelines import Folder, command
@@ -39,7 +40,11 @@ def values(data: dict[str, Any] | None) -> tuple[str, ...] | None:
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    folder = Folder(tmp_path_factory.mktemp("played") / "leaderboard")
+    return played_in(tmp_path_factory.mktemp("played"))
+
+
+def played_in(place: Path) -> Folder:
+    folder = Folder(place / "leaderboard")
     shutil.copytree(EXAMPLE, folder.path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml") + PARQUET)
     folder.run()
@@ -101,6 +106,17 @@ def test_each_epoch_has_its_file_of_changes(played: Folder) -> None:
 def test_the_flat_file_has_old_values_in_columns(played: Folder) -> None:
     (row,) = played.rows("flat-2.csv")
     assert [row[name] for name in ("op", "place", "player_name", "old_player_name", "old_score")] == ["+C", "2", "Charlie", "Bob", "80"]
+
+
+def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (odf_events, output_files):
+        monkeypatch.setattr(module, "DRIVER_ROWS", 0)
+    again = played_in(tmp_path)
+    for epoch in (1, 2, 3):
+        few, many = (pq.read_table(folder.path / f"odf-{epoch}.parquet").drop_columns(["system_time", "event_time"]) for folder in (played, again))
+        assert few.equals(many)
+        assert played.text(f"changes-{epoch}.jsonl") == again.text(f"changes-{epoch}.jsonl")
+        assert played.text(f"flat-{epoch}.csv") == again.text(f"flat-{epoch}.csv")
 
 
 def test_parquet_has_the_columns_of_open_data_fabric(played: Folder) -> None:

@@ -14,10 +14,11 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata import table_outputs
+from errata import odf_events
 from errata.explain import explain
 from storage import durable
-from tests.invariants.test_crashes import Died, dies_at, steps_of
+from tests.invariants.test_crashes import steps_of
+from tests.killing import Died, dies_at
 from tests.pipelines import Folder, command, standing_in
 
 PIPELINE = """\
@@ -237,7 +238,7 @@ def test_a_preview_of_what_is_no_text_is_json_lines(tmp_path: Path) -> None:
 
 
 def test_the_op_rows_of_an_epoch_may_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_outputs, "DRIVER_ROWS", 0)
+    monkeypatch.setattr(odf_events, "DRIVER_ROWS", 0)
     folder = project(tmp_path)
     for records in ([("a", "1.5", ""), ("b", "nan", "2024-01-05"), ("b", "nan", "2024-01-05")], [("b", "nan", "2024-01-05"), ("c", "0", "")], []):
         lay_out(folder, records)

@@ -96,6 +96,17 @@ def test_how_many_rows_lie_near_some_epochs(tmp_path: Path) -> None:
     assert [table.rows_near(epochs) for epochs in ((2, 3), (2, 4), (3, 3), (1, 9))] == [5, 10, 0, 15]
 
 
+def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
+    for epoch in (1, 2, 4):
+        table.append(ROWS, epoch)
+    expected = {1: 0, 2: 5, 3: 10, 4: 10, 5: 15}
+    assert {epoch: table.rows_before(epoch) for epoch in expected} == expected
+    table.optimize()
+    assert table.files() == 1
+    assert {epoch: table.rows_before(epoch) for epoch in expected} == expected
+
+
 def test_buckets_are_the_same_on_every_way(engine: Engine, way: Way, tmp_path: Path) -> None:
     rows = pa.table({"_op": pa.array([0] * 40, pa.int8()), "_key": [f"k{number}".encode() for number in range(40)]})
     table = ChangelogTable(str(tmp_path / "t"), rows.schema, buckets=4)
