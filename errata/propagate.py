@@ -108,7 +108,11 @@ class Flow:
         return {**delta.ops, **kept, **self.handed.kept(node.name), "wide_sums": getattr(node.operator, "wide_sums", False)}
 
     def propagate(self, node: Node, stage: Stage) -> NodeDelta:
-        """Run a node that is no source, keep what it did and what it hands on."""
+        """Run a node that is no source, keep what it did and what it hands on. One that the plan skips is run where records that were rolled back since bring it something."""
+        if stage.action == "skip":
+            if not (self._comes(node) or self._refreshed(node)):
+                return self.skip(node)
+            stage = replace(stage, action="delta")
         with self.engine.sized(self._least(node, stage)):
             delta = self._propagated(node, stage)
             if node.name in self.tables.plan.feeding:
@@ -116,7 +120,7 @@ class Flow:
         return delta
 
     def _propagated(self, node: Node, stage: Stage) -> NodeDelta:
-        refreshed = stage.action == "delta" and (self.handed.changed(node) or self.counts.changed(node))
+        refreshed = stage.action == "delta" and self._refreshed(node)
         if not (refreshed or self._has_work(node, stage)):
             return self.keep_nothing(node)
         around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
@@ -149,12 +153,20 @@ class Flow:
 
     def _has_work(self, node: Node, stage: Stage) -> bool:
         """Whether an input brings rows; if none does, whether the node is new or changed over inputs that have rows, or always has rows."""
-        if any(not self.done[name].empty for name, _ in node.inputs):
+        if self._comes(node):
             return True
         if stage.action == "delta":
             return False
         stood = self.epoch > 1 and any(self.live_bound(name) != 0 for name, _ in node.inputs)
         return node.operator.always_has_rows or stage.action == "rebuild" or stood
+
+    def _comes(self, node: Node) -> bool:
+        """Whether an input brings rows."""
+        return any(not self.done[name].empty for name, _ in node.inputs)
+
+    def _refreshed(self, node: Node) -> bool:
+        """Whether a value that a node takes from elsewhere is another than before this run."""
+        return self.handed.changed(node) or self.counts.changed(node)
 
     def live_bound(self, name: str) -> int | None:
         """An upper bound of the rows that stand of a node, also of one that keeps none; None where it is not known."""

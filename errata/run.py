@@ -242,7 +242,7 @@ class Run:
             if node.kind == "source":
                 delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
             else:
-                delta = flow.skip(node) if stage.action == "skip" else flow.propagate(node, stage)
+                delta = flow.propagate(node, stage)
         stop_at_first(flow, node, delta, files.get(node.name, ()), lambda: self._places(flow, sources, files))
         return _event(node, stage, delta, flow, monotonic() - began)
 
@@ -420,7 +420,8 @@ class Run:
 def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:
     rows_in = sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
     out = sum(delta.ops.values())
-    return Event("node", node.name, node.kind, stage.action, rows_in, out, delta.ops, delta.rejected, seconds)
+    action = "delta" if stage.action == "skip" and out else stage.action
+    return Event("node", node.name, node.kind, action, rows_in, out, delta.ops, delta.rejected, seconds)
 
 
 def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
