@@ -185,7 +185,7 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind is Kind.NUMERIC}
+        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in (Kind.NUMERIC, Kind.FLOAT)}
         done = evaluate(frame.withColumns(numbers) if numbers else frame, self.program.before, self.inputs[0], self.name, values)
         wrong = not_numbers(self.program.calls)
         if wrong is None:

@@ -85,7 +85,9 @@ def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
 
 
 def by_value(value: Column, type_: Type) -> Column:
-    """A value in one spelling: a number that may be int or float without `.0` where it is whole."""
+    """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole."""
+    if type_.kind is Kind.FLOAT:
+        return value + F.lit(0.0)
     if type_.kind is not Kind.NUMERIC:
         return value
     whole = F.regexp_replace(value, r"\.0$", "")
