@@ -76,7 +76,9 @@ class Exports:
             begun.unlink(missing_ok=True)
 
     def stage(self, target: Path, parts: Iterator[bytes]) -> Written:
-        """Write a file beside its target. Raises StorageFailed."""
+        """Write a file beside its target. Raises StorageFailed, also where another output of the run wrote it."""
+        if any(one.target == target for one in self.written):
+            raise StorageFailed(f"two outputs write {target}", help="give one of them another path")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             self.sweep(target)
@@ -87,6 +89,12 @@ class Exports:
         one = Written(staged, target, stat.st_size, stat.st_mtime_ns)
         self.written.append(one)
         return one
+
+
+def holds(path: Path, parts: Iterator[bytes]) -> bool:
+    """Whether a file is what these parts make. Raises OSError."""
+    with path.open("rb") as handle:
+        return all(handle.read(len(part)) == part for part in parts) and not handle.read(1)
 
 
 def _filled(path: Path, parts: Iterator[bytes]) -> os.stat_result:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from cxl.types import Kind, type_name
@@ -118,6 +119,10 @@ class Plan:
         """Names of the sources that a node depends on."""
         own = (name,) if self.nodes[name].kind == "source" else ()
         return own + tuple(node.name for node in self.upstream(name) if node.kind == "source")
+
+    def source_stems(self, name: str) -> dict[str, str]:
+        """By the name of each source above a node the stem of its path, empty where it has no single one."""
+        return {source: Path(str(self.nodes[source].spec.config.path or "")).stem for source in self.sources_of(name)}
 
     def persisted(self, node: Node) -> bool:
         """Whether the node's changelog is a table; else it is derived from its inputs' when somebody looks (DESIGN section 8)."""

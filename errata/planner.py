@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from operators.row_logic import RowLogic
 from operators.rows import RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
+from storage.path_tokens import PathTemplate, TokenError, TokenValues
 
 if TYPE_CHECKING:
     from errata.composition_calls import Contract, Layers
@@ -62,7 +64,10 @@ def make_plan(
     check_dlq(document, model, nodes, findings)
     raise_errors(findings.diagnostics)
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
-    return Plan(model, settings, carry_hidden(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
+    plan = Plan(model, settings, carry_hidden(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
+    check_source_names(plan, findings)
+    raise_errors(findings.diagnostics)
+    return plan
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:
@@ -279,19 +284,26 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
     """Checks that see the whole pipeline: two outputs with one path."""
     paths: dict[str, str] = {}
     for node in nodes.values():
-        path = getattr(node.operator, "target_key", None)
-        if path is None:
-            continue
-        if path in paths:
-            reporter = findings.node(node.spec.document, node.spec.path, node.name)
-            reporter.report("E322", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
-        paths.setdefault(path, node.name)
+        for path in getattr(node.operator, "target_keys", ()):
+            if path in paths:
+                reporter = findings.node(node.spec.document, node.spec.path, node.name)
+                reporter.report("E322", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
+            paths.setdefault(path, node.name)
+
+
+def check_source_names(plan: Plan, findings: Findings) -> None:
+    """A `{source_name}` in a path is that of one source."""
+    for node in plan.of_kind("output"):
+        try:
+            PathTemplate.parse(node.spec.config.path).render(TokenValues(plan.source_stems(node.name)))
+        except TokenError as error:
+            findings.node(node.spec.document, node.spec.path, node.name).report("E324", str(error), ("config", "path"))
 
 
 def check_dlq(document: Document, model: Pipeline, nodes: Mapping[str, Node], findings: Findings) -> None:
     """The file of rejected records is no output's."""
     path = model.error_handling.dlq.path
-    found = next((node for node in nodes.values() if path and getattr(node.operator, "target_key", None) == path.removeprefix("./")), None)
+    found = next((node for node in nodes.values() if path and posixpath.normpath(path) in getattr(node.operator, "target_keys", ())), None)
     if found is not None:
         message = f"output '{found.name}' and the dead letter queue both write '{path}'"
         findings.diagnostics.append(document.error(("error_handling", "dlq", "path"), "E322", message))

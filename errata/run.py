@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -13,7 +12,7 @@ from errata.correlation_plan import Before, concerns, ruled_anew, rules
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.cursors import cursor_of, floors_before, rewind_at_combine
-from errata.export import Exports
+from errata.export import Exports, holds
 from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened, without_files
@@ -157,7 +156,7 @@ class Run:
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
                 anew = widened(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
-                if not anew and self._no_row_changed(flow):
+                if not anew and self._no_row_changed(flow) and self._dlq_says_so(flow, targets, sources, files):
                     self.restore()
                     return self._unchanged(targets, sources)
                 written = self._stage_exports(flow, sources, files, targets, anew)
@@ -184,6 +183,12 @@ class Run:
     def _no_row_changed(self, flow: Flow) -> bool:
         """Whether files changed but no row did: then there is no epoch, unless a node is made anew or a column of an output came or went."""
         return self.head is not None and not self._rearranged() and all(delta.empty for delta in flow.done.values())
+
+    def _dlq_says_so(self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> bool:
+        """Whether the DLQ file, if it is as the last run left it, lists what stands rejected: records may have changed their places in files."""
+        if targets.dlq is None or not flow.total_rejected() or not targets.dlq_intact(cast("Entry", self.head)):
+            return True
+        return holds(targets.dlq, self._dlq_pieces(flow, sources, files))
 
     # -- the steps
 
@@ -343,11 +348,13 @@ class Run:
             return []
         if head is not None and not _touches_rejects(flow, sources) and targets.dlq_intact(head):
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
+        return [self.exports.stage(path, self._dlq_pieces(flow, sources, files or {})).json(self.plan.settings.folder)]
+
+    def _dlq_pieces(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Iterator[bytes]:
         from errata.dlq_file import dlq_pieces
 
-        rejects = self._rejects(flow, sources, files or {})
-        started = Ledger(self.state.ledger).started(rejects["epoch"].unique().to_list()) | {self.epoch: self.started}
-        return [self.exports.stage(path, dlq_pieces(self.plan, rejects, started)).json(self.plan.settings.folder)]
+        rejects = self._rejects(flow, sources, files)
+        return dlq_pieces(self.plan, rejects, Ledger(self.state.ledger).started(rejects["epoch"].unique().to_list()) | {self.epoch: self.started})
 
     def _rejects(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> pl.DataFrame:
         """Everything that stands rejected, looked up once."""
@@ -425,8 +432,9 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
 
 
 def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
-    """Whether an entry of the DLQ came, went, or may stand in another row now."""
-    return any(delta.rejected or delta.repaired or node in sources for node, delta in flow.done.items() if not delta.empty)
+    """Whether an entry of the DLQ came, went, or may stand in another row now: where no row changed, some of them changed places."""
+    changed = {node: delta for node, delta in flow.done.items() if not delta.empty}
+    return not changed or any(delta.rejected or delta.repaired or node in sources for node, delta in changed.items())
 
 
 def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:
@@ -435,17 +443,3 @@ def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:
         return None
     read = [sum(record.size for record in one.changes.now) // BYTES_A_ROW for one in sources.values()]
     return max([*read, *flow.live_rows.values()], default=0)
-
-
-@contextmanager
-def claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Claim]:
-    """Hold the pipeline's claim; one run at a time. Raises Busy."""
-    from storage.claim import Held, claim
-
-    state.prepare()
-    try:
-        held = claim(state, execution_id, wait=options.wait)
-    except Held as other:
-        raise Busy.held_by(str(other.owner)) from other
-    with held:
-        yield held

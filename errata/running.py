@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from errata.failures import StorageFailed
+from errata.failures import Busy, StorageFailed
 from errata.options import RunOptions, RunResult
 
 if TYPE_CHECKING:
     from errata.project import Project
     from errata.run import Run
+    from storage.claim import Claim
+    from storage.locations import State
 
 Made = TypeVar("Made", bound="Run")
 
@@ -57,7 +59,6 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     """A run that holds the pipeline's claim, on a state that is as the ledger says. Raises Failure."""
     from datetime import UTC, datetime
 
-    from errata.run import claimed
     from errata.uuids import uuid7
     from storage import durable
     from storage.engines import EngineUnavailable
@@ -66,7 +67,7 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     started = datetime.now(UTC)
     name = uuid7(started)
     try:
-        with durable.numbered_run(), claimed(project.state, options, name) as claim:
+        with durable.numbered_run(), _claimed(project.state, options, name) as claim:
             one = make(project.plan, project.state, options, project.before(), started=started, execution_id=name, claim=claim, **settings)
             if needs_repair(one):
                 repair(one)
@@ -103,3 +104,17 @@ def dry_run(project: Project, options: RunOptions) -> RunResult:
     from errata.preview import preview
 
     return preview(project, options)
+
+
+@contextmanager
+def _claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Claim]:
+    """Hold the pipeline's claim; one run at a time. Raises Busy."""
+    from storage.claim import Held, claim
+
+    state.prepare()
+    try:
+        held = claim(state, execution_id, wait=options.wait)
+    except Held as other:
+        raise Busy.held_by(str(other.owner)) from other
+    with held:
+        yield held

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from errata.diagnostics import PipelineErrors
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
 from operators.paths import leads_out
@@ -44,7 +45,19 @@ class Targets:
         outputs = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        return cls(folder, outputs, configs, tokens, folder / path if path else None)
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None)
+        found._refuse_shared(plan)
+        return found
+
+    def _refuse_shared(self, plan: Plan) -> None:
+        """Raise PipelineErrors where tokens make one path of two (E322)."""
+        owners = {os.path.normpath(self.dlq): "the dead letter queue"} if self.dlq else {}
+        for node in (node for node in plan.of_kind("output") if not self.by_source_file(node)):
+            path = os.path.normpath(self.outputs[node.name])
+            if path in owners:
+                message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
+                raise PipelineErrors([node.spec.document.error((*node.spec.path, "config", "path"), "E322", message)])
+            owners[path] = f"output '{node.name}'"
 
     def path(self, node: Node) -> Path:
         """Where an output is written."""
@@ -194,8 +207,7 @@ def _present(path: Path, config: OutputConfig) -> list[Path]:
 def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
     from storage.path_tokens import TokenValues
 
-    sources = {name: Path(_configured_path(plan, name)).stem for name in plan.sources_of(node.name)}
-    return TokenValues(sources, run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
+    return TokenValues(plan.source_stems(node.name), run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
 
 
 def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
@@ -208,10 +220,6 @@ def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
     path = plan.settings.folder / text
     return _free(path, config.unique_suffix_width) if config.if_exists == "unique_suffix" else path
-
-
-def _configured_path(plan: Plan, source: str) -> str:
-    return str(getattr(plan[source].operator, "config").path or "")  # noqa: B009 - sources have a config, operators in general do not
 
 
 def _free(path: Path, width: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from operators.registry import node_type
 from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
 from operators.settings import NodeSpec
 from operators.source_config import SortKey
+from storage.locations import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -63,9 +65,11 @@ class Output(Linear):
         self.folder = settings.folder
 
     @property
-    def target_key(self) -> str:
-        """What no other output may have: the path as it is written."""
-        return self.config.path.removeprefix("./")
+    def target_keys(self) -> tuple[str, ...]:
+        """The paths that no other output may write, each in one spelling."""
+        config = self.config
+        written = [config.path, *([f"{config.path}.meta.json"] if config.write_meta else []), *([config.changelog.path] if config.changelog else [])]
+        return tuple(posixpath.normpath(path) if is_local(path) else path for path in written)
 
     @property
     def versioned(self) -> bool:

@@ -6,6 +6,7 @@ import json
 import uuid
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
@@ -17,6 +18,7 @@ from cxl.text import scalar_text
 from cxl.types import parse_type
 from errata.cell_texts import texts
 from errata.uuids import uuid7, uuids_of
+from tests.pipelines import Folder
 
 KINDS = {
     "string": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]))), "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -59,3 +61,29 @@ def test_ids_of_moments_are_different_and_in_order_of_time(moment):
     assert one != other
     assert max(one, other) < later
     assert one.version == 7
+
+
+SWAPPED = """\
+pipeline: { name: swapped }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+nodes:
+  - type: source
+    name: s
+    config: { name: s, type: csv, path: s.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: v, type: int }] }
+  - { type: transform, name: t, input: s, config: { cxl: emit x = 10 / v } }
+  - { type: output, name: out, input: t, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_records_that_only_change_places_are_listed_at_their_rows_now(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Errors 9: "After several runs it is the row number in the file as it is now"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SWAPPED)
+    for number, rows in enumerate((["1,1", "2,0", "3,5"], ["1,1", "3,5", "2,0"], ["2,0", "1,1", "3,5"]), 1):
+        folder.write("s.csv", "\n".join(["id,v", *rows, ""]))
+        folder.run()
+        (rejected,) = folder.rows("rejected.csv")
+        assert rejected["_cxl_dlq_source_row"] == str(rows.index("2,0") + 1)
+        assert (folder.load().head_epoch(), folder.violations()) == (number, [])
+        folder.write("s.csv", "\n".join(["id,v", *rows]))
+        assert not folder.run().committed

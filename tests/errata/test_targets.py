@@ -76,6 +76,51 @@ def test_rejected_records_go_to_no_output(path: str, folder: Folder) -> None:
     assert wrong.message == f"output 'out' and the dead letter queue both write '{path}'"
 
 
+SAME = {
+    "a step of nothing": ("path: x/o.csv", "path: x//o.csv", "x/o.csv"),
+    "a step to the folder itself": ("path: x/o.csv", "path: x/./o.csv", "x/o.csv"),
+    "a sidecar": ("path: o.csv, write_meta: true", "path: o.csv.meta.json", "o.csv.meta.json"),
+    "changes": ('path: o.csv, changelog: { path: "c-{epoch}.jsonl" }', 'path: "c-{epoch}.jsonl"', "c-{epoch}.jsonl"),
+}
+TWO = """\
+pipeline: {{ name: two }}
+nodes:
+  - {{ type: source, name: s, config: {{ name: s, type: csv, path: s.csv, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: one, input: s, config: {{ name: one, type: csv, {} }} }}
+  - {{ type: output, name: other, input: s, config: {{ name: other, type: csv, {} }} }}
+"""
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_two_outputs_with_one_path(case: str, folder: Folder) -> None:
+    one, other, path = SAME[case]
+    folder.write("pipeline.yaml", TWO.format(one, other))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(wrong.code, wrong.message) for wrong in caught.value.diagnostics] == [("E322", f"outputs 'one' and 'other' both write '{path}'")]
+
+
+def test_two_outputs_whose_tokens_make_one_path(folder: Folder) -> None:
+    folder.write("pipeline.yaml", TWO.format('path: "o_{batch_id}.csv"', "path: o_B.csv"))
+    folder.write("s.csv", "id\n1\n")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.run(batch_id="B")
+    assert [wrong.message for wrong in caught.value.diagnostics] == ["output 'one' and output 'other' both write 'o_B.csv'"]
+    assert not (folder.path / "o_B.csv").exists()
+    folder.run(batch_id="C")
+
+
+def test_a_part_of_one_output_that_is_another_output(folder: Folder) -> None:
+    folder.write("pipeline.yaml", TWO.format("path: o.csv, split: { max_records: 1 }", "path: o_0002.csv"))
+    folder.write("s.csv", "id\n1\n")
+    folder.run()
+    folder.write("s.csv", "id\n1\n2\n")
+    with pytest.raises(StorageFailed, match=r"two outputs write .*o_0002.csv"):
+        folder.run()
+    assert folder.text("o_0002.csv") == "id\n1\n"
+    assert folder.load().head_epoch() == 1
+
+
 MOVING = """\
 pipeline: {{ name: moving }}
 error_handling: {{ strategy: continue{0} }}
