@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cxl.types import ANY, STRING, Kind, Type, parse_type, unify
-from errata.composition_files import CompositionCall, FieldType, ParameterDeclaration, Signature
+from cxl.types import Kind, Type, unify
+from errata.composition_files import CompositionCall, FieldType, ParameterDeclaration, Signature, declared_type
 from errata.diagnostics import Diagnostic, Label
 from errata.models import model_problems
 from errata.parameters import Layer, Parameter, strongest
@@ -51,7 +51,7 @@ class Contract:
             there = row.data.get(one.name)
             if there is None:
                 wrong = f"{self.what} '{one.name}'; {'there is' if row.data else 'there are'} {', '.join(row.data) or 'no fields'}"
-            elif unify(there.base, _declared(one.type).base) is None:
+            elif unify(there.base, declared_type(one.type).base) is None:
                 wrong = f"{self.what} '{one.name}' as {one.type}; it is {there.base}"
             else:
                 continue
@@ -98,13 +98,6 @@ class Call:
         """What the composition says that it produces."""
         label = Label.at(self.signed.document.span((self.signed.header, "produces")), "promised here")
         return Contract(self.prefix, ref, self.signed.produces, "does not produce field", "E113", self.reporter, ("use",), label)
-
-
-def _declared(text: str) -> Type:
-    try:
-        return STRING if text == "path" else parse_type(text)
-    except ValueError:
-        return ANY
 
 
 Layers = Mapping[tuple[str, str], tuple[Layer, ...]]
@@ -204,7 +197,7 @@ class _Reading:
             help_text = f"config: {{{name}: ...}}, or a default in {self.signed.document.file}"
             self.reporter.report("E104", f"{what} has no value", place, help=help_text)
             return None
-        type_ = _declared(declared.type)
+        type_ = declared_type(declared.type)
         if holds is None or holds.value is None:
             return Parameter(name, type_.or_null, None, layers)
         try:
@@ -244,7 +237,7 @@ def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, a
         path = (signed.header, "scoped_vars", scope, name)
         if theirs is None:
             message = f"composition '{reporter.name}' reads '${scope}.{name}', which the pipeline around it does not declare"
-        elif _declared(text).kind is not theirs.kind:
+        elif declared_type(text).kind is not theirs.kind:
             message = f"composition '{reporter.name}' declares '${scope}.{name}' as {text}; the pipeline declares it as {theirs.base}"
         else:
             yield (scope, name), theirs

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
+from cxl.types import STRING, Type, parse_type
 from errata.models import model_problems
 from errata.reporter import Findings
 from errata.yaml import Document
@@ -16,11 +17,24 @@ PLAIN_PORT = "input"
 """The only input port of the `composition:` form."""
 
 
+def declared_type(text: str) -> Type:
+    """The type of a port's field or of a parameter; a path is a text. Raises ValueError for an unknown one."""
+    return STRING if text == "path" else parse_type(text)
+
+
+def _type_name(text: str) -> str:
+    declared_type(text)
+    return text
+
+
+TypeName = Annotated[str, AfterValidator(_type_name)]
+
+
 class FieldType(Strict):
     """A field that a port needs or gives."""
 
     name: str
-    type: str = "any"
+    type: TypeName = "any"
     description: str | None = None
 
 
@@ -52,7 +66,7 @@ class ParameterDeclaration(Strict):
     """A parameter: its type, whether it must be given, and what it may be."""
 
     name: str = ""
-    type: str = "any"
+    type: TypeName = "any"
     required: bool | None = None
     default: Any = None
     enum: list[Any] | None = None
@@ -63,7 +77,7 @@ class ParameterDeclaration(Strict):
 class ScopedVariable(Strict):
     """A variable of the parent that the body reads or writes."""
 
-    type: str
+    type: TypeName
 
 
 class ScopedVariables(Strict):

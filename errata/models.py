@@ -190,6 +190,8 @@ def _sentence(detail: ErrorDetails) -> str:
 def _kind(value: object) -> str:
     if value is None:
         return "empty"
+    if value in ([], {}):
+        return "an empty list" if isinstance(value, list) else "an empty map"
     kinds = ((bool, "the constant"), ((int, float), "the number"), (str, "the text"), (list, "a list"))
     return next((words for types, words in kinds if isinstance(value, types)), "a map")
 

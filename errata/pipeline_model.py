@@ -105,7 +105,7 @@ class Pipeline(Strict):
     """A pipeline file without its nodes, which are read one by one so that each reports its own problems."""
 
     pipeline: PipelineBlock
-    nodes: list[Any]
+    nodes: list[Any] = Field(min_length=1)
     error_handling: ErrorHandling = ErrorHandling()
     changelog: Changelog = Changelog()
     notes: Any = Field(None, alias="_notes")

@@ -6,7 +6,7 @@ from typing import Any
 
 from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
 from errata.declared import SCOPES, Declared, declared
-from errata.diagnostics import did_you_mean
+from errata.diagnostics import Diagnostic, did_you_mean
 from errata.reporter import Findings
 from errata.yaml import Document
 from operators.settings import Variable
@@ -21,6 +21,7 @@ RESERVED: Mapping[str, frozenset[str]] = {
 }
 """Built-in members of each scope, which no declaration may take (user guide, "Declaring variables")."""
 
+_KEYS = ("default", "type")
 _ALLOWED = (INT, FLOAT, STRING, BOOL, DATE, DATE_TIME)
 _PYTHON: Mapping[Kind, tuple[type, ...]] = {
     Kind.INT: (int,), Kind.FLOAT: (int, float), Kind.STRING: (str,), Kind.BOOL: (bool,), Kind.DATE: (str, date), Kind.DATE_TIME: (str, datetime),
@@ -59,6 +60,8 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, string, bool, date, date_time"))
         return Variable(scope, entry.name, ANY, None)  # so that its readers have nothing to report
     held = entry.holder[entry.key]
+    if isinstance(held, dict) and entry.path[0] == "pipeline":  # a transform's are read with its configuration
+        findings.diagnostics += (_unknown(entry, key, document) for key in held if key not in _KEYS)
     default = held.get("default") if isinstance(held, dict) else held
     try:
         return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
@@ -67,6 +70,10 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         place = (*entry.path, "default") if isinstance(held, dict) else entry.path
         findings.diagnostics.append(document.error(place, "E204", message))
         return Variable(scope, entry.name, type_.or_null, None)
+
+
+def _unknown(entry: Declared, key: str, document: Document) -> Diagnostic:
+    return document.error((*entry.path, key), "CFG-001", f"unknown key '{key}'", key=True, help=did_you_mean(key, _KEYS) or f"known keys: {', '.join(_KEYS)}")
 
 
 def read_value(value: Any, type_: Type) -> Any:

@@ -145,13 +145,19 @@ def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTr
     assert window is not None  # the compiler refuses `$window` without it
     partition = _partition(window, binding)
     over = binding.inputs[-1]
-    good = [_known(window, partition, binding), _sortable(window, over, binding), _placed(logic.program, binding)]
+    good = [check_window(window, binding), _placed(logic.program, binding)]
     if not all(good) or not _alike(partition, binding):
         return None
     order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
     plain = len(binding.inputs) == 1 and bool(partition[0]) and all(over.data[name].kind not in INEXACT for name in partition[0])
     frames = Frames(order, whole=len(binding.inputs) > 1, fields=partition[0] if plain else (PART,))
     return AnalyticTransform(spec, binding.inputs, logic, partition, frames)
+
+
+def check_window(window: AnalyticWindow, binding: Binding) -> bool:
+    """Whether the fields of a window are there; they are reported where not (E252, E253)."""
+    good = [_known(window, _partition(window, binding), binding), _sortable(window, binding.inputs[-1], binding)]
+    return all(good)
 
 
 def _partition(window: AnalyticWindow, binding: Binding) -> tuple[tuple[str, ...], ...]:

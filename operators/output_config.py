@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from operators.settings import Strict
 from operators.source_config import SortOrder
@@ -27,10 +27,6 @@ class ChangelogFile(Strict):
     format: Literal["jsonl", "json", "csv", "parquet"] = "jsonl"
 
 
-def _names(value: Any) -> Any:
-    return [value] if isinstance(value, str) and value not in ("all", "none") else value
-
-
 class OutputConfig(Strict):
     """Which fields are written, in which order and form, and where."""
 
@@ -41,7 +37,7 @@ class OutputConfig(Strict):
     include_unmapped: bool = True
     include_correlation_keys: bool = False
     include_header: bool = True
-    include_metadata: Annotated[Literal["all", "none"] | list[str], BeforeValidator(_names)] = "none"
+    include_metadata: Literal["all", "none"] | list[str] = "none"
     preserve_nulls: bool = False
     mapping: dict[str, str] = Field(default_factory=dict)
     exclude: list[str] = Field(default_factory=list)

@@ -86,6 +86,11 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     directives = _compiled_directives(spec, config, program, binding)
     if checks is None or directives is None:
         return None
+    if config.analytic_window is not None and not program.windows:
+        from operators.analytic import check_window
+
+        if not check_window(config.analytic_window, binding):
+            return None
     logic = RowLogic(spec, binding.input, program, checks, directives)
     if program.distinct or program.windows:
         return _over_several(spec, binding, logic)

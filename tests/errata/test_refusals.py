@@ -1,0 +1,64 @@
+"""What a pipeline file may not say: its code, its message and where it stands; nothing is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import errata
+from tests.pipelines import Folder
+
+SOURCES = "".join(
+    f"  - {{ type: source, name: {name}, config: {{ name: {name}, type: csv, path: {name}.csv, schema: [{{ name: id, type: int }}] }} }}\n" for name in ("s", "t")
+)
+OUT = "  - { type: output, name: out, input: s, config: { name: out, type: csv, path: out.csv } }\n"
+BOTH = "  - { type: merge, name: both, inputs: [s, t] }\n"
+BODY = """\
+composition: { name: twice, params: [{ name: factor, type: TYPE, default: 2 }] }
+nodes:
+  - { type: transform, name: doubled, input: input, config: { cxl: "emit id = id * 2" } }
+"""
+PIPELINE = "pipeline: { name: p }\nnodes:\n"
+REFUSED = {
+    "no nodes": ("pipeline: { name: p }\nnodes: []\n", "CFG-004", "'nodes' must be a list of at least 1 entries, not an empty list", "[]"),
+    "a variable's key": ("pipeline: { name: p, vars: { n: { type: int, defualt: 1 } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
+    "a scoped variable's key": ("pipeline: { name: p, vars: { pipeline: { n: { type: int, defualt: 1 } } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
+    "metadata by a word": (
+        PIPELINE + SOURCES + OUT.replace("out.csv", "out.csv, include_metadata: al"), "CFG-004", "'include_metadata' must be 'all', 'none' or a list, not the text 'al'", "al",
+    ),
+    "a window's field": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, analytic_window: { group_by: [zz] } } }\n",
+        "E252", "partition field 'zz' is not in the rows of the window", "[zz]",
+    ),
+    "one name of two sources": (
+        PIPELINE + SOURCES + BOTH + OUT.replace("input: s", "input: both").replace("out.csv", "'{source_name}.csv'"),
+        "E324", "'{source_name}' could be any of s, t: write '{source_name:s}'", "'{source_name}.csv'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_told_where_it_stands(case: str, tmp_path: Path) -> None:
+    text, code, message, marked = REFUSED[case]
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", text)
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    (wrong,) = caught.value.diagnostics
+    assert (wrong.code, wrong.message) == (code, message)
+    line = text.splitlines()[wrong.line - 1]
+    assert line[wrong.column - 1 :].startswith(marked)
+
+
+def test_the_type_of_a_parameter(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("twice.comp.yaml", BODY.replace("TYPE", "integer"))
+    folder.write("pipeline.yaml", PIPELINE + SOURCES + "  - { type: composition, name: c, input: s, use: ./twice.comp.yaml }\n" + OUT.replace("input: s", "input: c"))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    (wrong,) = caught.value.diagnostics
+    assert (wrong.code, Path(str(wrong.file)).name) == ("CFG-004", "twice.comp.yaml")
+    assert wrong.message.startswith("'type': unknown type 'integer'; there are bool, int")
+    folder.write("twice.comp.yaml", BODY.replace("TYPE", "int"))
+    folder.load()
