@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from changelog.frames import known, typed
 from changelog.lazy import F
 from changelog.schema import TYPES, column
-from cxl.types import ANY, Kind, Schema, Type, unify
+from cxl.types import Kind, Schema, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -178,8 +178,3 @@ class RowType:
         wanted = {*self.hidden, *names}
         merged = {**(riders or {}), **self.riders}
         return replace(self, hidden=tuple(name for name in HIDDEN_TYPES if name in wanted), riders=merged)
-
-
-def common_type(left: Type, right: Type) -> Type:
-    """The type of a column that holds values of both types; `any` where they do not go together."""
-    return unify(left, right) or ANY

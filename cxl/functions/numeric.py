@@ -1,12 +1,14 @@
 """Numeric methods (user guide, "Numeric Methods"); they take Int and Float."""
 
 import math
+from functools import reduce
 from typing import Any
 
+from cxl import typerules
 from cxl.failure import overflow
 from cxl.functions.native import NOT_CONSTANT, Fallible, Site
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import FLOAT, INT, NUMERIC, Kind, Type, unify
+from cxl.types import FLOAT, INT, NUMERIC, Kind, Type
 
 _EXACT = 2.0**52
 """From here on every Float is a whole number."""
@@ -21,11 +23,8 @@ def _entry(name: str, doc: str, example: tuple[str, str], python: Any, spark: An
 
 
 def _same(receiver: Type, arguments: tuple[Type, ...]) -> Type:
-    """The type of the receiver and all arguments together."""
-    result = receiver
-    for argument in arguments:
-        result = unify(result, argument) or NUMERIC
-    return result
+    """The type of the receiver and all arguments together: that of their difference, Numeric where one of them may be a Float."""
+    return reduce(lambda left, right: typerules.arithmetic("-", left, right) or NUMERIC, arguments, receiver)
 
 
 # Absolute value, whole numbers ------------------------------------------------------------------------------------------

@@ -49,3 +49,10 @@ def case(text: str, schema: Mapping[str, str], records: Iterable[Mapping[str, An
     """A program and its records."""
     program: Program = compile_program(text, Schema.of(schema))
     return Case(program, list(records))
+
+
+def answers(text: str, schema: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    """What both backends answer for each record."""
+    asked = case(text, schema, records)
+    assert not (found := disagreements([asked])), "\n".join(map(str, found))
+    return interpret_cases([asked], eval_context())[0]

@@ -18,7 +18,7 @@ _spec = importlib.util.spec_from_file_location("agreement", Path(__file__).with_
 agreement = importlib.util.module_from_spec(_spec)
 sys.modules["agreement"] = agreement
 _spec.loader.exec_module(agreement)
-case, disagreements = agreement.case, agreement.disagreements
+answers, case, disagreements = agreement.answers, agreement.case, agreement.disagreements
 
 INTS = [0, 1, -1, 2, 7, -7, 12, 400, 10**7, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), None]
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 2.5, -2.5, 1.005, 2.675, 19.995, 0.1 + 0.2, 1e7, 12345678.9, 1e16, 1e21, 1e-7, 5e-324, 1.7e308,
@@ -131,6 +131,21 @@ def test_comparisons_give_the_same(type_: str) -> None:
     programs += ["emit x = l ?? r", "emit x = match l { r => 1, _ => 2 }", "emit x = if l == r then l else r"]
     found = disagreements([case(text, {"l": type_, "r": type_}, records) for text in programs])
     assert not found, "\n".join(map(str, found[:6]))
+
+
+BOUNDS = [("v.clamp(0, 5)", 2.5, 2.5), ("v.clamp(0, 5)", 7.25, 5.0), ("v.max(5)", 7.25, 7.25), ("7.min(v)", 2.5, 2.5), ("v.min(v)", 2, 2), ("v.max(0) * 2", 1.5, 3.0)]
+
+
+@pytest.mark.parametrize("type_", ["any", "numeric", "map"])
+@pytest.mark.parametrize(("expression", "value", "expected"), BOUNDS)
+def test_a_bound_of_a_number_of_any_type_cuts_nothing_off(expression: str, value: float, expected: float, type_: str) -> None:
+    record = {"v": {"k": value} if type_ == "map" else value}
+    text = f"emit x = {expression}".replace("v", 'v["k"]' if type_ == "map" else "v")
+    assert answers(text, {"v": type_}, [record]) == [[{"x": expected}]]
+
+
+def test_a_great_int_and_a_float_of_a_numeric_field_are_compared_as_floats() -> None:
+    assert answers("emit x = v.max(w)", {"v": "int", "w": "numeric"}, [{"v": 2**63 - 1, "w": 7.25}]) == [[{"x": 2.0**63}]]
 
 
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
