@@ -23,12 +23,20 @@ _VALUE_TYPES: dict[type, Type] = {
 class Frame:
     """One record being evaluated: its fields, the program's variables, the context."""
 
-    __slots__ = ("context", "locals", "record")
+    __slots__ = ("_now", "context", "locals", "record")
 
     def __init__(self, record: Mapping[str, Any], slots: int, context: Context) -> None:
         self.record = record
         self.locals: list[Any] = [None] * slots
         self.context = context
+        self._now: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time at which the record is evaluated: the clock is read once."""
+        if self._now is None:
+            self._now = self.context.now()
+        return self._now
 
 
 Evaluate = Callable[[Frame], Any]
@@ -56,7 +64,7 @@ def _local(expr: typed.Local) -> Evaluate:
 
 def _system(expr: typed.System) -> Evaluate:
     if expr.namespace == "now":
-        return lambda frame: frame.context.now()
+        return lambda frame: frame.now
     name = expr.name
     return lambda frame: frame.context.values.get(name)
 

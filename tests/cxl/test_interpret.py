@@ -276,11 +276,18 @@ def test_system_variables_come_from_the_context():
     ]  # fmt: skip
 
 
-def test_an_argument_of_a_function_is_evaluated_once():
-    clock = iter(range(10))
-    context = Context(now=lambda: datetime(2024, 1, 1, next(clock)))
-    modules = Modules.of({"m": "fn span(a) = a.hour() * 10 + a.hour()"})
-    assert run(compile_program("use m\nlet skip = now\nemit h = m::span(now)", modules=modules), {}, context) == [{"h": 11}]
+def test_now_is_one_time_for_a_record_and_another_for_the_next():
+    clock = (datetime(2024, 1, 1, hour) for hour in range(24))
+    program = compile_program("let first = now\nlet days = now.diff_days(now.add_days(-3))\nemit same = now == first\nemit days = days\nemit hour = now.hour()")
+    runner, context = Runner(program), Context(now=lambda: next(clock))
+    assert [runner.run({}, context) for _ in range(2)] == [[{"same": True, "days": 3, "hour": 0}], [{"same": True, "days": 3, "hour": 1}]]
+
+
+def test_an_argument_of_a_function_is_evaluated_once(caplog):
+    modules = Modules.of({"m": "fn twice(a) = a + a"})
+    with caplog.at_level("DEBUG", "cxl.trace"):
+        assert run(compile_program('use m\nemit h = m::twice(i.debug("asked"))', FIELDS, modules=modules), RECORD, Context()) == [{"h": 14}]
+    assert caplog.messages == ["asked: 7"]
 
 
 def test_an_aggregate_runs_as_two_row_programs():
