@@ -323,7 +323,7 @@ def _takes(entry: Builtin, values: list[Any]) -> bool:
 def _fits(param: Param, entry: Builtin, value: Any) -> bool:
     if value is None:
         return entry.null_arguments
-    return callable(value) or param.takes(_VALUE_TYPES[type(value)])
+    return callable(value) or param.shown or param.takes(_VALUE_TYPES[type(value)])
 
 
 _BUILDERS: dict[type, Callable[[Any], Evaluate]] = {

@@ -21,13 +21,17 @@ FunctionKind = Literal["method", "aggregate", "window"]
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter: what it accepts; `closure` is the type that the closure's body must have; `regex` a literal pattern."""
+    """One parameter: what it accepts; `closure` is the type that the closure's body must have; `regex` a literal pattern.
+
+    `shown`: values whose type only the record tells are taken whatever they are, the builtin shows them as text.
+    """
 
     name: str
     accepts: Accepts = ANY
     optional: bool = False
     variadic: bool = False
     regex: bool = False
+    shown: bool = False
     closure: Type | None = None
 
     def takes(self, type_: Type) -> bool:

@@ -164,10 +164,11 @@ _entry("pad_right", "Padded at the right to a width, with blanks or the first ch
        ('"hi".pad_right(6, ".")', "hi...."), _pad_right, _pad_column("rpad"), params=_WIDTH)  # fmt: skip
 _entry("repeat", "The text `n` times; null when `n` is negative.", ('"ab".repeat(3)', "ababab"),
        _repeat, _repeat_column, params=(Param("n", INT),))  # fmt: skip
-_entry("concat", "The text and the arguments in one; a null argument adds nothing.", ('"a".concat("b", null, "d")', "abd"),
+_entry("concat", "The text and the arguments in one; a null argument adds nothing, a value of any type what `to_string` shows.",
+       ('"a".concat("b", null, "d")', "abd"),
        lambda s, *parts: s + "".join(map(text.display, parts)),
        lambda c: c.f.concat(c.receiver, *(c.f.coalesce(arg.cast("string"), c.f.lit("")) for arg in c.args)),
-       params=(Param("parts", STRING, variadic=True),), null_arguments=True)  # fmt: skip
+       params=(Param("parts", STRING, variadic=True, shown=True),), null_arguments=True)  # fmt: skip
 
 
 # Arrays of texts --------------------------------------------------------------------------------------------------------

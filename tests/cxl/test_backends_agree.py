@@ -148,6 +148,13 @@ def test_a_great_int_and_a_float_of_a_numeric_field_are_compared_as_floats() -> 
     assert answers("emit x = v.max(w)", {"v": "int", "w": "numeric"}, [{"v": 2**63 - 1, "w": 7.25}]) == [[{"x": 2.0**63}]]
 
 
+def test_concat_shows_what_is_no_text() -> None:
+    record = {"m": {"n": 1, "none": None}, "xs": [1, None, "b", 2.0], "v": True}
+    text = 'emit one = "a".concat(m["n"])\nemit all = "a".concat(m.none, xs[0], 2.5.to_string(), v)\nemit each_one = xs.map(it => "n".concat(it))'
+    assert answers(text, {"m": "map", "xs": "array", "v": "any"}, [record]) == [[{"one": "a1", "all": "a12.5true", "each_one": ["n1", "n", "nb", "n2"]}]]
+    assert answers('emit x = v.concat("b")', {"v": "any"}, [{"v": 1}, {"v": "a"}]) == [[{"x": None}], [{"x": "ab"}]]
+
+
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
 
 

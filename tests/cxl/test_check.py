@@ -112,6 +112,7 @@ emit x = s.uper() / emit y = null.upper().nope() | CXL-T001 1:12, CXL-T001 2:23
 emit x = i.upper() / emit y = xs.abs() / emit z = v.upper() | CXL-T002 1:12, CXL-T002 2:13
 emit x = s.left() / emit y = s.upper(1, 2) / emit z = s.concat() | CXL-T003 1:12, CXL-T003 2:12
 emit x = s.left(null) / emit y = s.left(v) / emit z = s.left(f) | CXL-T005 3:17
+emit x = s.concat(v, i) / emit y = s.concat(1, v) | CXL-T005 1:22, CXL-T005 2:19
 emit x = s.matches("[") / emit y = s.find(s) / emit z = s.matches("(?=a)") | CXL-T008 1:20, CXL-T008 2:17, CXL-T008 3:20
 emit x = s.find(it => true) / emit y = xs.map(1) / emit z = s.upper(it => 1) | CXL-T010 1:17, CXL-T010 2:17, CXL-T003 3:12
 emit each x in s { } / emit each y in null outer { } / emit each z in null { } / emit each w in v { } | CXL-T009 1:16, CXL-T009 3:16
