@@ -155,6 +155,20 @@ def test_concat_shows_what_is_no_text() -> None:
     assert answers('emit x = v.concat("b")', {"v": "any"}, [{"v": 1}, {"v": "a"}]) == [[{"x": None}], [{"x": "ab"}]]
 
 
+LAZY = [
+    ('if b then "z" else s.right(1).capture("[a-z]")', "xa", "a", "z"), ('(if b then s + "x" else s.right(1)).capture("a|x")', "-xa", "a", "x"),
+    ('(if b then null else s.right(10).to_date("%d/%m/%Y"))', "on 05/03/2024", date(2024, 3, 5), None), ('s.right(n).capture("b.*")', "a😀bé", "bé", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "text", "expected", "other"), LAZY)
+def test_the_end_of_a_text_can_be_read_further_where_no_record_needs_it(expression: str, text: str, expected: Any, other: Any) -> None:
+    schema = {"b": "bool", "s": "string", "n": "int"}
+    records = [{"b": False, "s": text, "n": 2}, {"b": True, "s": text, "n": 1}, {"b": True, "s": "", "n": 9}, {"b": None, "s": None, "n": None}]
+    found = answers(f"emit x = {expression}", schema, records)
+    assert (found[0], found[1], found[3]) == ([{"x": expected}], [{"x": other}], [{"x": None}])
+
+
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
 
 
