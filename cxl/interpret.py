@@ -66,7 +66,7 @@ class Runner:
         outputs = self.outputs(record, context)
         if not self.program.fans_out:
             return [output.fields for output in outputs]
-        return [{name: output.fields.get(name) for name in self.program.output} for output in outputs]
+        return [{name: output.fields[name] for name in self.program.output if name in output.fields} for output in outputs]
 
     def outputs(self, record: Record, context: Context) -> list[Output]:
         """The records that a record becomes, with their metadata. Raises `CxlFailure`."""

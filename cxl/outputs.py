@@ -24,6 +24,19 @@ def output_schemas(statements: Statements, findings: Findings) -> tuple[Schema, 
     return Schema(fields.items()), Schema(meta.items())
 
 
+def record_shapes(statements: Statements, before: frozenset[str] = frozenset()) -> Iterator[frozenset[str]]:
+    """The names of the fields that each innermost emit each block gives its records; without a block, those of the one record."""
+    names, has_block = set(before), False
+    for statement in statements:
+        if isinstance(statement, typed.Emit):
+            names.add(statement.name)
+        elif isinstance(statement, typed.EmitEach):
+            has_block = True
+            yield from record_shapes(statement.body, frozenset(names))
+    if not has_block:
+        yield frozenset(names)
+
+
 def _reaching(statements: Statements, depth: int, findings: Findings) -> Iterator[tuple[typed.Statement, int]]:
     blocks = [index for index, statement in enumerate(statements) if isinstance(statement, typed.EmitEach)]
     for index, statement in enumerate(statements):

@@ -8,6 +8,7 @@ from cxl import typed
 from cxl.canonical import canonical_text
 from cxl.diagnostics import Diagnostic
 from cxl.modules import Module
+from cxl.outputs import record_shapes
 from cxl.parse import Parsed
 from cxl.resolve import Mode
 from cxl.source import Origin, Position, Span
@@ -76,6 +77,11 @@ class Program:
     def fans_out(self) -> bool:
         """Whether it has an emit each block: a record may give any number of records."""
         return any(isinstance(statement, typed.EmitEach) for statement in self.statements)
+
+    @cached_property
+    def is_uneven(self) -> bool:
+        """Whether its emit each blocks give records that do not all have the same fields."""
+        return len(set(record_shapes(self.statements))) > 1
 
     @cached_property
     def reads(self) -> frozenset[str]:

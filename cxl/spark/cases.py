@@ -90,6 +90,8 @@ def _cells(applied: programs.Applied, output: Mapping[str, Type], meta: Mapping[
     yield _Cell(("", "failed"), _FLAG, F.col(FAILED))
     if applied.fans_out:
         yield _Cell(("", "index"), INT, F.col(INDEX).cast("bigint"))
+    if applied.names is not None:
+        yield _Cell(("", "names"), STRING, applied.names)
     if applied.can_fail:
         for name, type_ in _FAILURE:
             yield _Cell(("failure", name), type_, F.col(_ERROR).getField(name))
@@ -169,8 +171,17 @@ def _answers(case: Case, rows: list[dict[tuple[str, Any], Any]]) -> list[Answer]
         if row["", "failed"]:
             answers[record] = _failure(row)
         elif row["", "pass"] and isinstance(known, list):
-            known.append({name: value for (role, name), value in row.items() if role == "value"})
+            known.append(_emitted(row))
     return answers
+
+
+def _emitted(row: Mapping[tuple[str, Any], Any]) -> dict[str, Any]:
+    """The fields of an emitted record."""
+    values = {name: value for (role, name), value in row.items() if role == "value"}
+    if ("", "names") not in row:
+        return values
+    own = row["", "names"].split(",")
+    return {name: value for name, value in values.items() if name in own}
 
 
 def _is_repeated(row: Mapping[tuple[str, Any], Any], seen: dict[int, set[str]]) -> bool:

@@ -39,7 +39,8 @@ class Applied:
     literals where the program cannot filter or fail. A row with FAILED has failed whatever PASS says; at a distinct, a row
     that reached it and is no first of its key is dropped whatever happened behind it. Behind emit each (`fans_out`) a record has
     one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS. `nan` is set where
-    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.interpret.NAN_CATEGORY`).
+    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.interpret.NAN_CATEGORY`). `names` is
+    set where records have different fields: those of the record, joined by commas.
     """
 
     frame: DataFrame
@@ -49,6 +50,7 @@ class Applied:
     fans_out: bool = False
     can_fail: bool = True
     nan: Column | None = None
+    names: Column | None = None
 
 
 def apply(frame: DataFrame, program: Program, context: Context | None = None) -> Applied:
@@ -73,7 +75,8 @@ def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Appl
     marked = exploded.withColumns({PASS: F.col(INDEX).isNotNull(), FAILED: F.col("_cxl_each").getField("f")}).drop("_cxl_each")
     values = {name: F.col("_cxl_row").getField(f"e{index}") for index, name in enumerate(program.output)}
     meta = {name: F.col("_cxl_row").getField(f"m{index}") for index, name in enumerate(program.meta)}
-    return Applied(marked, values, meta, fans_out=True)
+    names = F.col("_cxl_row").getField("names") if program.is_uneven else None
+    return Applied(marked, values, meta, fans_out=True, names=names)
 
 
 @dataclass

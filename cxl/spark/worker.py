@@ -16,7 +16,7 @@ from cxl.functions.registry import Builtin, load
 from cxl.interpret import Runner
 from cxl.operators import is_nan
 from cxl.program import Program
-from cxl.types import Kind, Type
+from cxl.types import STRING, Kind, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,9 +193,10 @@ def fan_out_batch(task: ProgramTask, batch: Batch) -> Any:
 
 
 def fan_out_members(program: Program) -> list[tuple[str, Type]]:
-    """The members of an emitted record: `e<i>` for field i, `m<i>` for metadata i."""
+    """The members of an emitted record: `e<i>` for field i, `m<i>` for metadata i, `names` of its fields where records have different ones."""
     fields = [(f"e{index}", type_) for index, type_ in enumerate(program.output.values())]
-    return [*fields, *((f"m{index}", type_) for index, type_ in enumerate(program.meta.values()))] or [("none", Type(Kind.BOOL))]
+    names = [("names", STRING)] if program.is_uneven else []
+    return [*fields, *((f"m{index}", type_) for index, type_ in enumerate(program.meta.values())), *names] or [("none", Type(Kind.BOOL))]
 
 
 def fan_out_type(program: Program) -> Any:
@@ -213,6 +214,7 @@ def _emitted(runner: Runner, program: Program, record: dict[str, Any], context: 
     return [
         {f"e{i}": encode(one.fields.get(name), type_) for i, (name, type_) in enumerate(program.output.items())}
         | {f"m{i}": encode(one.meta.get(name), type_) for i, (name, type_) in enumerate(program.meta.items())}
+        | ({"names": ",".join(one.fields)} if program.is_uneven else {})
         for one in outputs
     ]  # fmt: skip
 

@@ -186,9 +186,17 @@ def test_distinct_has_the_same_keys(type_: str, values: list[Any]) -> None:
     assert not found, "\n".join(map(str, found[:6]))
 
 
-def test_blocks_side_by_side_give_records_of_one_shape() -> None:
-    text = "emit each a in v { emit x = a }\nemit each b in v { emit y = b }"
-    assert not disagreements([case(text, {"v": "array"}, [{"v": [1, 2]}, {"v": None}])])
+BLOCKS = [
+    ("emit each x in xs { emit v = x }\nemit each y in ys { emit w = y }", [{"v": 1}, {"v": 2}, {"w": 3}]),
+    ("emit a = 0\nemit each x in xs { emit v = x }\nemit a = 1\nemit b = 2\nemit each y in ys { emit w = y }", [{"a": 0, "v": 1}, {"a": 0, "v": 2}, {"a": 1, "b": 2, "w": 3}]),
+    ("emit each x in xs { emit each y in ys { emit w = y }\nemit v = x\nemit each z in ys { } }", [{"w": 3}, {"v": 1}, {"w": 3}, {"v": 2}]),
+    ("emit each x in xs { }\nemit each y in ys { emit w = y }", [{}, {}, {"w": 3}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), BLOCKS)
+def test_a_record_has_the_fields_of_its_own_block(text: str, expected: list[dict[str, int]]) -> None:
+    assert answers(text, {"xs": "array", "ys": "array"}, [{"xs": [1, 2], "ys": [3]}, {"xs": None, "ys": []}]) == [expected, []]
 
 
 # Random programs --------------------------------------------------------------------------------------------------------
