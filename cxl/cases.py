@@ -19,6 +19,17 @@ Answer = list[dict[str, Any]] | CxlFailure
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A case on which the engine failed, and what it said: nothing is known of the records."""
+
+    reason: str
+
+
+Answers = list[Answer] | Unanswered
+"""What came of a case: an answer for each record, or none at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A program (mode row) and records whose values are Python values of the schema's types; a missing field is null."""
 

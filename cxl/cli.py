@@ -1,6 +1,7 @@
 """The `cxl` command (user guide, "The cxl CLI Tool"): eval, check, fmt, fn.
 
-Exit codes: 0 success or warnings only, 1 the program or a record is in error, 2 input cannot be read or the call is wrong.
+Exit codes: 0 success or warnings only, 1 the program or a record is in error, 2 input cannot be read or the call is wrong,
+70 the engine failed on a program.
 """
 
 import sys

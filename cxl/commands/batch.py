@@ -6,7 +6,8 @@ from typing import Any, TextIO
 
 import click
 
-from cxl.cases import Answer, Case, interpret_cases, json_value, typed_record
+from cxl.cases import Answer, Answers, Case, Unanswered, interpret_cases, json_value, typed_record
+from cxl.commands.terminal import engine_failed
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
@@ -21,15 +22,20 @@ Question = dict[str, Any]
 
 
 def answer_cases(source: TextIO, out: TextIO, modules: Modules, backend: str, engine: str) -> int:
-    """Answer each case of `source` with one line; the exit code is 0 whatever the cases say."""
+    """Answer each case of `source` with one line; the exit code is 0 whatever the cases say, but where the engine fails on one."""
     questions = _read(source)
     compiled = [_compile(question, modules) for question in questions]
     programs = [(one, question["records"]) for one, question in zip(compiled, questions, strict=True) if isinstance(one, Program)]
     answers = iter(_answers(programs, backend, engine))
+    code = 0
     for question, one in zip(questions, compiled, strict=True):
-        body = {"results": [_result(answer) for answer in next(answers)]} if isinstance(one, Program) else {"diagnostics": one}
-        out.write(json.dumps({"id": question.get("id"), **body}, ensure_ascii=False) + "\n")
-    return 0
+        found = next(answers) if isinstance(one, Program) else None
+        if isinstance(found, Unanswered):
+            code = engine_failed(f"case {question.get('id')!r}", found)
+        else:
+            body = {"diagnostics": one} if found is None else {"results": [_result(answer) for answer in found]}
+            out.write(json.dumps({"id": question.get("id"), **body}, ensure_ascii=False) + "\n")
+    return code
 
 
 def _read(source: TextIO) -> list[Question]:
@@ -72,14 +78,14 @@ def _diagnostic(found: Diagnostic) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backend: str, engine: str) -> list[list[Answer]]:
+def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backend: str, engine: str) -> list[Answers]:
     if backend == "spark":
         return spark_answers(programs, engine)
     cases, misfits = _cases(programs)
     return _complete(interpret_cases(cases, eval_context()), misfits)
 
 
-def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[list[Answer]]:
+def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[Answers]:
     """The answers of the Spark backend; pyspark is imported only here."""
     from cxl.spark import evaluate_cases
 
@@ -108,12 +114,14 @@ def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> tuple
     return cases, misfits
 
 
-def _complete(answers: list[list[Answer]], misfits: Misfits) -> list[list[Answer]]:
+def _complete(answers: Sequence[Answers], misfits: Misfits) -> list[Answers]:
     """The answers with the misfits' failures at their places."""
-    for found, failed in zip(answers, misfits, strict=True):
-        for index in sorted(failed):
-            found.insert(index, failed[index])
-    return answers
+    return [found if isinstance(found, Unanswered) else _merged(found, failed) for found, failed in zip(answers, misfits, strict=True)]
+
+
+def _merged(found: list[Answer], failed: Mapping[int, CxlFailure]) -> list[Answer]:
+    rest = iter(found)
+    return [failed[index] if index in failed else next(rest) for index in range(len(found) + len(failed))]
 
 
 def _result(answer: Answer) -> Any:

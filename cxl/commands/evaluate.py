@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from cxl.cases import inferred_type, json_value, typed_record
+from cxl.cases import Answer, Unanswered, inferred_type, json_value, typed_record
 from cxl.commands import batch
-from cxl.commands.terminal import read_text, show
+from cxl.commands.terminal import engine_failed, read_text, show
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
@@ -61,6 +61,8 @@ def _evaluate(text: str, file: str, values: dict[str, Any], modules: Modules, ba
         return 1
     show(program.warnings)
     answer = _answer(program, values, file, backend, engine)
+    if isinstance(answer, Unanswered):
+        return engine_failed("the program", answer)
     if isinstance(answer, CxlFailure):
         show([_failure(program, answer)])
         return 1
@@ -68,9 +70,10 @@ def _evaluate(text: str, file: str, values: dict[str, Any], modules: Modules, ba
     return 0
 
 
-def _answer(program: Program, values: Mapping[str, Any], file: str, backend: str, engine: str) -> list[dict[str, Any]] | CxlFailure:
+def _answer(program: Program, values: Mapping[str, Any], file: str, backend: str, engine: str) -> Answer | Unanswered:
     if backend == "spark":
-        return batch.spark_answers([(program, [values])], engine, file)[0][0]
+        (found,) = batch.spark_answers([(program, [values])], engine, file)
+        return found if isinstance(found, Unanswered) else found[0]
     try:
         return Runner(program).run(typed_record(values, program.schema), eval_context(file))
     except CxlFailure as failure:

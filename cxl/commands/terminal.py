@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from cxl.cases import Unanswered
 from cxl.diagnostics import Diagnostic, render_all
 
 
@@ -18,6 +19,12 @@ def read_text(name: str) -> str:
     except UnicodeDecodeError as error:
         raise click.ClickException(f"cannot read '{name}': it is not UTF-8") from error
     return text.removeprefix("\ufeff")
+
+
+def engine_failed(what: str, found: Unanswered) -> int:
+    """Print what an engine failed on and what it said; answers the exit code."""
+    click.echo(f"error: the engine failed on {what}: {found.reason}", err=True)
+    return 70
 
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cxl.cases import Answer, Case
+from cxl.cases import Answer, Answers, Case, Unanswered
 from cxl.context import Context as RunContext
 from cxl.context import eval_context
 from cxl.failure import CxlFailure
@@ -35,15 +37,15 @@ _FLAG = Type(Kind.BOOL)
 _FAILURE = (("category", STRING), ("message", STRING), ("field", STRING), ("start", INT), ("end", INT))
 
 
-def evaluate_cases(cases: Iterable[Case], engine: str = "auto", context: RunContext | None = None) -> list[list[Answer]]:
-    """The answers of an engine (`sail`, `spark`, `auto`), case by case, record by record."""
+def evaluate_cases(cases: Iterable[Case], engine: str = "auto", context: RunContext | None = None) -> list[Answers]:
+    """The answers of an engine (`sail`, `spark`, `auto`), case by case, record by record; none to a case that it fails on."""
     asked, spark = list(cases), session(engine)
     known = [case for case in asked if case.records]
     run = context or eval_context()
     settings = Context(run.values, run.max_expansion)
-    answers: list[list[Answer]] = []
+    answers: list[Answers] = []
     for start in range(0, len(known), _BATCH):
-        answers.extend(_batch(spark, known[start : start + _BATCH], settings))
+        answers.extend(_confined(spark, known[start : start + _BATCH], settings))
     found = iter(answers)
     return [next(found) if case.records else [] for case in asked]
 
@@ -63,6 +65,17 @@ class _Plan:
 
     frame: DataFrame
     cells: tuple[_Cell, ...]
+
+
+def _confined(spark: SparkSession, cases: Sequence[Case], context: Context) -> list[Answers]:
+    """The answers to a batch. Where the engine fails on it, those to its halves: a case takes no other's answers with it."""
+    try:
+        return [*_batch(spark, cases, context)]
+    except (PySparkException, Py4JError) as error:
+        if len(cases) == 1:
+            return [Unanswered(f"{type(error).__name__}: {error}")]
+    middle = len(cases) // 2
+    return _confined(spark, cases[:middle], context) + _confined(spark, cases[middle:], context)
 
 
 def _batch(spark: SparkSession, cases: Sequence[Case], context: Context) -> list[list[Answer]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxl import CxlFailure, Program, Schema, compile_program
-from cxl.cases import Answer, Case, interpret_cases
+from cxl.cases import Answer, Case, Unanswered, interpret_cases
 from cxl.context import Context, eval_context
 from cxl.dynamic import dumps
 from cxl.spark import evaluate_cases
@@ -39,6 +39,7 @@ def disagreements(cases: Sequence[Case], context: Context | None = None) -> list
     context = context or eval_context()
     found = []
     for case, theirs, ours in zip(cases, evaluate_cases(cases, ENGINE, context), interpret_cases(cases, context), strict=True):
+        assert not isinstance(theirs, Unanswered), f"{case.program.text}\n  {theirs.reason}"
         output = case.program.output
         rows = ((record, spelled(a, output), spelled(b, output)) for record, a, b in zip(case.records, ours, theirs, strict=True))
         found.extend(Disagreement(case.program.text, record, a, b) for record, a, b in rows if a != b)
