@@ -81,7 +81,7 @@ class Rounds:
             return self.settled
         sources = _Base.of(self.flow)
         blames = Blames(self.plan, self._groups, self.places(), self.settled)
-        self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.max_group_buffer, self._largest()), versions)
+        self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.group_cap, self._largest()), versions)
         if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
             raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
         self._probe(blames, versions)

@@ -1,5 +1,6 @@
 """The top level of a pipeline file as models (user guide, "Pipeline YAML Structure", "Error Handling & DLQ"; CONTRACT)."""
 
+import sys
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -90,9 +91,14 @@ class ErrorHandling(Strict):
     strategy: Literal["fail_fast", "continue", "best_effort"] = "fail_fast"
     dlq: Dlq = Dlq()
     type_error_threshold: Annotated[float | None, Field(ge=0, le=1)] = None
-    max_group_buffer: Annotated[int, Field(ge=1)] = 100_000
+    max_group_buffer: Annotated[int, Field(ge=0)] = 100_000
     correlation_fanout_policy: Literal["any", "all", "primary"] = "any"
     retraction_scope: Literal["group", "record"] = "group"
+
+    @property
+    def group_cap(self) -> int:
+        """How many records a correlation group may have; `max_group_buffer: 0` sets no bound."""
+        return self.max_group_buffer or sys.maxsize
 
 
 class Changelog(Strict):

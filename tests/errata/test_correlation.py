@@ -180,6 +180,14 @@ def test_a_group_that_overflows_rewinds_the_cursor(folder: Folder) -> None:
     assert folder.run().per_source_rollback_cursors == {"shop": 1}
 
 
+def test_groups_have_no_bound_where_it_is_0(folder: Folder) -> None:
+    lay_out(folder, {"shop-a.csv": [line(number, 2) for number in range(2, 7)]})
+    assert folder.run().rejected == 5
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("max_group_buffer: 4", "max_group_buffer: 0"))
+    assert folder.run().exit_code == 0
+    assert len(folder.load().live("shop").collect()) == 5
+
+
 def test_status_counts_what_is_suppressed(folder: Folder) -> None:
     lay_out(folder, {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2)]})
     folder.run()
