@@ -139,13 +139,22 @@ def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]
     return list(dict.fromkeys(pair for name in names for record in files.get(name, ()) for pair in record.undeclared))
 
 
-def widened(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
-    """The outputs to which other undeclared columns come than after the epoch before: they have other columns, though they may have the same rows."""
+def reshaped(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
+    """The outputs that may have the same rows as after the epoch before, and yet other columns, since others come undeclared, or a file more or less, one for each of a source's."""
     outputs = plan.of_kind("output")
     if before is None:
         return frozenset(node.name for node in outputs)
     known = {name: FileRecord.all_of(one) for name, one in before.sources.items()}
-    return frozenset(node.name for node in outputs if undeclared(plan, node, known) != undeclared(plan, node, files))
+    return frozenset(node.name for node in outputs if any(of(plan, node, known) != of(plan, node, files) for of in (undeclared, _origins)))
+
+
+def _origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
+    """The files of sources of which an output has one each."""
+    from storage.path_tokens import PathTemplate
+
+    if not PathTemplate.parse(node.spec.config.path).by_file:
+        return frozenset()
+    return frozenset(record.path for source in plan.sources_of(node.name) for record in files.get(source, ()) if record.present)
 
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:

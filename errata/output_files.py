@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy import F
 from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written
+from errata.ingest import undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from errata.propagate import Flow
     from errata.run import Run
     from errata.targets import Targets
+    from operators.ingest.files import FileRecord
     from operators.output import Output
     from operators.output_config import ChangelogFile
 
@@ -35,29 +37,31 @@ ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
 
 
-def write_output(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Stage all files, or the table, of an output; what the ledger keeps of them. Raises StorageFailed."""
+def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[dict[str, Any]]:
+    """Stage all files, or the table, of an output; what the ledger keeps of them. `present`: the files of the sources above it. Raises StorageFailed."""
     folder, output = run.plan.settings.folder, cast("Output", node.operator)
     if not output.versioned:
-        made = _write_files(run, flow, node, targets, undeclared)
+        made = _write_files(run, flow, node, targets, present)
         targets.note_gone(node, run.standing, [one.target for one in made], run.exports)
         return [one.json(folder) for one in made]
     from errata.table_outputs import write_table
 
     changes = [] if output.config.changelog is None else _changes(run, flow, node, output.config.changelog, targets)
-    return [*write_table(run, flow, node, targets, undeclared), *(one.json(folder) for one in changes)]
+    return [*write_table(run, flow, node, targets, undeclared(run.plan, node, present)), *(one.json(folder) for one in changes)]
 
 
-def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
+def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
+    """The files of an output; where there is one for each source file, also for those that no row came from."""
     output = cast("Output", node.operator)
-    by_file = targets.by_source_file(node)
+    by_file, extra = targets.by_source_file(node), undeclared(run.plan, node, present)
+    paths = [record.path for records in present.values() for record in records if record.present]
     rows = output_rows(flow, node, output, marked=by_file)
     made: list[Written] = []
-    pieces = list(_by_target(flow, node, targets, rows)) if by_file else [(targets.path(node), rows)]
+    pieces = list(_by_target(flow, node, targets, rows, paths)) if by_file else [(targets.path(node), rows)]
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
-        made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, undeclared)
+        made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, extra)
     if output.config.split is not None:
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
     if output.config.write_meta:
@@ -86,7 +90,7 @@ def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False)
     return OutputRows(table.take(position.to_arrow()), None)
 
 
-def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows) -> Iterator[tuple[Path, OutputRows]]:
+def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[tuple[Path, OutputRows]]:
     """The rows of each source file with the path that they are written to; files with one stem share theirs."""
     if rows.table is not None:
         origins = rows.table.column(ORIGIN).unique().to_pylist()
@@ -94,7 +98,7 @@ def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows) -> It
         frame = cast("DataFrame", rows.frame)
         origins = [row[ORIGIN] for row in flow.engine.to_arrow(frame.select(ORIGIN).distinct()).to_pylist()]
     by_path: dict[Path, list[str]] = {}
-    for origin in sorted(origins):
+    for origin in sorted({*origins, *paths}):
         by_path.setdefault(targets.path_for(node, Path(origin).stem), []).append(origin)
     for path, names in by_path.items():
         yield path, _of_origins(rows, names)

@@ -15,7 +15,7 @@ from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports, holds
 from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, undeclared, widened, without_files
+from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, reshaped, without_files
 from errata.judging import guard, judge, stop_at_first
 from errata.limits import within_limits
 from errata.log_directives import logged
@@ -155,7 +155,7 @@ class Run:
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
-                anew = widened(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
+                anew = reshaped(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
                 if not anew and self._no_row_changed(flow) and self._dlq_says_so(flow, targets, sources, files):
                     self.restore()
                     return self._unchanged(targets, sources)
@@ -326,7 +326,7 @@ class Run:
 
         present = files or {name: one.changes.now for name, one in sources.items()}
         with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
-            return write_output(self, flow, node, targets, undeclared(self.plan, node, present))
+            return write_output(self, flow, node, targets, {name: present[name] for name in self.plan.sources_of(node.name)})
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""

@@ -86,8 +86,7 @@ class Targets:
         """Whether an output is one file for each source file."""
         from storage.path_tokens import PathTemplate
 
-        template = PathTemplate.parse(self.configs[node.name].path)
-        return template.uses("source_file") or template.uses("source_path")
+        return PathTemplate.parse(self.configs[node.name].path).by_file
 
     def path_for(self, node: Node, stem: str) -> Path:
         """Where the rows of a source file of this stem are written."""

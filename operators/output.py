@@ -144,7 +144,7 @@ def by_source_file(config: OutputConfig) -> bool:
         template = PathTemplate.parse(config.path)
     except FormatError:
         return False
-    return template.uses("source_file") or template.uses("source_path")
+    return template.by_file
 
 
 def group_column(config: OutputConfig, row: RowType, projection: Projection) -> str | None:

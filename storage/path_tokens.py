@@ -66,9 +66,10 @@ class PathTemplate:
         """Whether every run of a pipeline under one channel writes the same path."""
         return all(isinstance(part, str) or part.name in STEADY for part in self.parts)
 
-    def uses(self, name: str) -> bool:
-        """Whether a token occurs: an output with `{source_file}` is one file a source file."""
-        return any(isinstance(part, Token) and part.name == name for part in self.parts)
+    @property
+    def by_file(self) -> bool:
+        """Whether an output is written as one file for each source file."""
+        return any(isinstance(part, Token) and part.name in ("source_file", "source_path") for part in self.parts)
 
     def render(self, values: TokenValues) -> str:
         """The path. Raises TokenError where `{source_name}` could be several sources or names none."""

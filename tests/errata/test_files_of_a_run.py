@@ -163,3 +163,31 @@ def test_a_batch_id_may_not_lead_out_of_the_project(folder):
     assert not (folder.path.parent / "out.csv").exists()
     assert ran(folder, "--batch-id", "b/out")[0] == 0
     assert (folder.path / "a/b/out.csv").exists()
+
+
+PER_FILE = """\
+pipeline: { name: per_file }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, glob: in/*.csv, files: { on_no_match: skip }, schema: [{ name: id, type: int }] } }
+  - { type: transform, name: large, input: s, config: { cxl: filter id > 1 } }
+  - { type: output, name: out, input: large, config: { name: out, type: csv, path: "out/{source_file}.csv" } }
+"""
+
+
+def test_each_source_file_has_its_own_also_where_no_row_of_it_is_left(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Output 24: "`{source_file}` writes one file per source file"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PER_FILE)
+
+    def outputs(**files: str | None) -> dict[str, str]:
+        for name, text in files.items():
+            folder.remove(f"in/{name}.csv") if text is None else folder.write(f"in/{name}.csv", text)
+        folder.run()
+        assert not folder.run().committed
+        return {path.stem: path.read_text() for path in sorted((tmp_path / "out").iterdir())}
+
+    assert outputs(a="id\n1\n2\n", b="id\n") == {"a": "id\n2\n", "b": "id\n"}
+    assert outputs(a="id\n1\n", c="id\n1\n") == {"a": "id\n", "b": "id\n", "c": "id\n"}
+    assert outputs(b=None, d="id\n") == {"a": "id\n", "c": "id\n", "d": "id\n"}
+    assert outputs(c="id\n5\n", a=None) == {"c": "id\n5\n", "d": "id\n"}
+    assert folder.violations() == []

@@ -58,5 +58,5 @@ def test_several_sources_have_to_be_named():
 
 
 def test_uses():
-    assert PathTemplate.parse("{source_file:-:}").uses("source_file")
-    assert not PathTemplate.parse("{{source_file}}").uses("source_file")
+    assert PathTemplate.parse("{source_file:-:}").by_file
+    assert not PathTemplate.parse("{{source_file}}").by_file
