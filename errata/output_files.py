@@ -54,10 +54,9 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     """The files of an output; where there is one for each source file, also for those that no row came from."""
     output = cast("Output", node.operator)
     by_file, extra = targets.by_source_file(node), undeclared(run.plan, node, present)
-    paths = [record.path for records in present.values() for record in records if record.present]
     rows = output_rows(flow, node, output, marked=by_file)
     made: list[Written] = []
-    pieces = list(_by_target(flow, node, targets, rows, paths)) if by_file else [(targets.path(node), rows)]
+    pieces = list(_by_target(flow, node, targets, rows, _paths(present))) if by_file else [(targets.path(node), rows)]
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
@@ -69,6 +68,10 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     if output.config.changelog is not None:
         made += _changes(run, flow, node, output.config.changelog, targets)
     return made
+
+
+def _paths(present: Mapping[str, Sequence[FileRecord]]) -> list[str]:
+    return [record.path for records in present.values() for record in records if record.present]
 
 
 def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:

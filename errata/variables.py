@@ -1,6 +1,6 @@
 """Declared variables with their types and defaults as values (user guide, "Scoped Variables"; SPEC-DECISIONS, State 31)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -35,6 +35,7 @@ def declared_variables(document: Document, given: Mapping[str, str], findings: F
     """
     found: dict[tuple[str, str], Variable] = {}
     for entry in declared(document):
+        findings.diagnostics += _unknown_keys(entry, document)
         variable = _variable(entry, document, findings)
         if variable is None:
             continue
@@ -60,8 +61,6 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, string, bool, date, date_time"))
         return Variable(scope, entry.name, ANY, None)  # so that its readers have nothing to report
     held = entry.holder[entry.key]
-    if isinstance(held, dict) and entry.path[0] == "pipeline":  # a transform's are read with its configuration
-        findings.diagnostics += (_unknown(entry, key, document) for key in held if key not in _KEYS)
     default = held.get("default") if isinstance(held, dict) else held
     try:
         return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
@@ -72,8 +71,13 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         return Variable(scope, entry.name, type_.or_null, None)
 
 
-def _unknown(entry: Declared, key: str, document: Document) -> Diagnostic:
-    return document.error((*entry.path, key), "CFG-001", f"unknown key '{key}'", key=True, help=did_you_mean(key, _KEYS) or f"known keys: {', '.join(_KEYS)}")
+def _unknown_keys(entry: Declared, document: Document) -> Iterator[Diagnostic]:
+    """The keys that a declaration does not have; those of a transform's are read with its configuration."""
+    held = entry.holder[entry.key]
+    if isinstance(held, dict) and entry.path[0] == "pipeline":
+        for key in (key for key in held if key not in _KEYS):
+            hint = did_you_mean(key, _KEYS) or f"known keys: {', '.join(_KEYS)}"
+            yield document.error((*entry.path, key), "CFG-001", f"unknown key '{key}'", key=True, help=hint)
 
 
 def read_value(value: Any, type_: Type) -> Any:

@@ -86,15 +86,21 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     directives = _compiled_directives(spec, config, program, binding)
     if checks is None or directives is None:
         return None
-    if config.analytic_window is not None and not program.windows:
-        from operators.analytic import check_window
-
-        if not check_window(config.analytic_window, binding):
-            return None
+    if not _window_stands(config, program, binding):
+        return None
     logic = RowLogic(spec, binding.input, program, checks, directives)
     if program.distinct or program.windows:
         return _over_several(spec, binding, logic)
     return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
+
+
+def _window_stands(config: TransformConfig, program: Program, binding: Binding) -> bool:
+    """Whether the fields of a window that no call reads are there; those of others are checked with the calls."""
+    if config.analytic_window is None or program.windows:
+        return True
+    from operators.analytic import check_window
+
+    return check_window(config.analytic_window, binding)
 
 
 def _over_several(spec: NodeSpec, binding: Binding, logic: RowLogic) -> Operator | None:
