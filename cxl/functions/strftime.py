@@ -2,7 +2,8 @@
 
 A format is cut into pieces once. Each piece writes itself (`format_date`) and says which text it reads (`to_date` with a
 format). English names only. In parsing, numbers may have fewer digits than their width, names may have any case, a blank
-in the format stands for any white space, `%z` for an offset that does not count, and the text must fit completely.
+in the format stands for any white space, which may also stand before a number that is written with blanks (`%e`), `%z`
+for an offset that does not count, and the text must fit completely.
 """
 
 from collections.abc import Callable
@@ -35,6 +36,10 @@ class Number:
     python: Callable[[Any], int]
     column: Callable[[Any, Any], Any]
     time: bool = False
+
+    def padding(self, flag: str) -> str:
+        """What fills the number up to its width under a flag; empty where nothing does."""
+        return {"": self.pad, "-": "", "_": " ", "0": "0"}[flag]
 
 
 def _weekday(f: Any, c: Any) -> Any:
@@ -179,7 +184,7 @@ def _write(spec: Spec, value: Any) -> str:
 
 
 def _padded(digits: str, number: Number, flag: str) -> str:
-    pad = {"": number.pad, "-": "", "_": " ", "0": "0"}[flag]
+    pad = number.padding(flag)
     return digits.rjust(number.width, pad) if pad else digits
 
 
@@ -212,7 +217,7 @@ def _spec_column(f: Any, value: Any, spec: Spec) -> Any:
         return _name_column(f, NAMES[spec.letter], value)
     number = NUMBERS[spec.letter]
     digits = number.column(f, value).cast("bigint").cast("string")
-    pad = {"": number.pad, "-": "", "_": " ", "0": "0"}[spec.flag]
+    pad = number.padding(spec.flag)
     if not pad or number.width == 1:
         return digits
     return f.lpad(digits, f.lit(number.width), f.lit(pad))

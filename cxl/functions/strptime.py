@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from cxl.functions.native import date_literal
 from cxl.functions.regex import literal_pattern
-from cxl.functions.strftime import DAYS, MONTHS, BadFormat, Spec, pieces
+from cxl.functions.strftime import DAYS, MONTHS, NUMBERS, BadFormat, Spec, pieces
 
 Day = TypeVar("Day", bound=date)
 _DIGITS = {"Y": (1, 4), "G": (1, 4), "C": (1, 2), "j": (1, 3), "u": (1, 1), "w": (1, 1), "q": (1, 1), "s": (1, 11)}
@@ -21,6 +21,7 @@ _ISO_DATE_TIME = re.compile(_ISO_TIME, re.ASCII)
 _TOKENS = re.compile(r"%:z|%.|[^%]+|%", re.DOTALL)
 _OFFSET_PATTERN = "[+-][0-9]{2}:?[0-9]{2}"
 _BLANKS = "[\\t\\n\\r ]*"
+_RUN_OF_BLANKS = re.compile(f"(?:{re.escape(_BLANKS)})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,13 @@ def reader(format_: str) -> Reader:
                 text += "".join(_BLANKS if char.isspace() else literal_pattern(char) for char in piece)
             else:
                 fields.append(_SAME.get(piece.letter, piece.letter))
-                text += f"({_field_pattern(piece)})"
-    return Reader(text, tuple(fields))
+                text += f"{_BLANKS if _is_blank_padded(piece) else ''}({_field_pattern(piece)})"
+    return Reader(_RUN_OF_BLANKS.sub(lambda _: _BLANKS, text), tuple(fields))
+
+
+def _is_blank_padded(spec: Spec) -> bool:
+    """Whether it is a number that blanks fill up to its width."""
+    return spec.letter in NUMBERS and NUMBERS[spec.letter].padding(spec.flag) == " "
 
 
 def _between_offsets(format_: str) -> list[str]:

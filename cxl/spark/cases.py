@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -71,7 +70,7 @@ def _confined(spark: SparkSession, cases: Sequence[Case], context: Context) -> l
     """The answers to a batch. Where the engine fails on it, those to its halves: a case takes no other's answers with it."""
     try:
         return [*_batch(spark, cases, context)]
-    except (PySparkException, Py4JError) as error:
+    except PySparkException as error:
         if len(cases) == 1:
             return [Unanswered(f"{type(error).__name__}: {error}")]
     middle = len(cases) // 2

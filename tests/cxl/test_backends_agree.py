@@ -169,6 +169,26 @@ def test_the_end_of_a_text_can_be_read_further_where_no_record_needs_it(expressi
     assert (found[0], found[1], found[3]) == ([{"x": expected}], [{"x": other}], [{"x": None}])
 
 
+PADDED = [
+    ('to_date("%e %b %Y")', [" 5 Mar 2024", "5 Mar 2024", "15 Mar 2024"], [date(2024, 3, 5), date(2024, 3, 5), date(2024, 3, 15)]),
+    ('try_date("%d %b %Y")', [" 5 Mar 2024", "5 Mar 2024"], [None, date(2024, 3, 5)]),
+    ('try_date("%b%e, %Y")', ["Mar 5, 2024", "Mar15, 2024"], [date(2024, 3, 5), date(2024, 3, 15)]),
+    ('to_date("%Y-%_m-%e")', ["2024- 3- 5", "2024-12-15"], [date(2024, 3, 5), date(2024, 12, 15)]),
+    ('to_datetime("%v %k:%M")', [" 5-Mar-2024  4:05", "15-Mar-2024 14:05"], [datetime(2024, 3, 5, 4, 5), datetime(2024, 3, 15, 14, 5)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "texts", "expected"), PADDED)
+def test_what_format_date_pads_with_blanks_is_read_again(call: str, texts: list[str], expected: list[Any]) -> None:
+    assert answers(f"emit x = s.{call}", {"s": "string"}, [{"s": text} for text in texts]) == [[{"x": value}] for value in expected]
+
+
+@pytest.mark.parametrize("format_", ["%e %b %Y", "%e|%m|%y", "%a %b %e %Y", "%v", "%_d.%_m.%Y", "%Y %_j"])
+def test_a_date_is_read_as_it_was_written(format_: str) -> None:
+    days = [date(2024, 1, 5), date(2024, 2, 29), date(2024, 12, 31)]
+    assert answers(f'emit x = d.format_date("{format_}").to_date("{format_}")', {"d": "date"}, [{"d": day} for day in days]) == [[{"x": day}] for day in days]
+
+
 DECISIONS = ["filter {}\nemit x = 1", "emit x = if {} then 1 else 2", "emit x = match {{ {} => 1, _ => 2 }}", 'trace if {} then "t"\nemit x = 1', "emit x = v.any(it => {})"]
 
 
