@@ -75,6 +75,7 @@ class Rounds:
             if changed := self._something_changed():
                 self._try_again(versions)
         if not changed:
+            self.settled.largest = self.before.largest
             for stage in self.stages:
                 if self.plan[stage.node].kind != "source":
                     self.visit(stage)
@@ -95,7 +96,7 @@ class Rounds:
         return Groups(self.flow, self.plan)
 
     def _something_changed(self) -> bool:
-        return self._everything_again or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
+        return bool(self.before.held) or self._everything_again or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
 
     @property
     def _everything_again(self) -> bool:

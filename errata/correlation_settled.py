@@ -12,7 +12,7 @@ COMBINE = "combine_output_row"
 class Settled:
     """How many records of each source are suppressed, how many of all are collateral, how many rounds it took.
 
-    `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed. `largest`: no group has more records.
+    `floors`: by source the lowest row number of a group that overflowed or of a combine row that failed. `largest`: no group has more records (None: not known).
     `lookups`: rows of aggregates that failed and led back to records; `expanded`: so many.
     """
 
@@ -20,7 +20,7 @@ class Settled:
     collateral: int = 0
     rounds: int = 0
     floors: dict[str, int] = field(default_factory=dict)
-    largest: int = 0
+    largest: int | None = 0
     lookups: int = 0
     expanded: int = 0
 

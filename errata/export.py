@@ -52,6 +52,7 @@ class Exports:
     """Files that are to be removed, with what the ledger keeps of them."""
     tables: list[StagedTable] = field(default_factory=list)
     _begun: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
+    _targets: set[Path] = field(default_factory=set)
 
     def publish(self) -> None:
         """Rename everything over its target, bring tables up to date, remove what is not written any more."""
@@ -61,7 +62,7 @@ class Exports:
             durable.step(f"remove:{path.name}", lambda path=path: path.unlink(missing_ok=True))  # type: ignore[misc]  # lambda default binds the loop variable
         for table in self.tables:
             table.publish()
-        self.written, self.gone, self.tables = [], {}, []
+        self.written, self.gone, self.tables, self._targets = [], {}, [], set()
 
     def discard(self) -> None:
         """Remove what was staged."""
@@ -77,8 +78,9 @@ class Exports:
 
     def stage(self, target: Path, parts: Iterator[bytes]) -> Written:
         """Write a file beside its target. Raises StorageFailed, also where another output of the run wrote it."""
-        if any(one.target == target for one in self.written):
+        if target in self._targets:
             raise StorageFailed(f"two outputs write {target}", help="give one of them another path")
+        self._targets.add(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             self.sweep(target)

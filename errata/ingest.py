@@ -140,21 +140,27 @@ def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]
 
 
 def reshaped(plan: Plan, before: Entry | None, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
-    """The outputs that may have the same rows as after the epoch before, and yet other columns, since others come undeclared, or a file more or less, one for each of a source's."""
+    """The outputs that are written otherwise than after the epoch before though their rows may be the same: other columns come undeclared, or files to be written one for each."""
     outputs = plan.of_kind("output")
     if before is None:
         return frozenset(node.name for node in outputs)
-    known = {name: FileRecord.all_of(one) for name, one in before.sources.items()}
-    return frozenset(node.name for node in outputs if any(of(plan, node, known) != of(plan, node, files) for of in (undeclared, _origins)))
+    known = files_before(before)
+    return frozenset(node.name for node in outputs if any(of(plan, node, known) != of(plan, node, files) for of in (undeclared, origins)))
 
 
-def _origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
-    """The files of sources of which an output has one each."""
+def files_before(head: Entry) -> dict[str, tuple[FileRecord, ...]]:
+    """The files of each source as an epoch left them."""
+    return {name: FileRecord.all_of(one) for name, one in head.sources.items()}
+
+
+def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> frozenset[str]:
+    """The files of sources of which an output has one each: not those of a combine's build side."""
     from storage.path_tokens import PathTemplate
 
     if not PathTemplate.parse(node.spec.config.path).by_file:
         return frozenset()
-    return frozenset(record.path for source in plan.sources_of(node.name) for record in files.get(source, ()) if record.present)
+    names = node.operator.inputs[0].key.sources()
+    return frozenset(record.path for name in names for record in files.get(name, ()) if record.present)
 
 
 def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
@@ -206,10 +212,11 @@ def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:
 
 
 def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
-    """The paths of all present files by the first bytes of the keys of their records."""
+    """The paths of all present files, and of those whose records go now, by the first bytes of the keys of their records."""
     from changelog.labels import row_label
 
-    paths = {bytes([one.number]) + row_label(record.label): record.path for one in sources.values() for record in one.changes.now}
+    known = ((one.number, record) for one in sources.values() for record in (*one.changes.removed, *one.changes.now))
+    paths = {bytes([number]) + row_label(record.label): record.path for number, record in known}
     return FileLabels(paths)
 
 

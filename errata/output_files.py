@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy import F
 from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written
-from errata.ingest import undeclared
+from errata.ingest import origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
 
@@ -38,7 +38,7 @@ ORIGIN = "__origin"
 
 
 def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[dict[str, Any]]:
-    """Stage all files, or the table, of an output; what the ledger keeps of them. `present`: the files of the sources above it. Raises StorageFailed."""
+    """Stage all files, or the table, of an output; what the ledger keeps of them. `present`: the files of sources. Raises StorageFailed."""
     folder, output = run.plan.settings.folder, cast("Output", node.operator)
     if not output.versioned:
         made = _write_files(run, flow, node, targets, present)
@@ -56,7 +56,7 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     by_file, extra = targets.by_source_file(node), undeclared(run.plan, node, present)
     rows = output_rows(flow, node, output, marked=by_file)
     made: list[Written] = []
-    pieces = list(_by_target(flow, node, targets, rows, _paths(present))) if by_file else [(targets.path(node), rows)]
+    pieces = list(_by_target(flow, node, targets, rows, origins(run.plan, node, present))) if by_file else [(targets.path(node), rows)]
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
@@ -68,10 +68,6 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     if output.config.changelog is not None:
         made += _changes(run, flow, node, output.config.changelog, targets)
     return made
-
-
-def _paths(present: Mapping[str, Sequence[FileRecord]]) -> list[str]:
-    return [record.path for records in present.values() for record in records if record.present]
 
 
 def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
@@ -96,15 +92,15 @@ def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False)
 def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[tuple[Path, OutputRows]]:
     """The rows of each source file with the path that they are written to; files with one stem share theirs."""
     if rows.table is not None:
-        origins = rows.table.column(ORIGIN).unique().to_pylist()
+        found, none = set(rows.table.column(ORIGIN).unique().to_pylist()), rows.table.slice(0, 0)
     else:
         frame = cast("DataFrame", rows.frame)
-        origins = [row[ORIGIN] for row in flow.engine.to_arrow(frame.select(ORIGIN).distinct()).to_pylist()]
+        found, none = {row[ORIGIN] for row in flow.engine.to_arrow(frame.select(ORIGIN).distinct()).to_pylist()}, flow.engine.to_arrow(frame, 0)
     by_path: dict[Path, list[str]] = {}
-    for origin in sorted({*origins, *paths}):
+    for origin in sorted({*found, *paths}):
         by_path.setdefault(targets.path_for(node, Path(origin).stem), []).append(origin)
     for path, names in by_path.items():
-        yield path, _of_origins(rows, names)
+        yield path, _of_origins(rows, names) if found.intersection(names) else OutputRows(none, None)
 
 
 def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
@@ -166,12 +162,12 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
         changed = odf_events(flow, node, wanted.form, (epoch, moment))
         return [run.exports.stage(target, changed.parquet())] if changed.count else []
     from errata.op_rows import Kept, in_order
-    from errata.streams import formed
+    from errata.streams import Stream, formed
 
     kept, stored = Kept.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, stored.rows_before(epoch), few=few)
-    first = next(events := formed(changes, wanted.form, run.plan.settings.name, node.name, {epoch: moment}), None)
+    first = next(events := formed(changes, wanted.form, Stream(run.plan.settings.name, node.name, {epoch: moment})), None)
     return [] if first is None else [run.exports.stage(target, _rendered(first, events, wanted.format))]
 
 

@@ -14,6 +14,7 @@ from errata.pipeline_model import Pipeline
 from errata.workspace import Workspace
 from operators.base import Operator
 from operators.settings import NodeSpec, PipelineSettings
+from operators.variables import riding
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
@@ -53,6 +54,7 @@ class Node:
         inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
         content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
         content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
+        content += [dict(self.feeds)] if self.feeds else []
         text = json.dumps([*content, *self._rules()], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -63,10 +65,20 @@ class Node:
             yield "declared columns only"
         if any(type_.kind is Kind.NUMERIC for row in inputs for type_ in row.data.values()):
             yield "numbers by value"
+        if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
+            yield "zeros without a sign"
         if self.operator.takes_counted is not None:
             yield f"records that only count: {self.operator.takes_counted}"
+        carried = {name for row in inputs for name in riding(row)} | {"source.event_time" for row in inputs if "_event_time" in row.hidden}
+        declared = {*self.used, "source.event_time"}
+        yield from (f"without {name}" for name in sorted((self.operator.reads_source() & declared) - carried - self.feeds.keys()))  # it may have ridden along
         if self.operator.reads_source() & {"source.file", "source.path", "source.row"} and any(row.key.has_values for row in inputs):
             yield "files beside the keys"  # not in them: where that changes, what stood was read in another way
+
+
+def columns_of(node: Node) -> list[list[str]]:
+    """A node's own columns as the ledger keeps them: names and types."""
+    return [[name, type_name(type_)] for name, type_ in node.operator.output.data.items()]
 
 
 @dataclass(frozen=True)
@@ -152,5 +164,5 @@ class Plan:
         output = node.operator.output
         return {
             "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
-            "columns": [[name, type_name(type_)] for name, type_ in output.data.items()], "hidden": list(map(list, output.hidden_columns().items())),
+            "columns": columns_of(node), "hidden": list(map(list, output.hidden_columns().items())),
         }  # fmt: skip

@@ -287,17 +287,20 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
         for path in getattr(node.operator, "target_keys", ()):
             if path in paths:
                 reporter = findings.node(node.spec.document, node.spec.path, node.name)
-                reporter.report("E322", f"outputs '{paths[path]}' and '{node.name}' both write '{path}'", ("config", "path"))
+                both = f"outputs '{paths[path]}' and '{node.name}' both write" if paths[path] != node.name else f"output '{node.name}' writes twice to"
+                reporter.report("E322", f"{both} '{path}'", ("config", "path"))
             paths.setdefault(path, node.name)
 
 
 def check_source_names(plan: Plan, findings: Findings) -> None:
     """A `{source_name}` in a path is that of one source."""
     for node in plan.of_kind("output"):
-        try:
-            PathTemplate.parse(node.spec.config.path).render(TokenValues(plan.source_stems(node.name)))
-        except TokenError as error:
-            findings.node(node.spec.document, node.spec.path, node.name).report("E324", str(error), ("config", "path"))
+        config, stems = node.spec.config, TokenValues(plan.source_stems(node.name))
+        for place, path in (("path", config.path), *([("changelog", config.changelog.path)] if config.changelog else [])):
+            try:
+                PathTemplate.parse(path).render(stems)
+            except TokenError as error:
+                findings.node(node.spec.document, node.spec.path, node.name).report("E324", str(error), ("config", place))
 
 
 def check_dlq(document: Document, model: Pipeline, nodes: Mapping[str, Node], findings: Findings) -> None:

@@ -5,7 +5,7 @@ Data is read by the in-process engine, so that no command that only looks starts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -216,7 +216,7 @@ class Reading:
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
         """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out."""
-        from errata.streams import TIMED, formed
+        from errata.streams import TIMED, Stream, formed
 
         node = self._node(name)
         if node is None:
@@ -224,8 +224,8 @@ class Reading:
         self._unfolded(filters.epoch)
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
-        kept = self._where(node, (row for row in rows if _wanted(row, filters)), filters.where)
-        yield from islice(formed(kept, filters.form, self.name, name, self._moments(filters.form) if filters.form in TIMED else {}), filters.limit)
+        moments = self._moments(filters.form) if filters.form in TIMED else {}
+        yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, _keeps(node, filters))), filters.limit)
 
     def _rows_before(self, node: Kept, epoch: int) -> int:
         """How many op rows a node has of earlier epochs."""
@@ -237,13 +237,6 @@ class Reading:
 
         entries = [entry for entry in Ledger(self.state.ledger).entries() if not entry.maintains]
         return {entry.epoch: entry.finished if form == "debezium" else entry.started for entry in entries}
-
-    def _where(self, node: Kept, rows: Iterable[dict[str, Any]], text: str | None) -> Iterable[dict[str, Any]]:
-        if text is None:
-            return rows
-        from errata.conditions import data_condition
-
-        return filter(data_condition(text, node.data), rows)
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
@@ -277,6 +270,16 @@ def _standing(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+
+
+def _keeps(node: Kept, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
+    """Which events filters ask for: of one that changes a row either image may meet `where`."""
+    if filters.where is None:
+        return lambda row, images: _wanted(row, filters)
+    from errata.conditions import data_condition
+
+    meets = data_condition(filters.where, node.data)
+    return lambda row, images: _wanted(row, filters) and any(meets({"data": image}) for image in images if image is not None)
 
 
 def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:

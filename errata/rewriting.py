@@ -72,7 +72,9 @@ class Rewrite(Run):
     def look(self) -> dict[str, SourceFiles]:
         """The files as the last epoch left them, whatever became of them since."""
         assert self.head is not None  # `rewrite` looked
-        return files_left(self.plan, self.head)
+        assert self.change is not None  # `rewrite` gave it
+        left = files_left(self.plan, self.head)
+        return {name: replace(one, changes=replace(one.changes, now=self.change.files(name, one.changes.now))) for name, one in left.items()}
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> dict[str, str]:
         """The sources that the change may touch."""

@@ -15,7 +15,7 @@ from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports, holds
 from errata.failures import Busy, StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, ingest, labels_of, look_at_sources, reshaped, without_files
+from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
 from errata.judging import guard, judge, stop_at_first
 from errata.limits import within_limits
 from errata.log_directives import logged
@@ -27,7 +27,7 @@ from errata.soft_checks import warnings
 from errata.stages import Stage, with_retries
 from errata.staging import Copies, copies_of
 from errata.starting import start_engine
-from errata.targets import Targets
+from errata.targets import Targets, dlq_form
 from errata.uuids import uuid7
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
@@ -156,7 +156,7 @@ class Run:
                 files = self._propagate(flow, sources, stages)
                 self.judge(flow)
                 anew = reshaped(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
-                if not anew and self._no_row_changed(flow) and self._dlq_says_so(flow, targets, sources, files):
+                if not anew and self._no_row_changed(flow) and not self._rejects_moved(flow, targets, sources, files):
                     self.restore()
                     return self._unchanged(targets, sources)
                 written = self._stage_exports(flow, sources, files, targets, anew)
@@ -184,11 +184,16 @@ class Run:
         """Whether files changed but no row did: then there is no epoch, unless a node is made anew or a column of an output came or went."""
         return self.head is not None and not self._rearranged() and all(delta.empty for delta in flow.done.values())
 
-    def _dlq_says_so(self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> bool:
-        """Whether the DLQ file, if it is as the last run left it, lists what stands rejected: records may have changed their places in files."""
-        if targets.dlq is None or not flow.total_rejected() or not targets.dlq_intact(cast("Entry", self.head)):
-            return True
-        return holds(targets.dlq, self._dlq_pieces(flow, sources, files))
+    def _rejects_moved(self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> bool:
+        """Whether records that stand rejected changed their places in files: the DLQ file, or where none stands the ledger, tells other rows than they have now."""
+        head = cast("Entry", self.head)
+        if not flow.total_rejected():
+            return False
+        if targets.dlq is not None and targets.dlq_intact(head):
+            return not holds(targets.dlq, self._dlq_pieces(flow, sources, files))
+        from errata.rejects import rejects_now
+
+        return not rejects_now(flow, self.plan, self._places(flow, sources, files_before(head))).equals(self._rejects(flow, sources, files))
 
     # -- the steps
 
@@ -326,7 +331,7 @@ class Run:
 
         present = files or {name: one.changes.now for name, one in sources.items()}
         with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
-            return write_output(self, flow, node, targets, {name: present[name] for name in self.plan.sources_of(node.name)})
+            return write_output(self, flow, node, targets, present)
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""
@@ -369,7 +374,7 @@ class Run:
     ) -> Entry:
         """Append the ledger's row: from here on the epoch exists."""
         nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
-        nodes["dlq"] = {"files": written.get("dlq", [])}
+        nodes["dlq"] = {"files": written.get("dlq", []), "form": dlq_form(self.plan)}
         kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), **kept}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else None
@@ -432,9 +437,8 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
 
 
 def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
-    """Whether an entry of the DLQ came, went, or may stand in another row now: where no row changed, some of them changed places."""
-    changed = {node: delta for node, delta in flow.done.items() if not delta.empty}
-    return not changed or any(delta.rejected or delta.repaired or node in sources for node, delta in changed.items())
+    """Whether an entry of the DLQ came, went, or may stand in another row now."""
+    return any(one.reason for one in sources.values()) or any(delta.rejected or delta.repaired for delta in flow.done.values())
 
 
 def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:

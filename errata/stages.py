@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from errata.plan import Node, Plan
+from errata.plan import Node, Plan, columns_of
 from errata.returning import NONE
 
 Action = Literal["skip", "first", "delta", "rebuild"]
@@ -68,6 +68,8 @@ def _of_its_own(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
         return "it is back, and missed what its inputs became"
     if head[node.name]["fingerprint"] != node.fingerprint():
         return "its logic changed"
+    if list(map(list, head[node.name]["columns"])) != columns_of(node):
+        return "its columns have other types"
     return "its changelog is kept from now on" if plan.persisted(node) and _was_derived(head, node.name) else ""
 
 

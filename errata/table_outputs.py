@@ -247,11 +247,11 @@ class Writing:
 
     def _logged(self, table: PublishedTable, since: int | None) -> Iterator[Callable[[], None]]:
         """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
-        first = since is None
+        first, stored = since is None, self.flow.tables.changelog(self.node)
         for epoch, execution, moment in self._epochs(since or 0):
-            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment))
-            if not events.count and not first and epoch != self.mark.epoch:
+            if not first and epoch != self.mark.epoch and not any(stored.counts(epoch).values()):
                 continue
+            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment))
             mark = self._mark(epoch, execution).text
             yield partial(table.replace if first else table.append, events.batches, events.schema, mark)
             first = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +36,8 @@ class Targets:
     configs: Mapping[str, OutputConfig]
     tokens: Mapping[str, TokenValues]
     dlq: Path | None
+    dlq_form: Mapping[str, Any]
+    """What the pipeline says of the columns of the DLQ file."""
 
     @classmethod
     def of(cls, plan: Plan, run: Run) -> Targets:
@@ -45,19 +47,26 @@ class Targets:
         outputs = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None)
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan))
         found._refuse_shared(plan)
         return found
 
     def _refuse_shared(self, plan: Plan) -> None:
         """Raise PipelineErrors where tokens make one path of two (E322)."""
         owners = {os.path.normpath(self.dlq): "the dead letter queue"} if self.dlq else {}
-        for node in (node for node in plan.of_kind("output") if not self.by_source_file(node)):
-            path = os.path.normpath(self.outputs[node.name])
+        for node, path in self._written(plan):
             if path in owners:
                 message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
                 raise PipelineErrors([node.spec.document.error((*node.spec.path, "config", "path"), "E322", message)])
             owners[path] = f"output '{node.name}'"
+
+    def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
+        """What the outputs write, tokens replaced, as far as it does not depend on the rows."""
+        for node in plan.of_kind("output"):
+            config, path = self.configs[node.name], self.outputs[node.name]
+            paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
+            paths += [self._rendered(config.changelog.path, self.tokens[node.name])] if config.changelog else []
+            yield from ((node, os.path.normpath(one)) for one in paths)
 
     def path(self, node: Node) -> Path:
         """Where an output is written."""
@@ -164,8 +173,10 @@ class Targets:
         return self._dlq_at_its_path(head) and all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
 
     def _dlq_at_its_path(self, head: Entry) -> bool:
-        """Whether what stands rejected was written to the file that the pipeline names now, if it names one."""
-        return self.dlq is None or not head.counters.get("rejected") or self.dlq in self.of_dlq(head)
+        """Whether what stands rejected was written to the file that the pipeline names now, if it names one, with the columns that it asks for."""
+        if self.dlq is None or not head.counters.get("rejected"):
+            return True
+        return self.dlq in self.of_dlq(head) and head.nodes["dlq"].get("form", self.dlq_form) == self.dlq_form
 
     def of_dlq(self, head: Entry) -> dict[Path, Mapping[str, Any]]:
         """The DLQ file that the last epoch wrote, if it did."""
@@ -182,6 +193,11 @@ class Targets:
             return
         before = {self.folder / entry["path"]: entry for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")}
         exports.gone |= {path: entry for path, entry in before.items() if path not in written}
+
+
+def dlq_form(plan: Plan) -> dict[str, Any]:
+    """What a pipeline says of the columns of the DLQ file, as the ledger keeps it."""
+    return plan.model.error_handling.dlq.model_dump(mode="json", exclude={"path"})
 
 
 def below(place: str, folder: Path) -> str:

@@ -22,7 +22,6 @@ from operators.registry import node_type
 from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
 from operators.settings import NodeSpec
 from operators.source_config import SortKey
-from storage.locations import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -69,7 +68,7 @@ class Output(Linear):
         """The paths that no other output may write, each in one spelling."""
         config = self.config
         written = [config.path, *([f"{config.path}.meta.json"] if config.write_meta else []), *([config.changelog.path] if config.changelog else [])]
-        return tuple(posixpath.normpath(path) if is_local(path) else path for path in written)
+        return tuple(path.rstrip("/") if "://" in path else posixpath.normpath(path) for path in written)
 
     @property
     def versioned(self) -> bool:

@@ -98,6 +98,10 @@ def _window_stands(config: TransformConfig, program: Program, binding: Binding) 
     """Whether the fields of a window that no call reads are there; those of others are checked with the calls."""
     if config.analytic_window is None or program.windows:
         return True
+    if config.analytic_window.source is not None:
+        help_text = "leave 'source' out, or call a $window function"
+        binding.problems.report("E255", "no $window call reads the rows of this window", ("config", "analytic_window", "source"), help=help_text)
+        return False
     from operators.analytic import check_window
 
     return check_window(config.analytic_window, binding)

@@ -123,10 +123,11 @@ class ChangelogTable:
 
     def rows_before(self, epoch: int) -> int:
         """How many op rows are of earlier epochs. Reads `_epoch` where a file may hold rows of both sides."""
-        files = self._files()
-        if any(low < epoch <= high for _, low, high, *_ in files):
-            return int(scanned(self._required(), [EPOCH], Within(EPOCH, 0, epoch - 1)).num_rows)
-        return sum(rows for rows, low, *_ in files if low < epoch)
+        files, first = self._files(), epoch
+        while across := [low for _, low, high, *_ in files if low < first <= high]:
+            first = min(across)
+        told = sum(rows for rows, _, high, *_ in files if high < first)
+        return told if first == epoch else told + int(scanned(self._required(), [EPOCH], Within(EPOCH, first, epoch - 1)).num_rows)
 
     def first_epoch(self) -> int:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""

@@ -166,7 +166,7 @@ MUTATIONS = 10
 """Damaged texts of each program: to draw a program takes far longer than to read it."""
 
 
-@settings(max_examples=max(3_000, settings.default.max_examples) // MUTATIONS)
+@settings(max_examples=max(5_000, settings.default.max_examples) // MUTATIONS)
 @given(trees.programs, st.randoms(use_true_random=True))
 def test_a_mutated_program_ends_in_a_program_or_in_diagnostics(program, chance):
     text = canonical_text(Parsed(program, None, (), ()))

@@ -18,7 +18,7 @@ from cxl.text import scalar_text
 from cxl.types import parse_type
 from errata.cell_texts import texts
 from errata.uuids import uuid7, uuids_of
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 KINDS = {
     "string": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]))), "int": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
@@ -87,3 +87,38 @@ def test_records_that_only_change_places_are_listed_at_their_rows_now(tmp_path: 
         assert (folder.load().head_epoch(), folder.violations()) == (number, [])
         folder.write("s.csv", "\n".join(["id,v", *rows]))
         assert not folder.run().committed
+
+
+def test_records_that_change_places_while_something_else_changes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SWAPPED)
+    folder.write("s.csv", "id,v\n1,1\n2,0\n")
+    folder.run()
+    folder.write("pipeline.yaml", SWAPPED.replace("10 / v", "20 / v"))
+    folder.write("s.csv", "id,v\n2,0\n1,1\n")
+    folder.run()
+    assert [row["_cxl_dlq_source_row"] for row in folder.rows("rejected.csv")] == ["1"]
+
+
+def test_a_pipeline_without_a_file_of_rejects_knows_their_rows_too(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SWAPPED.replace(", dlq: { path: rejected.csv }", ""))
+    for rows in (["1,1", "2,0"], ["2,0", "1,1"]):
+        folder.write("s.csv", "\n".join(["id,v", *rows, ""]))
+        folder.run()
+        code, told, _ = command("dlq", str(tmp_path / "pipeline.yaml"), "list", "--format", "jsonl")
+        assert (code, [row["row"] for row in map(json.loads, told.splitlines())]) == (0, [rows.index("2,0") + 1])
+
+
+def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SWAPPED)
+    folder.write("s.csv", "id,v\n1,0\n")
+    folder.run()
+    whole = folder.rows("rejected.csv")[0]
+    for left_out, gone in (("include_reason", {"_cxl_dlq_error_category", "_cxl_dlq_error_detail"}), ("include_source_row", {"id", "v"})):
+        folder.write("pipeline.yaml", SWAPPED.replace("rejected.csv", f"rejected.csv, {left_out}: false"))
+        folder.run()
+        assert folder.rows("rejected.csv") == [{name: value for name, value in whole.items() if name not in gone}]
+        assert not folder.run().committed
+    assert folder.violations() == []

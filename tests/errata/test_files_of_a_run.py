@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from errata.options import EngineOptions, RunOptions
 from tests.pipelines import Folder, command, standing_in
 
 PIPELINE = """
@@ -190,4 +191,48 @@ def test_each_source_file_has_its_own_also_where_no_row_of_it_is_left(tmp_path: 
     assert outputs(a="id\n1\n", c="id\n1\n") == {"a": "id\n", "b": "id\n", "c": "id\n"}
     assert outputs(b=None, d="id\n") == {"a": "id\n", "c": "id\n", "d": "id\n"}
     assert outputs(c="id\n5\n", a=None) == {"c": "id\n5\n", "d": "id\n"}
+    assert folder.violations() == []
+
+
+def test_a_file_that_records_only_look_up_has_none_of_its_own(tmp_path: Path) -> None:
+    lookup = "  - { type: source, name: t, config: { name: t, type: csv, path: t.csv, schema: [{ name: id, type: int }] } }\n"
+    match = "{ where: a.id == b.id, match: first, on_miss: null_fields, propagate_ck: driver, cxl: emit id = a.id }"
+    joined = f"  - {{ type: combine, name: large, input: {{ a: s, b: t }}, config: {match} }}\n"
+    lines = PER_FILE.splitlines(keepends=True)
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", "".join([*lines[:3], lookup, joined, lines[4]]))
+    folder.write("in/a.csv", "id\n1\n")
+    folder.write("t.csv", "id\n1\n")
+    folder.run()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.csv"]
+
+
+NAMED = """\
+pipeline: { name: named }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, glob: in/*.csv, files: { on_no_match: skip }, schema: [{ name: q, type: int }] } }
+  - { type: transform, name: t, input: s, config: { cxl: emit r = $source.file.file_stem() } }
+  - { type: aggregate, name: by_file, input: t, config: { group_by: [r], cxl: emit n = sum(q) } }
+  - { type: output, name: out, input: by_file, config: { name: out, type: csv, path: out.csv } }
+  - { type: output, name: each, input: s, config: { name: each, type: csv, path: "each/{source_file}.csv" } }
+"""
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_what_was_made_of_the_name_of_a_file_goes_with_it_and_comes_back(tmp_path: Path, persist: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", NAMED + f"changelog: {{ persist: {persist} }}\n")
+    for name in ("a", "b"):
+        folder.write(f"in/{name}.csv", "q\n3\n4\n")
+    folder.run()
+    folder.remove("in/a.csv")
+    folder.run()
+    assert folder.text("out.csv") == "r,n\nb,7\n"
+    assert folder.violations() == []
+    folder.load().revert(1, RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    assert folder.text("out.csv") == "r,n\na,7\nb,7\n"
+    assert sorted(path.name for path in (tmp_path / "each").iterdir()) == ["a.csv", "b.csv"]
+    (tmp_path / "in/b.csv").rename(tmp_path / "in/c.csv")
+    folder.run()
+    assert folder.text("out.csv") == "r,n\na,7\nc,7\n"
     assert folder.violations() == []

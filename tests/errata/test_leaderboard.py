@@ -43,8 +43,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return played_in(tmp_path_factory.mktemp("played"))
 
 
-def played_in(place: Path) -> Folder:
-    folder = Folder(place / "leaderboard")
+def played_in(place: Path, engine: str = "sail") -> Folder:
+    folder = Folder(place / "leaderboard", engine)
     shutil.copytree(EXAMPLE, folder.path)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml") + PARQUET)
     folder.run()
@@ -108,10 +108,11 @@ def test_the_flat_file_has_old_values_in_columns(played: Folder) -> None:
     assert [row[name] for name in ("op", "place", "player_name", "old_player_name", "old_score")] == ["+C", "2", "Charlie", "Bob", "80"]
 
 
-def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     for module in (odf_events, output_files):
         monkeypatch.setattr(module, "DRIVER_ROWS", 0)
-    again = played_in(tmp_path)
+    again = played_in(tmp_path, engine)
     for epoch in (1, 2, 3):
         few, many = (pq.read_table(folder.path / f"odf-{epoch}.parquet").drop_columns(["system_time", "event_time"]) for folder in (played, again))
         assert few.equals(many)

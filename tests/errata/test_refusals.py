@@ -31,6 +31,14 @@ REFUSED = {
         PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, analytic_window: { group_by: [zz] } } }\n",
         "E252", "partition field 'zz' is not in the rows of the window", "[zz]",
     ),
+    "a window that nothing reads": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, analytic_window: { source: t, on: id, group_by: [id] } } }\n",
+        "E255", "no $window call reads the rows of this window", "t,",
+    ),
+    "one name of two sources, in the path of changes": (
+        PIPELINE + SOURCES + BOTH + OUT.replace("input: s", "input: both").replace("path: out.csv", "path: out.csv, changelog: { path: '{source_name}' }"),
+        "E324", "'{source_name}' could be any of s, t: write '{source_name:s}'", "{ path: '{source_name}' }",
+    ),
     "one name of two sources": (
         PIPELINE + SOURCES + BOTH + OUT.replace("input: s", "input: both").replace("out.csv", "'{source_name}.csv'"),
         "E324", "'{source_name}' could be any of s, t: write '{source_name:s}'", "'{source_name}.csv'",

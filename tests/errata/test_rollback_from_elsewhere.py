@@ -89,3 +89,26 @@ def test_an_edited_expression_that_breaks_groups_takes_them_out_everywhere(tmp_p
         "lines": "order,dept,qty\n", "totals": "dept,total\n", "checked": "dept,total,r\n",
     }  # fmt: skip
     assert folder.violations() == []
+
+
+EVENTS = """\
+  - {{ type: source, name: events, config: {{ name: events, type: csv, glob: events/*.csv, on_unmapped: auto_widen, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: events_out, input: events, config: {{ name: events_out, type: csv, path: "out/{}.csv" }} }}
+"""
+
+
+@pytest.mark.parametrize(("path", "header"), [("events", "id,extra"), ("events-{source_file}", "id")])
+def test_a_file_without_rows_leaves_what_is_suppressed_known(tmp_path: Path, path: str, header: str) -> None:
+    """Outputs get another column, or another file, though no row changed."""
+    folder = project(tmp_path, BY_LINE + EVENTS.format(path), ["rated"])
+    folder.write("events/a.csv", "id\n1\n")
+    folder.write("limits.csv", "dept,lim\nx,2\nz,oops\n")
+    folder.run()
+    before = {name: folder.text(f"out/{name}.csv") for name in ("lines", "rated", "rejected")}
+    folder.write("events/b.csv", f"{header}\n")
+    assert folder.run().committed
+    assert {name: folder.text(f"out/{name}.csv") for name in before} == before
+    assert {one["name"]: one["rows_suppressed"] for one in folder.load().status()["sources"]}["lines"] == 2
+    folder.write("limits.csv", "dept,lim\nx,2\nz,4\n")
+    assert folder.run().exit_code == 0
+    assert folder.text("out/lines.csv") == "order,dept,qty\nA,x,1\nB,x,3\nB,z,1\n"

@@ -100,8 +100,16 @@ def test_two_outputs_with_one_path(case: str, folder: Folder) -> None:
     assert [(wrong.code, wrong.message) for wrong in caught.value.diagnostics] == [("E322", f"outputs 'one' and 'other' both write '{path}'")]
 
 
-def test_two_outputs_whose_tokens_make_one_path(folder: Folder) -> None:
-    folder.write("pipeline.yaml", TWO.format('path: "o_{batch_id}.csv"', "path: o_B.csv"))
+def test_an_output_that_is_its_own_changelog(folder: Folder) -> None:
+    folder.write("pipeline.yaml", TWO.format("path: o.csv, changelog: { path: ./o.csv }", "path: p.csv"))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [wrong.message for wrong in caught.value.diagnostics] == ["output 'one' writes twice to 'o.csv'"]
+
+
+@pytest.mark.parametrize("one", ['path: "o_{batch_id}.csv"', 'path: x.csv, changelog: { path: "o_{batch_id}.csv" }'])
+def test_two_outputs_whose_tokens_make_one_path(folder: Folder, one: str) -> None:
+    folder.write("pipeline.yaml", TWO.format(one, "path: o_B.csv"))
     folder.write("s.csv", "id\n1\n")
     with pytest.raises(errata.PipelineErrors) as caught:
         folder.run(batch_id="B")

@@ -23,14 +23,14 @@ def steps_of(folder: Folder) -> list[tuple[int, str]]:
     return seen
 
 
-def prepared(place: str, merge: str) -> Folder:
+def prepared(place: str, merge: str, *, extremes: bool = False) -> Folder:
     folder = Folder(Path(place))
-    folder.write("pipeline.yaml", pipeline(merge, extremes=False))
+    folder.write("pipeline.yaml", pipeline(merge, extremes=extremes))
     return folder
 
 
 def check(folder: Folder, files: Files, *, keyed: bool) -> None:
-    check_outputs(folder, files, keyed=keyed, names=("rows", "totals"))
+    check_outputs(folder, files, keyed=keyed, names=("rows", "totals", *(["bounds"] if "name: bounds" in folder.text("pipeline.yaml") else [])))
 
 
 def copy_of(folder: Folder, place: Path) -> Folder:
@@ -48,7 +48,7 @@ def history(folder: Folder, versions: list[Files]) -> None:
 @pytest.mark.parametrize("merge", [KEYED, KEYLESS], ids=["keyed", "keyless"])
 def test_a_second_run_may_be_killed_at_every_step(merge: str, tmp_path: Path) -> None:
     keyed = merge == KEYED
-    folder = prepared(str(tmp_path / "whole"), merge)
+    folder = prepared(str(tmp_path / "whole"), merge, extremes=keyed)
     history(folder, FIXED[:1])
     lay_out(folder, FIXED[1])
     for number, point in enumerate(kill_points(folder, Folder.run, tmp_path / "killed")):
