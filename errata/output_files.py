@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from operators.ingest.files import FileRecord
     from operators.output import Output
     from operators.output_config import ChangelogFile
+    from storage.ledger import Entry
 
 ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
@@ -48,6 +49,18 @@ def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
 
     changes = [] if output.config.changelog is None else _changes(run, flow, node, output.config.changelog, targets)
     return [*write_table(run, flow, node, targets, undeclared(run.plan, node, present)), *(one.json(folder) for one in changes)]
+
+
+def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[str, Any]]:
+    """What the ledger keeps of an output's files that stay as they are; a sidecar is staged anew where other records stand rejected than it counts."""
+    head = cast("Entry", run.head)
+    files: list[dict[str, Any]] = head.nodes[node.name]["files"]
+    if not cast("Output", node.operator).config.write_meta or head.counters.get("rejected", 0) == flow.total_rejected():
+        return files
+    folder, path = run.plan.settings.folder, _sidecar_of(targets.path(node))
+    told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": flow.total_rejected()}
+    staged = run.exports.stage(path, _as_json(told))
+    return [staged.json(folder) if folder / one["path"] == path else one for one in files]
 
 
 def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
@@ -128,8 +141,15 @@ def _sidecar(run: Run, flow: Flow, node: Node, target: Path, made: Sequence[Writ
         "output_name": node.name, "resolved_path": str(target), "record_count": flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name),
         "bytes_written": sum(one.size for one in made), "dlq_count": flow.total_rejected(),
     }  # fmt: skip
-    text = json.dumps(json.loads(json_text({name: value for name, value in told.items() if value is not None})), indent=2, ensure_ascii=False)
-    return run.exports.stage(target.with_name(f"{target.name}.meta.json"), iter([text.encode(), b"\n"]))
+    return run.exports.stage(_sidecar_of(target), _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
+
+
+def _sidecar_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.meta.json")
+
+
+def _as_json(told: Mapping[str, Any]) -> Iterator[bytes]:
+    return iter([json.dumps(told, indent=2, ensure_ascii=False).encode(), b"\n"])
 
 
 def _version() -> str:

@@ -111,7 +111,7 @@ class Pipeline(Strict):
     """A pipeline file without its nodes, which are read one by one so that each reports its own problems."""
 
     pipeline: PipelineBlock
-    nodes: list[Any] = Field(min_length=1)
+    nodes: list[Any]
     error_handling: ErrorHandling = ErrorHandling()
     changelog: Changelog = Changelog()
     notes: Any = Field(None, alias="_notes")

@@ -56,6 +56,8 @@ def make_plan(
         date_formats=tuple(model.pipeline.date_formats),
         fail_fast=model.error_handling.strategy == "fail_fast",
     )
+    if not model.nodes:
+        findings.diagnostics.append(document.error(("nodes",), "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list"))
     check_paths(document, model, settings, findings)
     expansion = expand(document, Surroundings(findings, settings.variables, environment, layers or {}))
     ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)

@@ -312,11 +312,13 @@ class Run:
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, anew: frozenset[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Write output files beside their targets, those of the nodes `anew` whatever their rows; what the ledger keeps of each output's files."""
+        from errata.output_files import kept_files
+
         written: dict[str, list[dict[str, Any]]] = {}
         for node in self.plan.of_kind("output"):
             same = flow.done[node.name].empty and node.name not in anew
             if same and targets.intact(node, cast("Entry", self.head)):
-                written[node.name] = self.head.nodes[node.name]["files"] if self.head else []
+                written[node.name] = kept_files(self, flow, node, targets)
             else:
                 written[node.name] = self._export(flow, node, targets, sources, files)
         written["dlq"] = self._export_rejects(flow, targets, sources, self.standing, files)
@@ -335,9 +337,8 @@ class Run:
 
     def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
         """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""
-        if flow.done or self.head is None:
-            return self.epoch, self.started
-        return self.head.epoch, self.head.started
+        head = None if flow.done else self.head
+        return (self.epoch, self.started) if head is None else (head.epoch, head.started)
 
     def warn(self, text: str) -> None:
         """Tell the listener something that does not stop the run."""

@@ -24,6 +24,8 @@ STATUS = {
     "rejected": 1,
 }
 
+NEXT = (("orders", "source", "delta", "files: 1 new"), ("rates", "source", "skip", "input unchanged"), ("totals", "aggregate", "delta", "input changed: orders"))
+
 BEGAN = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 RUNS = [
     {
@@ -79,6 +81,10 @@ class Application:
                 return f"{name} {words}\n"
             if name == "runs":
                 return RUNS
+            if name == "plan_next":
+                return [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
+            if name == "dlq_groups":
+                return [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")]
             if name in ("dlq_retry", "revert"):
                 return self.result
             if name == "correct":

@@ -171,6 +171,7 @@ def test_status_in_its_forms(call, application) -> None:
     assert json.loads(call("status p.yaml --format json")[1])["per_source_rollback_cursors"] == {"orders": 41}
     text = call("status p.yaml")[1]
     assert text.startswith("orders: epoch 3, 1 record rejected\n")
+    assert text.endswith("\n\nsuppressed groups: A (orders, 2 records), B (orders, 2 records)\n\nthe next run reads: orders (files: 1 new)\n")
     assert call("status p.yaml --format csv")[1].splitlines()[1] == "source,orders,41,40,1,2,,"
 
 

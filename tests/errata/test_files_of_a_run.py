@@ -236,3 +236,28 @@ def test_what_was_made_of_the_name_of_a_file_goes_with_it_and_comes_back(tmp_pat
     folder.run()
     assert folder.text("out.csv") == "r,n\na,7\nc,7\n"
     assert folder.violations() == []
+
+
+COUNTED = """\
+pipeline: { name: counted }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: q, type: int }] } }
+  - { type: source, name: t, config: { name: t, type: csv, path: t.csv, schema: [{ name: q, type: int }] } }
+  - { type: output, name: out, input: s, config: { name: out, type: csv, path: out.csv, write_meta: true } }
+  - { type: output, name: other, input: t, config: { name: other, type: csv, path: other.csv } }
+"""
+
+
+def test_a_sidecar_counts_what_stands_rejected_elsewhere(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Output 25: "with true counts"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", COUNTED)
+    folder.write("s.csv", "q\n1\n")
+    for rows, rejected in (("1\n", 0), ("1\nx\n", 1), ("x\ny\n", 2), ("1\n", 0)):
+        folder.write("t.csv", f"q\n{rows}")
+        folder.run()
+        told = json.loads(folder.text("out.csv.meta.json"))
+        assert (told["dlq_count"], told["record_count"], told["epoch"]) == (rejected, 1, 1)
+        assert not folder.run().committed
+    assert folder.violations() == []

@@ -58,7 +58,7 @@ def test_every_field_of_the_documents(folder):
     assert (one["input_files"], one["output_files"]) == (["in/a.csv", "in/b.csv"], ["out.csv"])
     assert (one["dlq_path"], one["execution_mode"], one["engine"]) == ("dlq.csv", "streaming", "sail")
     began, ended = (datetime.fromisoformat(one[name]) for name in ("started_at", "finished_at"))
-    assert abs((ended - began).total_seconds() * 1000 - one["duration_ms"]) < 50
+    assert abs((ended - began).total_seconds() * 1000 - one["duration_ms"]) < 1_000  # two clocks, and whatever the machine does between them
     assert one["peak_rss_bytes"] > 10_000_000
     assert one["changes"]["s"] == {"+A": 4}
 

@@ -21,7 +21,7 @@ nodes:
 """
 PIPELINE = "pipeline: { name: p }\nnodes:\n"
 REFUSED = {
-    "no nodes": ("pipeline: { name: p }\nnodes: []\n", "CFG-004", "'nodes' must be a list of at least 1 entries, not an empty list", "[]"),
+    "no nodes": ("pipeline: { name: p }\nnodes: []\n", "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list", "[]"),
     "a variable's key": ("pipeline: { name: p, vars: { n: { type: int, defualt: 1 } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
     "a scoped variable's key": ("pipeline: { name: p, vars: { pipeline: { n: { type: int, defualt: 1 } } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
     "metadata by a word": (

@@ -1,4 +1,4 @@
-"""`errata status`: epochs, cursors, live and suppressed rows."""
+"""`errata status`: epochs, cursors, live and suppressed rows; to people also the suppressed groups and what the next run would read."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,10 @@ import click
 from errata.cli.console import plural, rows_answer
 from errata.cli.loading import reading_of
 from errata.cli.parameters import common_options, console_of, format_option, project_options
+from errata.failures import Failure
 from errata.rendering.rows import json_text, render
+
+_MOST_GROUPS = 10
 
 
 @click.command("status")
@@ -18,13 +21,14 @@ from errata.rendering.rows import json_text, render
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show epochs, cursors and live counts."""
     console = console_of(quiet, verbose, no_color)
-    status = reading_of(console, words).status()
+    found = reading_of(console, words)
+    status = found.status()
     if format in ("json", "jsonl"):
         console.answer([f"{json_text(status)}\n"])
     elif format == "csv":
         rows_answer(console, _rows(status), format, ("kind", "name"))
     else:
-        console.answer(_text(status))
+        console.answer([*_text(status), *_outlook(found, status)])
     return 0
 
 
@@ -46,3 +50,18 @@ def _text(status: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("sources", "nodes"):
         yield from render([{name: _counted(value) for name, value in row.items()} for row in status[kind]], "text")
         yield "\n" if kind == "sources" else ""
+
+
+def _outlook(found: Any, status: Mapping[str, Any]) -> Iterator[str]:
+    """Which groups are suppressed, and what the next run would read; a state whose pipeline cannot be planned tells neither."""
+    if not hasattr(found, "plan_next"):
+        return
+    if any(row["rows_suppressed"] for row in status["sources"]):
+        groups = [f"{row['group']} ({row['source']}, {plural(row['records'], 'record')})" for row in found.dlq_groups()]
+        more = f" and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
+        yield f"\nsuppressed groups: {', '.join(groups[:_MOST_GROUPS])}{more}\n"
+    try:
+        news = [f"{row['node']} ({row['reason']})" for row in found.plan_next() if row["type"] == "source" and row["action"] != "skip"]
+        yield f"\nthe next run reads: {', '.join(news) or 'nothing'}\n"
+    except Failure as problem:
+        yield f"\nthe next run: {problem.message}\n"
