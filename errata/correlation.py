@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.plan import Node, Plan
-    from errata.propagate import Flow
+    from errata.propagate import Counts, Flow
     from errata.record_places import Places
     from errata.stages import Stage
 
@@ -152,7 +152,10 @@ class Rounds:
         bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
         if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
             return
-        failures = list(would_fail(self.flow, self.plan, self.stages))
+        failures: list[Failure] = []
+        for node, rejects in would_fail(self.flow, self.plan, self.stages):
+            failures += Leads(self.flow, self.plan).of_rows(node, rejects)
+            blames.groups.carry(node, rejects)
         if failures:
             self._suppress(failures, blames, versions)
 
@@ -208,12 +211,16 @@ class Rounds:
         flow = self.flow
         done = flow.done[node.name]
         told = marks_frame(marks, counting, flow.engine)
+        known: Counts | None = None
         if done.frame is not None and not done.signed and not self._base.live_rows.get(node.name):
             out = marked_appends(done.frame, told)
+            held = sum(key not in counting for key in marks)
+            good = done.ops.get("+A", 0) - held
+            known = {"+A": good} if good else {}, done.rejected + held, done.repaired
         else:
             out = suppressing(done.frame, self._live(node).where(counts(node)).drop("_epoch"), told)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
-        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name))
+        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name), counts=known)
 
     def _rewind(self, sources: _Base, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Take back what a round did at all nodes but the sources."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from changelog.keys import bare, decode_key, encode_key, key_column
 from changelog.lazy import F
 from changelog.schema import column
 from errata.correlation_scope import COUNTED
+from errata.record_leads import leads_of_rejects
 from operators.base import SHARED, shared_number
 from operators.rows import CK, RowType, key_type, physical_type
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from errata.plan import Plan
+    from errata.plan import Node, Plan
     from errata.propagate import Flow
 
 GROUP = "_group"
@@ -74,6 +75,20 @@ class Groups:
 
     flow: Flow
     plan: Plan
+    carried: dict[str, pa.Table] = field(default_factory=dict)
+    """Of each source the records of which the groups are known: `_key` and the columns of its correlation key."""
+
+    def carry(self, node: Node, rejects: pa.Table) -> None:
+        """Keep what rows that fail in this run, ahead of every barrier, have of their records' groups: these need not be looked up."""
+        import polars as pl
+        import pyarrow as pa
+
+        leads = leads_of_rejects(node, pl.Series(rejects.column("_key")), pl.zeros(rejects.num_rows, pl.Boolean, eager=True))
+        for name in leads["lead"].drop_nulls().unique():
+            own = {rider: type_ for rider, type_ in self.plan[name].operator.output.riders.items() if rider.startswith(CK)}
+            if own.items() <= node.operator.output.riders.items():
+                rows = rejects.select(list(own)).append_column("_key", arrow_keys(leads["record"])).filter((leads["lead"] == name).to_arrow())
+                self.carried[name] = pa.concat_tables([*([self.carried[name]] if name in self.carried else []), rows])
 
     def _truth(self, source: str) -> DataFrame:
         """`_key` and `_error` of all records of a source and the columns of its correlation key."""
@@ -84,8 +99,16 @@ class Groups:
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
         """The groups of those among the keys that are admitted records or still count; None for a record that is a group of its own."""
         wanted = set(keys)
+        known = self._known(source, fields)
+        if wanted <= known.keys():
+            return {key: known[key] for key in wanted}
         found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(wanted)), "_key", "left_semi")
         return self._answer(source, found, fields) | {key: group for key, group in self.counted(source, fields).items() if key in wanted}
+
+    def _known(self, source: str, fields: Sequence[str]) -> dict[bytes, bytes | None]:
+        """The groups of the records that rows brought along."""
+        rows = self.carried.get(source)
+        return {} if rows is None else dict(zip(rows.column("_key").to_pylist(), groups_in(rows, self.plan[source].operator.output, fields).to_pylist(), strict=True))
 
     def counted(self, source: str, fields: Sequence[str] = ()) -> dict[bytes, bytes | None]:
         """The groups of the suppressed records of a source that still count behind relaxed aggregates."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, cast
 from changelog.frames import united
 from changelog.lazy import F
 from changelog.ops import is_positive
-from errata.correlation_leads import Failure, Leads
+from changelog.schema import column
 from errata.correlation_plan import ranks
 from errata.tables import entered, stands
 from operators.base import Linear
+from operators.rows import CK
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.plan import Node, Plan
@@ -24,8 +26,8 @@ Frames = dict[str, "DataFrame | None"]
 """The rows that this run brings to each node that was looked at; None where there are none."""
 
 
-def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[Failure]:
-    """The failures that lead back to something, of nodes that follow their inputs' deltas; others are left to their own turn."""
+def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[tuple[Node, pa.Table]]:
+    """Nodes that follow their inputs' deltas and what fails there: `_key`, `_error` and the columns of correlation keys. Others are left to their own turn."""
     order = ranks(plan)
     frames: Frames = {node.name: flow.done[node.name].frame for node in plan.of_kind("source")}
     for stage in stages:
@@ -34,8 +36,9 @@ def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[Fail
             continue
         rows = frames[node.name] = _rows(flow, plan, node, frames)
         if rows is not None and node.operator.may_reject:
-            failing = rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op"))).select("_key", "_error")
-            yield from Leads(flow, plan).of_rows(node, flow.engine.to_arrow(failing))
+            failing = rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op")))
+            riders = [column(name) for name in node.operator.output.riders if name.startswith(CK)]
+            yield node, flow.engine.to_arrow(failing.select("_key", "_error", *riders))
 
 
 def _follows(flow: Flow, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:

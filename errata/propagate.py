@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from operators.evaluation import RunValues
     from storage.engines import Engine
 
+Counts = tuple[dict[str, int], int, int]
+"""What op rows come to: how many of each op, rejects left out, how many rejects came, and how many went."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeDelta:
     """What a run did at one node: its op rows (rejects among them), how many of each op, how many rejects came and went.
@@ -245,10 +249,12 @@ class Flow:
         ops, rejected, repaired = count_ops(table)
         return self._note(NodeDelta(node.name, self.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired, table=table))
 
-    def replace(self, node: Node, outcome: Outcome, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None]) -> NodeDelta:
+    def replace(
+        self, node: Node, outcome: Outcome, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, counts: Counts | None = None
+    ) -> NodeDelta:
         """Keep an outcome in the place of what this run kept of a node; its rows may read the node's table.
 
-        `versions` are those of its tables before the run, `forget` takes what was counted back.
+        `versions` are those of its tables before the run, `forget` takes what was counted back, `counts` is what the rows come to, where that is known.
         """
         if bound is not None and bound <= SMALL_ROWS:
             return self.replace_table(node, self._on_driver(node, outcome), outcome.signed, versions, forget)
@@ -257,7 +263,7 @@ class Flow:
         replaced = changelog.replace(_net_rows(node, outcome), self.epoch)
         forget()
         frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
-        return self._note(NodeDelta(node.name, frame, outcome.signed, replaced.rows, *self._counted(frame)))
+        return self._note(NodeDelta(node.name, frame, outcome.signed, replaced.rows, *(counts or self._counted(frame))))
 
     def replace_table(self, node: Node, table: pa.Table, signed: bool, versions: Mapping[str, int | None], forget: Callable[[], None]) -> NodeDelta:
         """The same with op rows that are on the driver."""
@@ -320,7 +326,7 @@ class Flow:
         found = self.engine.to_arrow(rows.orderBy("_key").select(*names), 1).to_pylist()
         return {**found[0], **json.loads(found[0]["_error"])} if found else {}
 
-    def _counted(self, frame: DataFrame) -> tuple[dict[str, int], int, int]:
+    def _counted(self, frame: DataFrame) -> Counts:
         bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
         counts = frame.groupBy("_op", bad.alias("_bad")).agg(F.count("*").alias("n"))
         found = {(row["_op"], row["_bad"]): row["n"] for row in self.engine.to_arrow(counts).to_pylist()}
@@ -345,7 +351,7 @@ class Flow:
         frame = self.engine.from_arrow(good) if rows.num_rows else None
         return NodeDelta(node.name, frame, signed, good.num_rows, {}, rejected, repaired)
 
-    def _rejects_kept(self, node: Node, bad: DataFrame | pa.Table) -> tuple[dict[str, int], int, int]:
+    def _rejects_kept(self, node: Node, bad: DataFrame | pa.Table) -> Counts:
         changelog = self.tables.changelog(node)
         if isinstance(bad, pa.Table):
             if bad.num_rows:
@@ -377,7 +383,7 @@ def _net_rows(node: Node, outcome: Outcome) -> DataFrame:
     return _whole(node, outcome.rows if outcome.net is None else outcome.net())
 
 
-def count_ops(table: pa.Table) -> tuple[dict[str, int], int, int]:
+def count_ops(table: pa.Table) -> Counts:
     """Op counts of the rows that stand, then how many rejects came and how many went."""
     import polars as pl
 
@@ -391,7 +397,7 @@ def _named(counts: Mapping[Op, int]) -> dict[str, int]:
     return {SYMBOLS[op]: count for op, count in counts.items() if count}
 
 
-def _split_counts(found: Mapping[tuple[int, bool], int]) -> tuple[dict[str, int], int, int]:
+def _split_counts(found: Mapping[tuple[int, bool], int]) -> Counts:
     ops = _named({op: found.get((op, False), 0) for op in Op})
     came = sum(count for (op, bad), count in found.items() if bad and Op(op).weight > 0)
     went = sum(count for (op, bad), count in found.items() if bad and Op(op).weight < 0)

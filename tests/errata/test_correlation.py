@@ -102,6 +102,20 @@ def test_later_runs_hold_mates_back_like_a_full_run(history: list[Files], keyed:
     run_history(history, keyed=keyed, persist=persist, scope="record")
 
 
+def many(start: int, odd: int) -> list[dict[str, Any]]:
+    """Enough records to be looked at before they are written on: sales of three lines, in each `odd`-th record something that fails."""
+    kinds: list[dict[str, Any]] = [{"qty": "bad"}, {"k": 0, "qty": "30"}, {"k": "x"}, {"sale": None, "qty": "bad"}]
+    rows = [line(number, number // 3, "12" if number % 2 else "3", ("toys", "books", "skip")[number % 7 % 3]) for number in range(start, start + 6_000)]
+    return [row | (kinds[at // odd % 4] if at % odd == 0 else {}) for at, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(("keyed", "scope"), [(False, "group"), (True, "record")])
+def test_large_sources_settle_like_small_ones(keyed: bool, scope: str) -> None:
+    before: Files = {"shop-a.csv": many(0, 97), "shop-b.csv": many(6_000, 150), "web-a.csv": many(12_000, 83)}
+    after: Files = {"shop-a.csv": before["shop-a.csv"], "shop-b.csv": many(6_000, 400), "web-a.csv": many(12_000, 79)}
+    run_history([before, after], keyed=keyed, scope=scope)
+
+
 @pytest.mark.spark
 @settings(relaxed, max_examples=1)
 @given(histories())
