@@ -5,11 +5,11 @@ Data is read by the in-process engine, so that no command that only looks starts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.algebra import diff
 from changelog.schema import column
@@ -97,37 +97,54 @@ class Reading:
         path = f"changelog/{node.name}"
         return ChangelogTable(f"{self.state.root}/{path}", node.columns(), pinned=self.head.tables.get(path) if self.head else None)
 
-    def _derived(self, node: Kept) -> tuple[Tables, Node, RunValues]:
-        """What derives the rows of a node that keeps no table: the pipeline as it is planned now."""
+    def _derived(self, node: Kept, since: int) -> tuple[Tables, Node, RunValues]:
+        """What derives the rows of a node that keeps no table: the pipeline as it is planned now. Raises Usage where its logic was another one at epoch `since`."""
         if self.plan is None or node.name not in self.plan.nodes:
             raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
-        return Tables(self.state.root, self.plan), self.plan[node.name], self.values()
+        if since <= (edited := self._edited(self.plan[node.name])):
+            raise Usage(
+                f"node '{node.name}' keeps no changelog of its own (persist: boundaries), and its logic changed in epoch {edited}: what it gave before is not known",
+                help=f"its rows can be read from epoch {edited} on, its changes from epoch {edited + 1} on; persist: all keeps the rows of every node",
+            )
+        return Tables(self.state.root, self.plan), self.plan[node.name], self.values(self.entries)
 
-    def values(self) -> RunValues:
-        """The values of system variables that are the same in every run, and the files of keys."""
+    @cached_property
+    def entries(self) -> Sequence[Entry]:
+        """Every committed run, oldest first."""
+        from storage.ledger import Ledger
+
+        return Ledger(self.state.ledger).entries()
+
+    def _edited(self, node: Node) -> int:
+        """The last epoch that changed the logic of a node without a table, or of such a node above it; 0 where it has always been what it is."""
+        plan = cast("Plan", self.plan)
+        logic = {one.name: one.fingerprint() for one in _without_tables(plan, node)}
+        newest = 0
+        for entry in reversed(self.entries):
+            if any(entry.plan.get(name, {}).get("fingerprint") != told for name, told in logic.items()):
+                if not newest:
+                    raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline is not the one of epoch {entry.epoch}", help="run it first")
+                return newest
+            newest = entry.epoch
+        return 0
+
+    def values(self, runs: Sequence[Entry] = ()) -> RunValues:
+        """The values of system variables that are the same in every run, and the files of keys as some runs left them (none: the last one)."""
         from operators.evaluation import RunValues
 
         own = {node.name: node.constants for node in self.plan} if self.plan else {}
-        return RunValues({"pipeline.name": self.name}, self._labels(), own)
-
-    def _labels(self) -> FileLabels:
-        from changelog.labels import row_label
-        from operators.lineage import FileLabels
-
-        entries = self.head.sources.items() if self.head else ()
-        paths = {bytes([one["number"]]) + row_label(tuple(file["label"])): file["path"] for _, one in entries for file in one["files"]}
-        return FileLabels(paths)
+        return RunValues({"pipeline.name": self.name}, _labels(runs or ([self.head] if self.head else [])), own)
 
     def _rows(self, node: Kept, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
             return _standing(stored_rows(self.engine, self._table(node), epochs))
-        tables, planned, values = self._derived(node)
+        tables, planned, values = self._derived(node, epochs[0])
         return _standing(tables.rows(self.engine, planned, values, epochs=epochs))
 
     def _live(self, node: Kept, at: int) -> DataFrame:
         if node.persisted:
             return _standing(folded(self.engine, self._table(node), at))
-        tables, planned, values = self._derived(node)
+        tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
         return _standing(tables.live(self.engine, planned, values, at=at))
 
     def live_rows(self, node: Kept, *, rejects: bool = False) -> DataFrame:
@@ -142,9 +159,7 @@ class Reading:
 
     def reasons(self) -> dict[int, str]:
         """Why a correction by hand was made, by epoch."""
-        from storage.ledger import Ledger
-
-        return {entry.epoch: entry.counters["reason"] for entry in Ledger(self.state.ledger).entries() if "reason" in entry.counters}
+        return {entry.epoch: entry.counters["reason"] for entry in self.entries if "reason" in entry.counters}
 
     def live(self, name: str, at: int | None) -> DataFrame:
         """Live data columns of a node. Raises Usage before its first run."""
@@ -204,9 +219,7 @@ class Reading:
 
     def runs(self) -> Iterator[Row]:
         """One row a committed run."""
-        from storage.ledger import Ledger
-
-        for entry in (one for one in Ledger(self.state.ledger).entries() if not one.maintains):
+        for entry in (one for one in self.entries if not one.maintains):
             counts = {name: {op: one[op] for op in OP_SYMBOLS if one.get(op)} for name, one in entry.nodes.items() if name in entry.plan}
             yield {
                 "epoch": entry.epoch, "started": entry.started, "finished": entry.finished, "execution_id": entry.execution_id,
@@ -228,14 +241,13 @@ class Reading:
         yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, _keeps(node, filters))), filters.limit)
 
     def _rows_before(self, node: Kept, epoch: int) -> int:
-        """How many op rows a node has of earlier epochs."""
-        return int(self._rows(node, (1, epoch - 1)).count()) if epoch > 1 else 0
+        """How many op rows a node has of earlier epochs; of one without a table those since its logic changed."""
+        first = 1 if node.persisted or self.plan is None else self._edited(self.plan[node.name]) + 1
+        return int(self._rows(node, (first, epoch - 1)).count()) if epoch > first else 0
 
     def _moments(self, form: str) -> dict[int, datetime]:
         """When each epoch was made: for Debezium its commit, for ODF's columns the begin of its run, as in the files that the run wrote."""
-        from storage.ledger import Ledger
-
-        entries = [entry for entry in Ledger(self.state.ledger).entries() if not entry.maintains]
+        entries = [entry for entry in self.entries if not entry.maintains]
         return {entry.epoch: entry.finished if form == "debezium" else entry.started for entry in entries}
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
@@ -270,6 +282,23 @@ def _standing(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+
+
+def _labels(runs: Iterable[Entry]) -> FileLabels:
+    """The files that keys name, of several runs the newest's."""
+    from changelog.labels import row_label
+    from operators.lineage import FileLabels
+
+    sources = (one for run in runs for one in run.sources.values())
+    return FileLabels({bytes([one["number"]]) + row_label(tuple(file["label"])): file["path"] for one in sources for file in one["files"]})
+
+
+def _without_tables(plan: Plan, node: Node) -> Iterator[Node]:
+    """A node without a table and those above it that lead to it without one."""
+    if not plan.persisted(node):
+        yield node
+        for name, _ in node.inputs:
+            yield from _without_tables(plan, plan[name])
 
 
 def _keeps(node: Kept, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
