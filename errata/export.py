@@ -37,10 +37,12 @@ class Written:
     target: Path
     size: int
     mtime_ns: int
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What else it takes to write the file a second time."""
 
     def json(self, folder: Path) -> dict[str, Any]:
-        """Path (below the pipeline's folder where it lies there), size and mtime."""
-        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns}
+        """Path (below the pipeline's folder where it lies there), size, mtime and what else is told."""
+        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns, **self.told}
 
 
 @dataclass(slots=True)
@@ -63,6 +65,13 @@ class Exports:
         for table in self.tables:
             table.publish()
         self.written, self.gone, self.tables, self._targets = [], {}, [], set()
+
+    def date(self, before: Mapping[Path, Mapping[str, Any]]) -> None:
+        """Give files that are only brought back the times that the ledger has of them, so that the next run finds them as they were."""
+        for one in self.written:
+            entry = before.get(one.target)
+            if entry is not None and entry.get("size") == one.size:
+                os.utime(one.staged, ns=(entry["mtime_ns"], entry["mtime_ns"]))
 
     def discard(self) -> None:
         """Remove what was staged."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy import F
@@ -21,6 +22,7 @@ from errata.export import Exporter, OutputRows, Written
 from errata.ingest import origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
+from storage.ledger import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from operators.ingest.files import FileRecord
     from operators.output import Output
     from operators.output_config import ChangelogFile
-    from storage.ledger import Entry
 
 ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
@@ -60,7 +61,7 @@ def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[
     folder, path = run.plan.settings.folder, _sidecar_of(targets.path(node))
     told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": flow.total_rejected()}
     staged = run.exports.stage(path, _as_json(told))
-    return [staged.json(folder) if folder / one["path"] == path else one for one in files]
+    return [{**one, **staged.json(folder)} if folder / one["path"] == path else one for one in files]
 
 
 def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
@@ -132,16 +133,20 @@ def _sidecar(run: Run, flow: Flow, node: Node, target: Path, made: Sequence[Writ
     """`<output>.meta.json`: which run wrote the output, and how much."""
     from errata.rendering.rows import json_text
 
-    plan = run.plan
-    finished = datetime.now(UTC)
+    plan, writer, path = run.plan, run.writer(flow), _sidecar_of(target)
+    before = {one["path"]: one for one in writer.nodes[node.name]["files"]} if isinstance(writer, Entry) else {}
+    moment = before.get(os.path.relpath(path, plan.settings.folder), {}).get("finished") or datetime.now(UTC).isoformat(timespec="milliseconds")
+    finished = datetime.fromisoformat(moment)
     told: dict[str, Any] = {
         "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": plan.hash(), "pipeline_hash_short": plan.hash()[:8],
-        "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(run.started), "run_finished_at": _moment(finished),
-        "elapsed_total_ms": round((monotonic() - run.began) * 1000), "execution_id": run.execution_id, "batch_id": run.batch_id, "epoch": run.epoch,
+        "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(writer.started), "run_finished_at": _moment(finished),
+        "elapsed_total_ms": round((finished - writer.started).total_seconds() * 1000),
+        "execution_id": writer.execution_id, "batch_id": writer.batch_id, "epoch": writer.epoch,
         "output_name": node.name, "resolved_path": str(target), "record_count": flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name),
         "bytes_written": sum(one.size for one in made), "dlq_count": flow.total_rejected(),
     }  # fmt: skip
-    return run.exports.stage(_sidecar_of(target), _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
+    staged = run.exports.stage(path, _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
+    return replace(staged, told={"finished": moment})
 
 
 def _sidecar_of(target: Path) -> Path:
@@ -173,7 +178,7 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
 
     Where the data is written again without a new epoch, so are the changes of the last one.
     """
-    epoch, moment = run.written_epoch(flow)
+    epoch, moment = (writer := run.writer(flow)).epoch, writer.started
     target = targets.rendered(node, wanted.path, epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     if wanted.format == "parquet":

@@ -135,8 +135,7 @@ class Run:
 
     def _unchanged(self, targets: Targets, sources: Mapping[str, SourceFiles]) -> RunResult:
         """Nothing to do, but to restore output files that are gone."""
-        head = self.head
-        assert head is not None  # a first run has stages
+        head = cast("Entry", self.head)  # a first run has stages
         lost = [node for node in self.plan.of_kind("output") if not targets.intact(node, head)]
         if lost or not targets.dlq_intact(head):
             flow = self._flow(sources, labels_only=True)
@@ -145,6 +144,7 @@ class Run:
             if not targets.dlq_intact(head):
                 self._export_rejects(flow, targets, sources, head)
         self.exports.gone |= targets.leftovers(head)
+        self.exports.date(targets.known(head))
         self.exports.publish()
         return self._result(head, {}, committed=False)
 
@@ -335,10 +335,9 @@ class Run:
         with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
             return write_output(self, flow, node, targets, present)
 
-    def written_epoch(self, flow: Flow) -> tuple[int, datetime]:
-        """The epoch whose outputs are written, and its moment: this run's, or the last one where files are only brought back."""
-        head = None if flow.done else self.head
-        return (self.epoch, self.started) if head is None else (head.epoch, head.started)
+    def writer(self, flow: Flow) -> Run | Entry:
+        """The run whose outputs are written: this one, or the last one where files are only brought back."""
+        return self if flow.done or self.head is None else self.head
 
     def warn(self, text: str) -> None:
         """Tell the listener something that does not stop the run."""

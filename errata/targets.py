@@ -89,7 +89,11 @@ class Targets:
 
     def files(self, head: Entry | None) -> set[Path]:
         """All files that this run or the last one writes, as far as they are known before."""
-        return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *(self.folder / entry["path"] for entry in _files(head))}
+        return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *self.known(head)}
+
+    def known(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+        """All files that the last run wrote, with what the ledger keeps of them."""
+        return {self.folder / entry["path"]: entry for entry in _files(head)}
 
     def by_source_file(self, node: Node) -> bool:
         """Whether an output is one file for each source file."""
