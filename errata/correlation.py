@@ -36,7 +36,6 @@ from errata.correlation_rows import (
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
-from errata.failures import Stopped
 from errata.tables import SMALL_ROWS
 
 if TYPE_CHECKING:
@@ -83,8 +82,6 @@ class Rounds:
         sources = _Base.of(self.flow)
         blames = Blames(self.plan, self._groups, self.places(), self.settled)
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.group_cap, self._largest()), versions)
-        if any(self.settled.suppressed.values()) and self.plan.settings.fail_fast:
-            raise Stopped("records have to be rolled back under strategy fail_fast: a correlation group is larger than max_group_buffer")
         self._probe(blames, versions)
         while not self._round(blames, versions):
             self._rewind(sources, versions)

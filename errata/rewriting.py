@@ -156,9 +156,9 @@ class Revert(Change):
         return dict.fromkeys(names, f"reverted to epoch {self.epoch}")
 
     def rows(self, flow: Flow, node: Node) -> DataFrame:
-        """The difference by key between what stands and what stood."""
+        """The difference by key between what the files said at either epoch: which records are rolled back is settled by the run."""
         self._refuse_other_keys(node, flow.epoch - 1)
-        now, then = (flow.tables.live(flow.engine, node, flow.values, at=at).drop("_epoch") for at in (flow.epoch - 1, self.epoch))
+        now, then = (truth(flow.tables.live(flow.engine, node, flow.values, at=at).drop("_epoch")) for at in (flow.epoch - 1, self.epoch))
         wanted = cast("Source", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]

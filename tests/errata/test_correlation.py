@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from errata.failures import Stopped
+from errata.options import EngineOptions, RunOptions
 from tests.errata.rollback import HEADER, Expected, Files, expected, pipeline
 from tests.pipelines import Folder, command
 
@@ -192,6 +194,34 @@ def test_the_cursor_is_the_last_row_that_came_through(folder: Folder) -> None:
 def test_a_group_that_overflows_rewinds_the_cursor(folder: Folder) -> None:
     lay_out(folder, {"shop-a.csv": [line(1, 1), *(line(number, 2) for number in range(2, 7)), line(7, 3)]})
     assert folder.run().per_source_rollback_cursors == {"shop": 1}
+
+
+def test_a_group_that_overflows_is_no_hard_error(folder: Folder) -> None:
+    """Also the default strategy goes on (correlation-keys.txt, "Group buffering"); it ends at the first record that fails by itself."""
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: fail_fast"))
+    lay_out(folder, {"shop-a.csv": [line(1, 1), *(line(number, 2) for number in range(2, 7)), line(7, 3)]})
+    result = folder.run()
+    assert (result.exit_code, result.rejected) == (2, 5)
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["1", "7"]
+    lay_out(folder, {"shop-a.csv": [line(1, 1), *(line(number, 2) for number in range(2, 7)), line(7, 3), line(8, 4, "bad")]})
+    with pytest.raises(Stopped, match="record 8"):
+        folder.run()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_revert_brings_back_a_group_that_has_broken_since(folder: Folder, keyed: bool) -> None:
+    folder.write("pipeline.yaml", pipeline(keyed=keyed))
+    good = [line(1, 1), line(2, 1), line(3, 2)]
+    broken = [good[0], line(2, 1, "bad"), good[2]]
+    for files in ({"shop-a.csv": good}, {"shop-a.csv": broken}):
+        lay_out(folder, files)
+        folder.run()
+    assert folder.load().revert(1, RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0)).exit_code == 0
+    assert [row["id"] for row in folder.rows("out/big.csv")] == ["1", "2", "3"]
+    assert folder.violations() == []
+    assert folder.load().revert(2, RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0)).exit_code == 2
+    check(folder, {"shop-a.csv": broken}, expected({"shop-a.csv": broken}, keyed=keyed), 2)
+    assert folder.violations() == []
 
 
 def test_groups_have_no_bound_where_it_is_0(folder: Folder) -> None:
