@@ -2,7 +2,8 @@
 
 Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
 readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
-logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs.
+logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs, whose values
+readers get in the type that the column has now.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, S
 
 from changelog.lazy import pa
 from changelog.schema import quoted
+from storage.conversions import converted, converted_array, in_words
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
@@ -81,11 +83,20 @@ def _in_spark() -> dict[pa.DataType, str]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One declared column and the stored field that holds it; `missing` says that the table does not have it yet."""
+    """One declared column and the stored field that holds it; `missing` says that the table does not have it yet.
+
+    `older`: the fields that held it while it had other types, the newest first. A row has a value in one of them all at most.
+    """
 
     column: pa.Field
     stored: Field
     missing: bool = False
+    older: tuple[Field, ...] = ()
+
+    @property
+    def read(self) -> list[str]:
+        """The names of the fields that a reader needs."""
+        return [field.name for field in (*([] if self.missing else [self.stored]), *self.older)]
 
 
 def declared(schema: TableSchema) -> list[pa.Field]:
@@ -125,7 +136,7 @@ def place(stored: Sequence[Field], columns: Sequence[pa.Field]) -> list[Placemen
     """Where each declared column is: the stored field of its name and type, or a new one beside those that are there."""
     known = {(column.name, str(column.type)): field for field in stored for column in [logical(field)]}
     taken = {field.name.lower() for field in stored}
-    return [_placed(column, known.get((column.name, str(column.type))), taken) for column in columns]
+    return [_placed(column, known, taken) for column in columns]
 
 
 def new_fields(columns: Sequence[pa.Field]) -> Schema:
@@ -133,8 +144,11 @@ def new_fields(columns: Sequence[pa.Field]) -> Schema:
     return Schema([where.stored for where in place([], columns)])
 
 
-def _placed(column: pa.Field, found: Field | None, taken: set[str]) -> Placement:
-    return Placement(column, _new_field(column, taken), missing=True) if found is None else Placement(column, found)
+def _placed(column: pa.Field, known: Mapping[tuple[str, str], Field], taken: set[str]) -> Placement:
+    kind = str(column.type)
+    found = known.get((column.name, kind))
+    older = tuple(field for (name, other), field in reversed(list(known.items())) if name == column.name and other != kind and isinstance(field.type, PrimitiveType))
+    return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if in_words(column.type) else ())
 
 
 def _new_field(column: pa.Field, taken: set[str]) -> Field:
@@ -182,9 +196,12 @@ def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
 
 
 def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
-    if where.missing:
-        return pa.nulls(table.num_rows, where.column.type)
-    return _shaped(_whole(table.column(where.stored.name)), where.column.type)
+    import pyarrow.compute as pc
+
+    want = where.column.type
+    found = pa.nulls(table.num_rows, want) if where.missing else _shaped(_whole(table.column(where.stored.name)), want)
+    older = [converted_array(_whole(table.column(field.name)), want) for field in where.older]
+    return pc.coalesce(found, *older) if older else found
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -218,9 +235,10 @@ def logical_column(where: Placement) -> Column:
     """The Column that gives a declared column of a frame read from the table; null where the table does not have it."""
     from pyspark.sql import functions as F
 
-    if where.missing:
-        return F.lit(None).cast(_spark_type(where.column.type)).alias(where.column.name)
-    return _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, where.column.type).alias(where.column.name)
+    want = where.column.type
+    found = F.lit(None).cast(_spark_type(want)) if where.missing else _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, want)
+    older = [converted(F.col(quoted(field.name)), _physical(field).type, want, _in_spark()[want]) for field in where.older]
+    return (F.coalesce(found, *older) if older else found).alias(where.column.name)
 
 
 def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:

@@ -301,7 +301,7 @@ class ChangelogTable:
     def _read_arrow(self, *conditions: Condition) -> pa.Table:
         with storing(self.uri):
             placements = self._visible(self._required())
-            wanted = [where.stored.name for where in placements if not where.missing]
+            wanted = [name for where in placements for name in where.read]
             return logical_table(scanned(self._required(), wanted, *conditions), placements)
 
     def taken_back(self, at: int | None = None) -> pa.Table:

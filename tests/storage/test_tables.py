@@ -181,7 +181,7 @@ def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: P
     table = ChangelogTable(str(tmp_path / "t"), new.schema)
     table.append(way(new), 2)
     expected = [
-        {"_epoch": 1, "_op": 0, "_key": b"a", "amount": None, "added": None},
+        {"_epoch": 1, "_op": 0, "_key": b"a", "amount": "1.5", "added": None},
         {"_epoch": 2, "_op": 0, "_key": b"b", "amount": "1.5", "added": 7},
     ]
     assert in_order(table.read_arrow()).to_pylist() == expected

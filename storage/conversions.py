@@ -1,0 +1,93 @@
+"""What stood in a column before its type changed, in the type that it has now: as a Column and of rows on the driver.
+
+A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from changelog.lazy import F, pa
+
+if TYPE_CHECKING:
+    import polars as pl
+    from pyspark.sql import Column
+
+__all__ = ["converted", "converted_array", "in_words"]
+
+_WHOLE = 2.0**53
+"""Below it every whole number is a float, so that it is written without a fraction."""
+_INT = r"^[+-]?[0-9]{1,18}$"
+_FLOAT = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_BOOL = r"^(?i)(true|false)$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+
+
+def in_words(kind: pa.DataType) -> str:
+    """The kind of a plain type: `int`, `float`, `bool`, `date`, `time`, `string`; empty for what nothing is converted from or to."""
+    checks = {
+        "int": pa.types.is_integer, "float": pa.types.is_floating, "bool": pa.types.is_boolean,
+        "date": pa.types.is_date, "time": pa.types.is_timestamp, "string": pa.types.is_string,
+    }  # fmt: skip
+    return next((name for name, check in checks.items() if check(kind)), "")
+
+
+def converted(value: Column, have: pa.DataType, want: pa.DataType, spelled: str) -> Column:
+    """The Column in another type, which Spark spells so; null where it cannot be had."""
+    pair = in_words(have), in_words(want)
+    if pair in _CAST:
+        return value.cast(spelled)
+    return _IN_COLUMNS[pair](value) if pair in _IN_COLUMNS else F.lit(None).cast(spelled)
+
+
+def converted_array(values: pa.Array, want: pa.DataType) -> pa.Array:
+    """The same of values on the driver."""
+    import polars as pl
+
+    pair = in_words(values.type), in_words(want)
+    if pair in _ON_DRIVER:
+        return _ON_DRIVER[pair](pl.Series(values)).to_arrow().cast(want)
+    return values.cast(want) if pair in _CAST else pa.nulls(len(values), want)
+
+
+_CAST = {
+    *((kind, "string") for kind in ("int", "bool", "date", "string")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
+    ("float", "float"), ("date", "time"), ("time", "date"),
+}  # fmt: skip
+"""The conversions that are a cast."""
+_IN_COLUMNS: Mapping[tuple[str, str], Callable[[Column], Column]] = {
+    ("float", "string"): lambda value: F.coalesce(F.when(_is_whole(value), value.try_cast("bigint")).cast("string"), value.cast("string")),
+    ("float", "int"): lambda value: F.when(_is_whole(value), value.try_cast("bigint")),
+    ("time", "string"): lambda value: F.replace(value.cast("string"), F.lit(" "), F.lit("T")),
+    ("string", "int"): lambda value: F.when(value.rlike(_INT), value.try_cast("bigint")),
+    ("string", "float"): lambda value: F.when(value.rlike(_FLOAT), value.try_cast("double")),
+    ("string", "bool"): lambda value: F.when(value.rlike(_BOOL), F.lower(value) == "true"),
+    ("string", "date"): lambda value: F.when(value.rlike(_DATE), value.try_cast("date")),
+    ("string", "time"): lambda value: F.when(value.rlike(_TIME), F.replace(value, F.lit("T"), F.lit(" ")).try_cast("timestamp")),
+}
+def _is_whole(value: Column) -> Column:
+    return (value == F.floor(value)) & (F.abs(value) < _WHOLE)
+
+
+def _whole(values: pl.Series) -> pl.Series:
+    """The numbers without a fraction as integers, null for others."""
+    return values.set(~((values == values.floor()) & (values.abs() < _WHOLE)).fill_null(False), None).cast(int, strict=False)
+
+
+def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
+    """The texts of a pattern, null for others."""
+    return texts.set(~texts.str.contains(pattern).fill_null(False), None)
+
+
+_ON_DRIVER: Mapping[tuple[str, str], Callable[[pl.Series], pl.Series]] = {
+    ("float", "string"): lambda values: _whole(values).cast(str).zip_with(_whole(values).is_not_null(), values.cast(str)),
+    ("float", "int"): _whole,
+    ("time", "string"): lambda values: values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f").str.replace(r"(\.[0-9]*[1-9])0+$", "$1"),
+    ("string", "int"): lambda values: _fitting(values, _INT).str.strip_prefix("+").cast(int, strict=False),
+    ("string", "float"): lambda values: _fitting(values, _FLOAT).cast(float, strict=False),
+    ("string", "bool"): lambda values: _fitting(values, _BOOL).str.to_lowercase() == "true",
+    ("string", "date"): lambda values: _fitting(values, _DATE).str.to_date("%Y-%m-%d", strict=False),
+    ("string", "time"): lambda values: _fitting(values, _TIME).str.replace(" ", "T").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us").dt.replace_time_zone("UTC"),
+}

@@ -1,0 +1,53 @@
+"""A column of a source gets another type: what stood is told, kept and brought back in the type that the column has now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errata.options import EngineOptions, RunOptions
+from tests.pipelines import Folder
+
+PIPELINE = """\
+pipeline: {name: p}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, glob: in/*.csv, merge: MERGE, schema: [{name: id, type: string}, {name: v, type: KIND}]}}
+  - {type: transform, name: t, input: s, config: {cxl: "emit w = v"}}
+  - {type: output, name: out, input: t, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+def laid_out(folder: Folder, merge: str, kind: str) -> None:
+    folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge).replace("KIND", kind))
+
+
+@pytest.mark.parametrize("kinds", [("int", "string"), ("string", "int"), ("int", "float"), ("string", "float")])
+@pytest.mark.parametrize("merge", ["append", "{strategy: ledger, primary_key: [id]}", "{strategy: upsert, primary_key: [id]}"])
+def test_records_whose_file_is_gone_keep_their_values(tmp_path: Path, merge: str, kinds: tuple[str, str]) -> None:
+    folder = Folder(tmp_path)
+    laid_out(folder, merge, kinds[0])
+    folder.write("in/1.csv", "id,v\na,10\nb,20\n")
+    folder.run()
+    laid_out(folder, merge, kinds[1])
+    folder.remove("in/1.csv")
+    folder.write("in/2.csv", "id,v\nc,7\n")
+    folder.run()
+    assert folder.text("out.csv") == "id,v,w\na,10,10\nb,20,20\nc,7,7\n"
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("kinds", [("int", "string"), ("string", "int"), ("float", "int")])
+def test_history_and_revert_have_the_values(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    folder = Folder(tmp_path)
+    for kind, value in zip(kinds, (10, 11), strict=True):
+        laid_out(folder, "{strategy: snapshot, primary_key: [id]}", kind)
+        folder.write("in/1.csv", f"id,v\na,{value}\nb,20\n")
+        folder.run()
+    now = str if kinds[1] == "string" else int
+    for node, column in (("s", "v"), ("t", "w"), ("out", "w")):
+        assert [(row["op"], row["data"][column]) for row in folder.log(node)] == [("+A", now(10)), ("+A", now(20)), ("-C", now(10)), ("+C", now(11))]
+        assert [row[column] for row in folder.load().show(node, 1)] == [now(10), now(20)]
+    folder.load().revert(1, RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    assert folder.text("out.csv") == "id,v,w\na,10,10\nb,20,20\n"
+    assert folder.violations() == []
