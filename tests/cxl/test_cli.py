@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import resource
@@ -212,34 +211,41 @@ def test_the_spark_backend_gives_the_same_answers(cxl):
     assert answers[0] == answers[1]
 
 
-@pytest.fixture
-def broken(monkeypatch):
-    """Programs that speak of `broken` end the job that they are part of."""
-    from pyspark.sql import functions as F
+BROKEN = """
+import dataclasses, sys
+from pyspark.sql import functions as F
+from cxl.cli import main
+from cxl.spark import cases
 
-    from cxl.spark import cases
+planned = cases._plan
 
-    planned = cases._plan
+def plan(spark, case, context):
+    made = planned(spark, case, context)
+    return dataclasses.replace(made, frame=made.frame.filter(F.raise_error(F.lit("out of order")))) if "broken" in case.program.text else made
 
-    def plan(spark, case, context):
-        made = planned(spark, case, context)
-        return dataclasses.replace(made, frame=made.frame.filter(F.raise_error(F.lit("out of order")))) if "broken" in case.program.text else made
+cases._plan = plan
+sys.exit(main(sys.argv[1:]))
+"""
 
-    monkeypatch.setattr(cases, "_plan", plan)
+
+def broken(*words, stdin=""):
+    """Run the command in a process of its own, since it keeps its session; programs that speak of `broken` end the job that they are part of."""
+    done = subprocess.run([sys.executable, "-c", BROKEN, *words], input=stdin, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("engine", ["sail", "spark"])
-def test_a_case_that_the_engine_fails_on_takes_no_other_answer_with_it(cxl, broken, engine):
+def test_a_case_that_the_engine_fails_on_takes_no_other_answer_with_it(engine):
     cases = [{"id": f"c{n}", "program": f"emit {'broken' if n in (2, 5) else 'x'} = n + {n}", "schema": {"n": "int"}, "records": [{"n": 1}]} for n in range(7)]
-    code, out, err = cxl("eval", "--jsonl", "--backend", "spark", "--engine", engine, stdin="\n".join(map(json.dumps, cases)))
+    code, out, err = broken("eval", "--jsonl", "--backend", "spark", "--engine", engine, stdin="\n".join(map(json.dumps, cases)))
     assert code == 70
     assert {one["id"]: one["results"] for one in map(json.loads, out.splitlines())} == {f"c{n}": [[{"x": n + 1}]] for n in (0, 1, 3, 4, 6)}
     assert [line.partition(":")[2].split(":")[0] for line in err.splitlines() if line.startswith("error:")] == [f" the engine failed on case 'c{n}'" for n in (2, 5)]
     assert err.count("out of order") >= 2
 
 
-def test_a_program_that_the_engine_fails_on_has_no_answer(cxl, broken):
-    code, out, err = cxl("eval", "-e", "emit broken = n", "--field", "n=1", "--backend", "spark", "--engine", "sail")
+def test_a_program_that_the_engine_fails_on_has_no_answer():
+    code, out, err = broken("eval", "-e", "emit broken = n", "--field", "n=1", "--backend", "spark", "--engine", "sail")
     assert (code, out) == (70, "")
     assert "the engine failed on the program" in err
     assert "out of order" in err
