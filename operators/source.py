@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxl import Program
-from cxl.types import STRING, Kind, Schema, Type, parse_type
+from cxl.types import STRING, Kind, Schema, Type, parse_type, type_name
 from operators.base import Operator, Outcome, Surroundings
 from operators.binding import Binding
 from operators.durations import microseconds
@@ -209,8 +209,7 @@ def _row_type(name: str, config: SourceConfig, data: Schema, *, versioned: bool)
 def config_type(config: SourceConfig, field: str) -> str:
     """The name of a declared column's type without `nullable`, as keys encode it."""
     column = next(column for column in config.schema_ if column.name == field)
-    text = column.type.removeprefix("nullable(").removesuffix(")")
-    return {"datetime": "date_time"}.get(text, text)
+    return type_name(column.cxl_type.base)
 
 
 def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> list[None]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from cxl.types import Type, parse_type
+from cxl.types import Type, parse_type, type_name
 from operators.settings import Strict
 from storage.transports.rest_settings import Rest
 
@@ -25,8 +25,8 @@ class Column(Strict):
     @field_validator("type")
     @classmethod
     def _known_type(cls, value: str) -> str:
-        parse_type(value)
-        return value
+        """The word that everything behind knows, of a type that has two: `datetime` is `date_time`."""
+        return type_name(parse_type(value))
 
     @property
     def cxl_type(self) -> Type:

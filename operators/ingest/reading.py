@@ -63,7 +63,7 @@ class FileReader:
     def key_type(self, name: str) -> str:
         """The name of a declared column's type as keys encode it."""
         kind = next(column.type for column in self.reader.plan.declared if column.name == name).removeprefix("nullable(").removesuffix(")")
-        return {"datetime": "date_time", "numeric": "any", "array": "any", "map": "any"}.get(kind, kind)
+        return {"numeric": "any", "array": "any", "map": "any"}.get(kind, kind)
 
     def is_small(self, parts: Sequence[Part]) -> bool:
         """Whether the files are read on the driver."""

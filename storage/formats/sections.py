@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from storage.formats.contract import Column, OptionError, Section
 
-FieldType = Literal["string", "int", "float", "bool", "date", "date_time"]
+
+def _one_word(value: Any) -> Any:
+    """A date with a time by its word of the two that it has."""
+    return "date_time" if value == "datetime" else value
+
+
+FieldType = Annotated[Literal["string", "int", "float", "bool", "date", "date_time"], BeforeValidator(_one_word)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 

@@ -569,3 +569,30 @@ def test_what_is_nested_deep_is_written_and_shown(tmp_path, levels):
             code, shown, told = command(*words)
             assert (code, told, value in shown) == (0, "", True)
         assert command("show", "pipeline.yaml", "t")[0] == 0
+
+
+# One type, two words ----------------------------------------------------------------------------------------------------
+TIMES = """
+pipeline: {name: times}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: s.csv, watermark: {column: t}, merge: {primary_key: [t]}, schema: [{name: t, type: WORD}, {name: u, type: nullable(WORD)}]}}
+  - {type: source, name: j, config: {name: j, type: json, path: j.json, envelope: {sections: {head: {extract: {json_pointer: /head}, fields: {t: WORD}}}}, options: {record_path: rows}, schema: [{name: t, type: WORD}]}}
+  - {type: source, name: f, config: {name: f, type: fixed_width, path: f.txt, format_schema: {fields: [{name: t, start: 0, width: 19}]}, schema: [{name: t, type: WORD}]}}
+  - {type: transform, name: later, input: s, config: {cxl: "emit h = t.hour() + 1"}}
+  - {type: transform, name: headed, input: j, config: {cxl: "emit h = $doc.head.t.hour()"}}
+  - {type: output, name: one, input: later, config: {name: one, type: csv, path: s.out}}
+  - {type: output, name: two, input: headed, config: {name: two, type: csv, path: j.out}}
+  - {type: output, name: three, input: f, config: {name: three, type: csv, path: f.out}}
+"""
+
+
+@pytest.mark.parametrize("word", ["date_time", "datetime"])
+def test_datetime_is_date_time(tmp_path, word):
+    at = "2024-03-15T14:30:00"
+    files = {"s.csv": f"t,u\n{at},\n", "j.json": json.dumps({"head": {"t": at}, "rows": [{"t": at}]}), "f.txt": f"{at}\n"}
+    folder = project(tmp_path, TIMES.replace("WORD", word), files)
+    folder.run()
+    assert (folder.text("s.out"), folder.text("j.out"), folder.text("f.out")) == (f"t,u,h\n{at},,15\n", f"t,h\n{at},14\n", f"t\n{at}\n")
+    folder.write("s.csv", f"t,u\n{at},{at}\n")
+    assert folder.run().committed
+    assert folder.text("s.out") == f"t,u,h\n{at},{at},15\n"
