@@ -98,13 +98,13 @@ def is_scope_block(name: str, entry: Any) -> bool:
 
 
 def _declares(index: int, node: Any) -> Iterator[Declared]:
-    """The `declares` list of a transform."""
+    """The `declares` list of a transform, as far as its scopes are ones."""
     config = node.get("config") if isinstance(node, dict) else None
     entries = config.get("declares") if isinstance(config, dict) else None
     for position, entry in enumerate(entries if isinstance(entries, list) else []):
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str) and entry.get("scope") in SCOPES:
             path: Path = ("nodes", index, "config", "declares", position)
-            yield Declared(str(entry.get("scope")), entry["name"], _type(entry), path, {"entry": entry}, "entry")
+            yield Declared(entry["scope"], entry["name"], _type(entry), path, {"entry": entry}, "entry")
 
 
 def _type(entry: Any) -> str:

@@ -24,6 +24,14 @@ REFUSED = {
     "no nodes": ("pipeline: { name: p }\nnodes: []\n", "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list", "[]"),
     "a variable's key": ("pipeline: { name: p, vars: { n: { type: int, defualt: 1 } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
     "a scoped variable's key": ("pipeline: { name: p, vars: { pipeline: { n: { type: int, defualt: 1 } } } }\nnodes:\n" + SOURCES + OUT, "CFG-001", "unknown key 'defualt'", "defualt"),
+    "the scope of a variable that a transform declares": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, declares: [{ name: n, scope: recrod, type: int }] } }\n",
+        "CFG-004", "'scope' must be 'pipeline', 'source' or 'record', not the text 'recrod'", "recrod",
+    ),
+    "no scope of a variable that a transform declares": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, declares: [{ name: n, type: int }] } }\n",
+        "CFG-002", "missing key 'scope'", "{ name: n",
+    ),
     "metadata by a word": (
         PIPELINE + SOURCES + OUT.replace("out.csv", "out.csv, include_metadata: al"), "CFG-004", "'include_metadata' must be 'all', 'none' or a list, not the text 'al'", "al",
     ),
