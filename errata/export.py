@@ -296,12 +296,15 @@ def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[
 
 
 def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What is told of fields that `mapping` names and that are not there, and of undeclared fields whose name it gives to others."""
+    """What is told of fields that `mapping` and the order name and that are not there, and of undeclared fields whose name it gives to others."""
     extra = _extra(output, undeclared) if "_widened" in output.output.hidden else []
     known = {source for _, source, _ in output.projection.written} | {source for _, source, _ in extra}
     for name, source in output.config.mapping.items():
         if source not in known and not source.startswith("$"):
             yield f"mapping calls the field '{source}' '{name}', but it does not reach the output"
+    for name in output.undeclared:
+        if name not in dict(undeclared):
+            yield f"the records are sorted or held together by '{name}', but it does not reach the output"
     for shown, source, _ in extra:
         if shown in output.projection.data:
             yield f"the undeclared field '{source}' is left out: another column is written as '{shown}'"

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.keys import encode_key
 from cxl.dynamic import dumps
 from cxl.types import Type
 
@@ -25,16 +26,36 @@ def maps_text(rows: "Column", members: Mapping[str, Type]) -> "Column":
     return _computed(partial(_map_texts, dict(members)), rows)
 
 
-def _computed(work: Callable[[Any], Any], value: "Column") -> "Column":
-    """A column of text that Python makes of Arrow arrays."""
+def member_keys(maps: "Column", name: str) -> "Column":
+    """A member of maps that are JSON text, as bytes that compare like it: numbers by value, behind them texts by code point; null where it is null or not there."""
+    return _computed(partial(_member_keys, name), maps, "binary")
+
+
+def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string") -> "Column":
+    """A column that Python makes of Arrow arrays."""
     import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
 
     def run(batch: pa.Array) -> pa.Array:
         return work(batch)
 
-    made: Column = cast("Any", arrow_udf)(run, "string")(value)
+    made: Column = cast("Any", arrow_udf)(run, type_)(value)
     return made
+
+
+def _member_keys(name: str, texts: Any) -> Any:
+    import orjson
+    import pyarrow as pa
+
+    found = (None if text is None else orjson.loads(text).get(name) for text in texts.to_pylist())
+    return pa.array([None if value is None else _value_key(value) for value in found], pa.binary())
+
+
+def _value_key(value: Any) -> bytes:
+    """A number by its value, and by its text where a float is too coarse; anything else by its text."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    text = value if isinstance(value, str) else str(dumps(value)).removesuffix(".0")
+    return encode_key([number, text], ("float", "string"))
 
 
 def _texts(type_: Type, values: Any) -> Any:

@@ -16,6 +16,7 @@ from cxl.types import Schema, Type
 from operators.base import Linear
 from operators.binding import Binding
 from operators.evaluation import RunValues
+from operators.json_text import member_keys
 from operators.output_config import OutputConfig
 from operators.paths import check_path
 from operators.registry import node_type
@@ -25,6 +26,10 @@ from operators.source_config import SortKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_MEMBER = "__member:"
+"""Before the name of an undeclared field: the column of its values as bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,13 @@ class Output(Linear):
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config
         self.group = group_column(config, row, projection)
-        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": row.widened and config.include_unmapped}
+        self.undeclared = _undeclared(config, row, self.group)
+        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": widened(config, row)}
         hidden = [name for name, wanted in (asked | {"_split": self.group == "_split"}).items() if wanted]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
         form = ("type", "options", "include_header", "preserve_nulls", "split")
+        fingerprint |= {"undeclared": self.undeclared} if self.undeclared else {}
         fingerprint |= {"layout": layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form}
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config
@@ -114,9 +121,10 @@ class Output(Linear):
 
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The written columns of each row; rows with a null sort key go where `null_order: drop` says so."""
+        frame = frame.withColumns({_MEMBER + name: member_keys(column("_widened"), name) for name in self.undeclared}) if self.undeclared else frame
         for key in self.config.sort_order:
             if key.null_order == "drop":
-                frame = frame.where(column(key.field).isNotNull())
+                frame = frame.where(self._value(key.field).isNotNull())
         envelope = [column(name) for name in frame.columns if name in ENVELOPE]
         hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
@@ -127,11 +135,21 @@ class Output(Linear):
         if self.group != "_split" or self.config.split is None or self.config.split.group_key is None:
             return []
         field = self.config.split.group_key
+        undeclared = self.config.mapping.get(field, field)
+        if undeclared in self.undeclared:
+            return [self._value(undeclared).alias("_split")]
         return [key_column([(column(field), key_type(self.inputs[0].data[field]))]).alias("_split")]
 
     def _order(self) -> Column:
-        row = self.inputs[0]
-        return F.concat(*(_sort_bytes(key, row.data[key.field]) for key in self.config.sort_order))
+        return F.concat(*(_sort_bytes(key, self._value(key.field), self._bytes(key.field)) for key in self.config.sort_order))
+
+    def _value(self, field: str) -> Column:
+        """What is null where a sort field is."""
+        return column(_MEMBER + field if field in self.undeclared else field)
+
+    def _bytes(self, field: str) -> Column:
+        """Bytes that compare as the values of a sort field."""
+        return self._value(field) if field in self.undeclared else key_column(key_parts(column(field), self.inputs[0].data[field]))
 
 
 def by_source_file(config: OutputConfig) -> bool:
@@ -149,7 +167,8 @@ def by_source_file(config: OutputConfig) -> bool:
 def group_column(config: OutputConfig, row: RowType, projection: Projection) -> str | None:
     """The column of the output's rows that holds groups of a split together: a written one or `_split`; None where there is none.
 
-    The field is named as it comes from upstream; what only has its name in the file is taken where nothing upstream has it.
+    The field is named as it comes from upstream; what only has its name in the file is taken where nothing upstream has it. Any other name may be that of
+    an undeclared field.
     """
     if config.split is None or config.split.group_key is None:
         return None
@@ -157,17 +176,29 @@ def group_column(config: OutputConfig, row: RowType, projection: Projection) -> 
     shown = next((name for name, source, _ in projection.written if source == field), None)
     if shown is not None or field in row.data:
         return shown or "_split"
-    return field if field in projection.data else None
+    return field if field in projection.data else "_split" if widened(config, row) else None
 
 
-def _sort_bytes(key: SortKey, type_: Type) -> Column:
+def widened(config: OutputConfig, row: RowType) -> bool:
+    """Whether undeclared fields reach the output."""
+    return row.widened and config.include_unmapped
+
+
+def _undeclared(config: OutputConfig, row: RowType, group: str | None) -> tuple[str, ...]:
+    """The fields that nothing upstream declares and by which the records are sorted or held together; only the records tell whether they are there."""
+    names = [key.field for key in config.sort_order]
+    if group == "_split" and config.split is not None and config.split.group_key not in (None, *row.data):
+        names.append(config.mapping.get(str(config.split.group_key), str(config.split.group_key)))
+    return tuple(dict.fromkeys(name for name in names if name not in row.data))
+
+
+def _sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
     """Bytes that compare as the sort key says; a null is before or behind all values whatever the direction."""
-    value = key_column(key_parts(column(key.field), type_))
     if key.order == "desc":
         inverted = F.translate(F.hex(value), "0123456789ABCDEF", "FEDCBA9876543210")
         value = F.unhex(inverted)
     mark = b"\x00" if key.null_order == "first" else b"\xff"
-    return F.when(column(key.field).isNull(), F.lit(mark)).otherwise(F.concat(F.lit(b"\x80"), value))
+    return F.when(given.isNull(), F.lit(mark)).otherwise(F.concat(F.lit(b"\x80"), value))
 
 
 @node_type("output", OutputConfig)
@@ -261,6 +292,8 @@ def _placed(config: OutputConfig, binding: Binding) -> bool:
 
 
 def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:
+    if widened(config, binding.input):
+        return True
     wrong = [(index, key.field) for index, key in enumerate(config.sort_order) if key.field not in binding.input.data]
     for index, name in wrong:
         help_text = binding.problems.similar(name, list(binding.input.data))

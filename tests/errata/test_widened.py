@@ -88,3 +88,27 @@ def test_what_the_build_side_does_not_declare_is_dropped(driver: str, text: str,
     folder.write("p.csv", "p,colour\nA,red\n")
     folder.run()
     assert folder.text("out.csv") == text
+
+
+SORTED = """\
+pipeline: { name: sorted }
+nodes:
+  - { type: source, name: all, config: { name: all, type: json, path: all.json, options: { format: ndjson }, schema: [{ name: id, type: int }] } }
+  - { type: output, name: out, input: all, config: { name: out, type: csv, path: out.csv, exclude: [a.b], sort_order: [n, { field: a.b, order: desc }] } }
+  - { type: output, name: some, input: all, config: { name: some, type: csv, path: some.csv, exclude: [n], sort_order: [{ field: a.b, null_order: drop }, nowhere] } }
+  - { type: output, name: cut, input: all, config: { name: cut, type: csv, path: cut.csv, mapping: { N: n }, sort_order: [n], split: { max_records: 1, group_key: n, oversize_group: allow } } }
+"""
+
+
+def test_records_are_sorted_and_held_together_by_undeclared_fields(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Output 17: "undeclared columns expanded, include_unmapped, sort, exclude, mapping". Numbers go by value, texts by code point."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SORTED)
+    folder.write("all.json", '{"id":1,"n":10,"a.b":"y"}\n{"id":2,"n":9,"a.b":"z"}\n{"id":3,"n":null}\n{"id":4,"a.b":"z b"}\n{"id":5,"n":9,"a.b":"é"}\n')
+    folder.run()
+    assert folder.text("out.csv") == "id,n\n5,9\n2,9\n1,10\n4,\n3,\n"
+    assert folder.text("some.csv") == "id,a.b\n1,y\n2,z\n4,z b\n5,é\n"
+    assert [folder.text(f"cut_{at:04}.csv") for at in (1, 2, 3)] == ["id,N,a.b\n2,9,z\n5,9,é\n", "id,N,a.b\n1,10,y\n", "id,N,a.b\n3,,\n4,,z b\n"]
+    folder.write("all.json", '{"id":1,"n":1,"a.b":"y"}\n{"id":2,"n":9,"a.b":"z"}\n{"id":3,"n":null}\n{"id":4,"a.b":"z b"}\n{"id":5,"n":9,"a.b":"é"}\n')
+    folder.run()
+    assert folder.text("out.csv") == "id,n\n1,1\n5,9\n2,9\n4,\n3,\n"

@@ -14,7 +14,7 @@ from tests.pipelines import Folder, command, standing_in
 @pytest.mark.parametrize(
     ("split", "code", "message"),
     [
-        ("{ max_records: 2, group_key: depth }", "E251", "group field 'depth' does not reach this output"),
+        ("{ max_records: 2, group_key: depth }, include_unmapped: false", "E251", "group field 'depth' does not reach this output"),
         ("{ max_records: 2, naming: '{when}.csv' }", "E218", "split.naming: unknown token {when}; there are {stem}, {seq:0N} and {ext}"),
         ("{ max_records: 2, naming: all.csv }", "E218", "split.naming: without {seq} all parts would have one name"),
     ],
@@ -81,6 +81,11 @@ def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
         ("mapping: { id: extra }, exclude: [id]", "dept,id\na,x\n", []),
         ("mapping: { id: extra }", "id,dept\n1,a\n", ["warning: output 'out': the undeclared field 'extra' is left out: another column is written as 'id'"]),
         ("mapping: { n: idd }", "id,dept,extra\n1,a,x\n", ["warning: output 'out': mapping calls the field 'idd' 'n', but it does not reach the output"]),
+        (
+            "sort_order: [extra, dpt]",
+            "id,dept,extra\n1,a,x\n",
+            ["warning: output 'out': the records are sorted or held together by 'dpt', but it does not reach the output"],
+        ),
     ],
 )
 def test_a_mapping_gives_each_column_its_names(tmp_path: Path, options: str, text: str, told: list[str]) -> None:
