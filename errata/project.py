@@ -58,12 +58,12 @@ def load(
     rules = _rules_folder(rules_path, document.value, folder)
     name = _pipeline_name(document.value)
     place = state_of(name, workspace.folder, named=state, configured=workspace.settings.state.path)
+    given = {key: str(value) for key, value in (variables or {}).items()}
     settings = PipelineSettings(
         name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
-        source_defaults=_source_defaults(overlay) if overlay else {},
+        source_defaults=_source_defaults(overlay, given) if overlay else {},
     )  # fmt: skip
-    given = {key: str(value) for key, value in (variables or {}).items()}
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     return Project(replace(plan, workspace=workspace), place, findings.diagnostics)
 
@@ -109,12 +109,13 @@ def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Pa
     return apply(loaded, document, file, workspace, environment)
 
 
-def _source_defaults(overlay: Overlay) -> dict[tuple[str, str], Any]:
-    """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them."""
+def _source_defaults(overlay: Overlay, given: Mapping[str, str]) -> dict[tuple[str, str], Any]:
+    """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
     from cxl.types import parse_type
     from errata.variables import read_value
 
-    return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in overlay.source_variables.items()}
+    channels = {key: one for key, one in overlay.source_variables.items() if f"source.{key[1]}" not in given}
+    return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in channels.items()}
 
 
 class Project:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ def folder(tmp_path: Path) -> Folder:
     return made
 
 
-def run(folder: Folder, channel: str) -> None:
+def run(folder: Folder, channel: str, **settings: Any) -> None:
     from errata.options import EngineOptions, RunOptions
 
-    folder.load(channel=str(folder.path / f"{channel}.channel.yaml")).run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    folder.load(channel=str(folder.path / f"{channel}.channel.yaml"), **settings).run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
 
 
 def test_channels_take_turns(folder: Folder) -> None:
@@ -44,6 +45,15 @@ def test_channels_take_turns(folder: Folder) -> None:
         run(folder, channel)
     assert folder.text("out-a.csv") == "id\n1\n2\n"
     assert folder.text("out-b.csv") == "id\n2\n"
+
+
+def test_a_value_on_the_command_line_goes_before_a_channels(folder: Folder) -> None:
+    """CLI Reference: "Precedence (highest to lowest): CLI flag, environment variable, YAML config value"; a channel gives `$source` values to single sources."""
+    folder.write("pipeline.yaml", PIPELINE.replace("least: 0", "source: { least: { type: int, default: 5 } }").replace("$vars.", "$source."))
+    folder.write("a.channel.yaml", "channel: { name: a, target: pipeline.yaml }\nvars: { source: { o: { least: { type: int, default: 0 } } } }\n")
+    for given, text in (({}, "id\n1\n2\n"), ({"source.least": "1"}, "id\n2\n")):
+        run(folder, "a", variables=given)
+        assert folder.text("out-a.csv") == text
 
 
 def test_another_channel_alone_writes_its_file(folder: Folder) -> None:
