@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from errata.diagnostics import Diagnostic, PipelineErrors
 from errata.models import model_problems
-from errata.yaml import Document, load_yaml
+from errata.yaml import Document, load_yaml, read_yaml
 
 SUFFIX = ".channel.yaml"
 COMPOSITION = ".comp.yaml"
@@ -90,19 +90,35 @@ class Channel:
         return self.content.channel.target.endswith(COMPOSITION)
 
 
-def find_channel(given: str | Path, pipeline: Path, workspace: Path) -> Path:
-    """The file that `--channel` names: a path, or the name of a file in the workspace's `channels` folder.
+def find_channel(given: str | Path, pipeline: Path, workspace: Path, *, env: Mapping[str, str] | None = None) -> Path:
+    """The file that `--channel` names: a path, or a file in a `channels` folder, the workspace's or that beside the pipeline, by its name or its `channel.name`.
 
     A path is looked for from the working directory, then from the pipeline's folder. Raises PipelineErrors.
     """
-    name = f"{given}{SUFFIX}"
-    places = [Path(given), pipeline.parent / given, workspace / "channels" / name, pipeline.parent / "channels" / name]
+    folders = [workspace / "channels", pipeline.parent / "channels"]
+    places = [Path(given), pipeline.parent / given, *(folder / f"{given}{SUFFIX}" for folder in folders)]
     found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        known = sorted({path.name.removesuffix(SUFFIX) for path in (workspace / "channels").glob(f"*{SUFFIX}")})
-        help_line = f"channels here: {', '.join(known)}" if known else ""
-        raise PipelineErrors([Diagnostic("FILE-001", f"there is no channel file {given}", file=os.fspath(given), help=help_line)])
-    return found
+    return found or _called(os.fspath(given), {path.resolve(): path for folder in reversed(folders) for path in sorted(folder.glob(f"*{SUFFIX}"))}, env)
+
+
+def _called(name: str, files: Mapping[Path, Path], env: Mapping[str, str] | None) -> Path:
+    """The one of the channel files whose `channel.name` is the name. Raises PipelineErrors."""
+    found = [path for path in files.values() if _name_in(path, env) == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        message = f"several channel files are called '{name}': {', '.join(map(str, sorted(found)))}"
+        raise PipelineErrors([Diagnostic("FILE-001", message, file=name, help="give the path of the one that is meant")])
+    known = sorted({path.name.removesuffix(SUFFIX) for path in files.values()})
+    help_line = f"channels here: {', '.join(known)}" if known else ""
+    raise PipelineErrors([Diagnostic("FILE-001", f"there is no channel file {name}", file=name, help=help_line)])
+
+
+def _name_in(path: Path, env: Mapping[str, str] | None) -> object:
+    """The `channel.name` of a file, None where it has none."""
+    content: Any = read_yaml(path, env=env).value
+    identity = content.get("channel") if isinstance(content, dict) else None
+    return identity.get("name") if isinstance(identity, dict) else None
 
 
 def load_channel(path: Path, *, env: Mapping[str, str] | None = None) -> Channel:

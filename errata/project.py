@@ -105,7 +105,8 @@ def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Pa
     """A channel laid over the pipeline's document."""
     from errata.channels import apply, find_channel, load_channel
 
-    loaded = load_channel(find_channel(channel, file, workspace), env=process_environment(environment))
+    variables = process_environment(environment)
+    loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
     return apply(loaded, document, file, workspace, environment)
 
 

@@ -96,7 +96,7 @@ pipeline_argument = click.argument("pipeline", type=click.Path(path_type=Path))
 
 project_options = together(
     pipeline_argument,
-    option("--channel", metavar="FILE", type=click.Path(path_type=Path), help="Channel file to overlay."),
+    option("--channel", metavar="FILE", type=click.Path(path_type=Path), help="Channel to overlay: a file, or a name."),
     option(
         "--var", "variables", metavar="SCOPE.NAME=VALUE", multiple=True, type=Assignment(), env="VAR", help="Override a declared variable."
     ),

@@ -165,3 +165,19 @@ def test_a_channel_is_found_by_path_or_name(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(PipelineErrors) as caught:
         find_channel("acmee", pipeline, tmp_path)
     assert caught.value.diagnostics[0].help == "channels here: acme"
+
+
+def test_a_channel_is_found_by_the_name_in_its_file(tmp_path: Path) -> None:
+    """User guide, "Channel manifest": "channel.name: Channel identifier; used in --channel"."""
+    pipeline, channels = tmp_path / "p.yaml", tmp_path / "channels"
+    channels.mkdir()
+    files = {name: channels / f"{name}.channel.yaml" for name in ("a", "b", "c", "eu")}
+    for file, name in zip(files.values(), ("acme", "eu", "two", "us"), strict=True):
+        file.write_text(f"channel: {{name: {name}, target: p.yaml}}\n")
+    (channels / "broken.channel.yaml").write_text("channel: [\n")
+    assert find_channel("acme", pipeline, tmp_path) == files["a"]
+    assert find_channel("eu", pipeline, tmp_path) == files["eu"]
+    files["a"].write_text("channel: {name: two, target: p.yaml}\n")
+    with pytest.raises(PipelineErrors) as caught:
+        find_channel("two", pipeline, tmp_path)
+    assert caught.value.diagnostics[0].message == f"several channel files are called 'two': {files['a']}, {files['c']}"
