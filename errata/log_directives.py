@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from changelog.keys import bare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,8 +44,9 @@ def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
     names = item.fields if item.when == "per_record" else ["_error"]
     count = flow.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
     first = flow.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)).to_pylist()
-    for row in sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]:
-        yield _shown(row, names)
+    told = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
+    for row in told if item.when == "per_record" else _with_fields(flow, node, told, item.fields):
+        yield _shown(row, item.fields)
     if count > LINES:
         yield f" (and {count - LINES:,} more)"
 
@@ -68,7 +71,21 @@ def _chosen(flow: Flow, node: Node, directive: Directive) -> DataFrame:
     return ready.where(F.coalesce(value, F.lit(False)))
 
 
-def _shown(row: Mapping[str, Any], names: list[str]) -> str:
-    if names == ["_error"]:
-        return f": {json.loads(row['_error'])['detail']}"
-    return f" ({', '.join(f'{name}={row[name]}' for name in names)})" if names else ""
+def _with_fields(flow: Flow, node: Node, rejects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Rejects with the fields of the records that failed, as the node read them; one that the program was yet to make is null."""
+    from changelog.lazy import F
+    from changelog.schema import column
+
+    above = flow.tables.plan.nodes[node.inputs[0][0]]
+    given = [name for name in names if name in node.operator.inputs[0].data]
+    records: dict[bytes, Mapping[str, Any]] = {}
+    if given and rejects:
+        keys = [F.lit(bare(bytes(one["_key"]))) for one in rejects]
+        rows = flow.tables.live(flow.engine, above, flow.values).where(F.col("_key").isin(*keys))
+        records = {bytes(one["_key"]): one for one in flow.engine.to_arrow(rows.select("_key", *map(column, given))).to_pylist()}
+    return [{**dict.fromkeys(names), **records.get(bare(bytes(one["_key"])), {}), **one} for one in rejects]
+
+
+def _shown(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    fields = f" ({', '.join(f'{name}={row[name]}' for name in names)})" if names else ""
+    return f"{fields}: {json.loads(row['_error'])['detail']}" if "_error" in row else fields

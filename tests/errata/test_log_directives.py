@@ -26,6 +26,7 @@ nodes:
         - { level: info, when: per_record, every: 2, message: every second }
         - { level: warn, when: per_record, condition: "share > 5", fields: [id, share], message: much }
         - { level: error, when: on_error, message: failed }
+        - { level: warn, when: on_error, fields: [id, share], message: lost }
         - { level: debug, when: before_transform, message: begins }
   - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
 """
@@ -47,6 +48,7 @@ def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
         "warn: node 'shares': much (id=3, share=12)",
         "warn: node 'shares': much (id=4, share=6)",
         "error: node 'shares': failed: division by zero",
+        "warn: node 'shares': lost (id=2, share=None): division by zero",
         "warn: node 'shares': done",
     ]
     assert told(folder, "debug") == []
