@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cxl.types import Kind, Type, unify
+from cxl.types import FLOAT, INT, Kind, Type, unify
 from errata.composition_files import CompositionCall, FieldType, ParameterDeclaration, Signature, declared_type
 from errata.diagnostics import Diagnostic, Label
 from errata.models import model_problems
@@ -198,23 +198,43 @@ class _Reading:
             self.reporter.report("E104", f"{what} has no value", place, help=help_text)
             return None
         type_ = declared_type(declared.type)
-        if holds is None or holds.value is None:
+        if holds is None or (holds.value is None and not _has_value(declared, type_)):
             return Parameter(name, type_.or_null, None, layers)
         try:
-            return Parameter(name, type_.base, _fitting(holds.value, type_, declared), layers)
+            return Parameter(name, _given(type_, holds.value), _fitting(holds.value, type_, declared), layers)
         except ValueError as error:
             declared_at = Label.at(self.signed.document.span(self.signed.parameter_path(name)), "declared here")
             lines = next((one.source for one in (self.reporter.document, self.signed.document) if one.file == holds.place.file), None)
-            message = f"{what} must be {error}, not {holds.value!r}"
+            message = f"{what} must be {error}, not {'null' if holds.value is None else repr(holds.value)}"
             found = Diagnostic.at(holds.place, "E105", message, node=self.reporter.name, labels=(declared_at,), lines=lines)
             self.reporter.findings.diagnostics.append(found)
             return None
 
 
+_NUMBER = (int, float)
+_WRITTEN: Mapping[Kind, type | tuple[type, ...]] = {
+    Kind.INT: int, Kind.FLOAT: _NUMBER, Kind.NUMERIC: _NUMBER, Kind.BOOL: bool, Kind.ARRAY: list, Kind.MAP: dict,
+}  # fmt: skip
+"""What a value of a kind is in YAML, where it is no text."""
+
+
+def _has_value(declared: ParameterDeclaration, type_: Type) -> bool:
+    """Whether a parameter is never null: it is required and its type has no null."""
+    required = declared.required if declared.required is not None else "default" not in declared.model_fields_set
+    return required and not type_.nullable and type_.kind is not Kind.ANY
+
+
+def _given(type_: Type, value: Any) -> Type:
+    """The type of a parameter that has a value: a number is of one kind."""
+    return (FLOAT if isinstance(value, float) else INT) if type_.kind is Kind.NUMERIC else type_.base
+
+
 def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
     """The value as the type holds it. Raises ValueError that says what it must be."""
+    if value is None or not isinstance(value, _WRITTEN.get(type_.kind, object)) or (isinstance(value, bool) and type_.kind in (Kind.INT, Kind.FLOAT, Kind.NUMERIC)):
+        raise ValueError(declared.type)
     try:
-        found = value if type_.kind in (Kind.ANY, Kind.ARRAY, Kind.MAP) else read_value(value, type_.base)
+        found = value if type_.is_dynamic else read_value(value, type_.base)
     except ValueError:
         raise ValueError(declared.type) from None
     if declared.enum is not None and found not in declared.enum:

@@ -63,6 +63,14 @@ def test_a_body_stands_in_the_plan(tmp_path: Path) -> None:
     assert (code, out.count('"node":"scaled/times"') + out.count('"node": "scaled/times"')) == (0, 2)
 
 
+@pytest.mark.parametrize(("factor", "made"), [("3", ("3", "6")), ("1.5", ("1.5", "3"))])
+def test_a_numeric_parameter_is_a_number_of_either_kind(factor: str, made: tuple[str, str], tmp_path: Path) -> None:
+    body = PLAIN.replace("name: factor, type: int", "name: factor, type: numeric").replace("w, type: int", "w, type: any")
+    folder = project(tmp_path, CALL.replace("factor: 3", f"factor: {factor}") + OUTPUT, body)
+    folder.run()
+    assert folder.text("out.csv") == "k,v,w\na,1,{}\nb,2,{}\n".format(*made)
+
+
 def test_a_changed_body_is_a_change_of_logic(tmp_path: Path) -> None:
     folder = project(tmp_path)
     folder.run()
@@ -114,6 +122,8 @@ nodes:
         (CALL.replace("input: rows, ", ""), SCALED, "E104", 8, "input port 'rows' of composition 'scaled' is not bound"),
         (CALL.replace("{factor: 3}", "{}"), PLAIN, "E104", 8, "parameter 'factor' of composition 'scaled' has no value"),
         (CALL.replace("factor: 3", "factor: three"), SCALED, "E105", 8, "parameter 'factor' of composition 'scaled' must be int, not 'three'"),
+        (CALL.replace("factor: 3", "factor: '3'"), SCALED, "E105", 8, "parameter 'factor' of composition 'scaled' must be int, not '3'"),
+        (CALL.replace("factor: 3", "factor: null"), PLAIN, "E105", 8, "parameter 'factor' of composition 'scaled' must be int, not null"),
         (CALL.replace("factor: 3", "factor: 30"), SCALED, "E105", 8, "parameter 'factor' of composition 'scaled' must be in the range 1.0 to 9.0, not 30"),
         (CALL.replace("factor: 3", "label: any"), SCALED, "E105", 8, "parameter 'label' of composition 'scaled' must be one of none, some, not 'any'"),
         (CALL.replace("name: scaled,", "name: scaled, alias: rows,"), SCALED, "E106", 8, "the nodes of composition 'scaled' would stand under 'rows', a name that is taken"),
