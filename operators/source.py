@@ -242,8 +242,8 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
     if config.service is not None:
         _check_service(config, given, report)
         return
-    if not given:
-        report("E211", f"source '{config.name}' names no files", ("config",), "give one of path, glob, regex, paths")
+    if not given or (given == ["paths"] and not config.paths):
+        report("E211", f"source '{config.name}' names no files", ("config", *given[:1]), "give one of path, glob, regex, paths")
     if len(given) > 1:
         report("E210", f"source '{config.name}' has {' and '.join(given)}; only one may be given", ("config", given[1]))
     for name in given:
