@@ -249,6 +249,18 @@ def test_layout_of_written_json():
     assert written("json", columns[:1], [(1,)], {"pretty": True}) == '[\n{\n  "a": 1\n}\n]\n'
 
 
+@pytest.mark.parametrize(
+    ("options", "form", "around"),
+    [({"format": "ndjson"}, '{{"a": {}}}', 1), ({"format": "array"}, '[{{"a": {}}}, {{"a": "[[[["}}]', 2), ({"format": "object"}, '{{"a": {}}}', 1), ({"record_path": "x"}, '{{"x": [{{"a": {}}}]}}', 3)],
+)
+def test_a_thousand_levels_are_read_and_no_more(options, form, around):
+    """As in XML, the levels count from the document's own (SPEC-DECISIONS: "JSON and XML nested deeper than 1000 levels inside a record is an input error")."""
+    deep, deeper = (form.format("[" * levels + "]" * levels).encode() for levels in (1000 - around, 1001 - around))
+    assert records_of(json_reader([("a", "any")], options), deep, name="f")
+    with pytest.raises(InputError, match="nested deeper than 1000 levels"):
+        records_of(json_reader([("a", "any")], options), deeper, name="f")
+
+
 @pytest.mark.parametrize("target", [None, 50])
 def test_the_line_of_a_deep_value_counts_from_the_beginning_of_the_file(target):
     data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000

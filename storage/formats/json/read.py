@@ -16,7 +16,7 @@ from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputErro
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
 from storage.formats.json.flat import flat_batch, names_in
-from storage.formats.json.structure import Located, located
+from storage.formats.json.structure import Located, is_too_deep, located, too_deep
 from storage.formats.lines import line_ranges_of
 from storage.json_text import canonical
 
@@ -270,7 +270,7 @@ def _bad_byte(text: bytes) -> UnicodeDecodeError | None:
 def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, whole: Buffer | None) -> InputError:
     """What is wrong with the text that begins at byte `start` of a file."""
     if "depth limit" in wrong.msg:
-        return InputError(name, "nested deeper than 1000 levels")
+        return too_deep(name)
     bad = _bad_byte(text)
     if bad is not None:
         return InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=start + bad.start)
@@ -320,10 +320,12 @@ def _line(line: bytes, number: int, name: str) -> Record:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
-            raise InputError(name, "nested deeper than 1000 levels", line=number) from None
+            raise too_deep(name, number) from None
         raw, bad = line.rstrip(b"\r").decode("utf-8", "replace"), _bad_byte(line)
         told = f"{_reason(wrong)} at column {wrong.colno}" if bad is None else f"not UTF-8: {bad.reason}, byte {bad.start} of the line"
         return Reject("malformed_record", f"not valid JSON: {told}", raw=raw)
+    if is_too_deep(line):
+        raise too_deep(name, number)
     return value if isinstance(value, dict) else _no_object(line.strip().decode())
 
 
@@ -333,14 +335,17 @@ def _no_object(raw: str) -> Reject:
 
 def _document(data: bytes, name: str) -> Any:
     try:
-        return orjson.loads(data.removeprefix(BOM))
+        value = orjson.loads(data.removeprefix(BOM))
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
-            raise InputError(name, "nested deeper than 1000 levels") from None
+            raise too_deep(name) from None
         bad = _bad_byte(data)
         if bad is not None:
             raise InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=bad.start) from None
         raise InputError(name, f"not valid JSON: {_reason(wrong)}, column {wrong.colno}", line=wrong.lineno) from None
+    if is_too_deep(data):
+        raise too_deep(name)
+    return value
 
 
 def _reason(wrong: orjson.JSONDecodeError) -> str:

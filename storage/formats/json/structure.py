@@ -18,6 +18,8 @@ from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Places: TypeAlias = npt.NDArray[np.int64]
+MAX_DEPTH = 1000
+"""Arrays and objects in each other, counted from the document's own."""
 _BLOCK = 4 << 20
 _BACKSLASH, _QUOTE, _COMMA, _COLON = b'\\",:'
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
@@ -56,16 +58,33 @@ class Tokens(NamedTuple):
     characters: Bytes
     depths: Places
 
+    @property
+    def are_too_deep(self) -> bool:
+        """Whether some depth is beyond `MAX_DEPTH`."""
+        return bool(len(self.depths)) and int(self.depths.max()) > MAX_DEPTH
+
 
 def located(data: Buffer, steps: Sequence[str], target: int, name: str) -> Located | None:
     """The array at the keys `steps`, cut into pieces of about `target` bytes; None where the document has none there or is cut off.
 
-    Raises InputError for an element beyond the cap.
+    Raises InputError for an element beyond the cap, or nested too deep.
     """
     search = _Search(data, steps, target, name)
     for tokens in _tokens(data):
+        if tokens.are_too_deep:
+            raise too_deep(name)
         search.pass_over(tokens)
     return search.found
+
+
+def is_too_deep(text: bytes) -> bool:
+    """Whether a document that is JSON is nested deeper than it may be."""
+    return text.count(b"{") + text.count(b"[") > MAX_DEPTH and any(tokens.are_too_deep for tokens in _tokens(text))
+
+
+def too_deep(name: str, line: int | None = None) -> InputError:
+    """The error of a file, or of a line of it, that is."""
+    return InputError(name, f"nested deeper than {MAX_DEPTH} levels", line=line)
 
 
 def _tokens(data: Buffer) -> Iterator[Tokens]:
