@@ -255,6 +255,8 @@ def ingest(
         made = _replacing(flow, made, stood.rows)
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
+    if before is not None and not source.rebuilt:
+        counted = _with_columns_that_stand(operator, counted, source.known, delta)
     for text in _without_records(operator, counted, changes):
         warn(text)
     return delta, _with_lists(flow, source.node, counted, made, _unread(lists, changes))
@@ -266,6 +268,15 @@ def _without_records(operator: Source, records: Iterable[FileRecord], changes: F
     for record in records if told else ():
         if record.label in read and record.present and not record.rows:
             yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
+
+
+def _with_columns_that_stand(operator: Source, records: Sequence[FileRecord], known: Sequence[FileRecord], delta: NodeDelta) -> tuple[FileRecord, ...]:
+    """The files' records; with `compare` rows stand as they were read, also in undeclared columns that their file lost, and where none changed none comes."""
+    if operator.config.merge.compare is None:
+        return tuple(records)
+    before = {record.label: record.undeclared for record in known}
+    told = {record.label: before.get(record.label, record.undeclared) for record in records}
+    return tuple(replace(one, undeclared=told[one.label] if delta.empty else tuple(dict.fromkeys((*told[one.label], *one.undeclared)))) for one in records)
 
 
 def _accepted(delta: NodeDelta, made: Ingested) -> NodeDelta:

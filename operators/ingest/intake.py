@@ -99,10 +99,11 @@ class Intake:
 
     def compared(self) -> list[str]:
         """The columns whose change makes a correction: the data (or `compare`), what it was rejected for, and the place where somebody reads it."""
-        shape, wanted = self.files.shape, self.source.wanted
-        data = list(shape.declared) if self.config.merge.compare is None else list(self.config.merge.compare)
+        shape, wanted, chosen = self.files.shape, self.source.wanted, self.config.merge.compare
+        data = list(shape.declared) if chosen is None else list(chosen)
+        beside = ("_widened", "_doc") if chosen is None else ()
         places = [name for name, member in (("_file", "source.file"), ("_file", "source.path"), ("_row", "source.row")) if member in wanted]
-        hidden = [name for name in (*dict.fromkeys(places), "_widened", "_doc") if name in shape.hidden]
+        hidden = [name for name in (*dict.fromkeys(places), *beside) if name in shape.hidden]
         if self.rebuilt:
             return [*data, *(name for name in shape.columns if name not in (*data, "_row")), *(["_row"] if "_row" in hidden else [])]
         return [*data, "_error", *hidden]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.pipelines import Folder
+from tests.stretching import short_stretches
 
 PIPELINE = """\
 pipeline: { name: wide }
@@ -112,3 +115,46 @@ def test_records_are_sorted_and_held_together_by_undeclared_fields(tmp_path: Pat
     folder.write("all.json", '{"id":1,"n":1,"a.b":"y"}\n{"id":2,"n":9,"a.b":"z"}\n{"id":3,"n":null}\n{"id":4,"a.b":"z b"}\n{"id":5,"n":9,"a.b":"é"}\n')
     folder.run()
     assert folder.text("out.csv") == "id,n\n1,1\n5,9\n2,9\n4,\n3,\n"
+
+
+COMPARED = """\
+pipeline: { name: compared }
+nodes:
+  - type: source
+    name: all
+    config:
+      name: all
+      type: csv
+      path: all.csv
+      merge: { strategy: snapshot, primary_key: [id], compare: [v] }
+      schema: [{ name: id, type: string }, { name: g, type: string }, { name: v, type: int }]
+  - { type: output, name: out, input: all, config: { name: out, type: csv, path: out.csv } }
+"""
+HEAD = "id,g,v,z\n"
+
+
+@pytest.mark.parametrize("files", [nullcontext, short_stretches])
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (HEAD + "a,x,1,p\nb,y,2,q\n", HEAD + "a,X,1,p\nb,y,2,q\n", None),
+        (HEAD + "a,x,1,p\nb,y,2,q\n", HEAD + "a,x,1,P\nb,y,2,q\n", None),
+        ("id,g,v\na,x,1\nb,y,2\n", HEAD + "a,x,1,p\nb,y,2,q\n", None),
+        (HEAD + "a,x,1,p\nb,y,2,q\n", "id,g,v\na,X,1\nb,y,2\n", None),
+        (HEAD + "a,x,1,p\nb,y,2,q\n", HEAD + "a,X,1,P\nb,Y,3,Q\n", HEAD + "a,x,1,p\nb,Y,3,Q\n"),
+        (HEAD + "a,x,1,p\nb,y,2,q\n", "id,g,v\na,X,1\nb,Y,3\n", HEAD + "a,x,1,p\nb,Y,3,\n"),
+        ("id,g,v\na,x,1\nb,y,2\n", HEAD + "a,X,1,p\nb,Y,3,q\n", HEAD + "a,x,1,\nb,Y,3,q\n"),
+    ],
+)
+def test_undeclared_columns_are_not_compared_where_others_are(
+    before: str, after: str, shown: str | None, files: Callable[[], AbstractContextManager[None]], tmp_path: Path
+) -> None:
+    """SPEC-DECISIONS, Incremental 19: "a change elsewhere is no change and the old row stands in every column"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", COMPARED)
+    folder.write("all.csv", before)
+    with files():
+        folder.run()
+        folder.write("all.csv", after)
+        assert folder.run().committed == (shown is not None)
+    assert folder.text("out.csv") == (shown or before)
