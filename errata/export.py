@@ -292,7 +292,7 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
 def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """The undeclared fields that no node declares and that are not excluded, each under the names that it is written with: name, field, type."""
     taken = {*output.inputs[0].data, *output.config.exclude}
-    return [(shown, name, type_) for name, type_ in _agreed(undeclared) if name not in taken for shown in output.config.shown_as(name)]
+    return [(shown, name, type_) for name, type_ in agreed(undeclared) if name not in taken for shown in output.config.shown_as(name)]
 
 
 def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -310,7 +310,7 @@ def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator
             yield f"the undeclared field '{source}' is left out: another column is written as '{shown}'"
 
 
-def _agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Each undeclared field once, of type any where files of several formats have it in different types."""
     types: dict[str, str] = {}
     for name, type_ in undeclared:

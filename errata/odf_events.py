@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from changelog.forms import flat_stream
 from changelog.schema import OP
-from errata.export import OutputRows
+from errata.export import OutputRows, output_columns
 from errata.streams import beside
 from errata.tables import DRIVER_ROWS
+from errata.undeclared import expanded
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from errata.plan import Node
     from errata.propagate import Flow
+    from operators.output import Output
 
 _GROUP_ROWS = 1 << 17
 
@@ -52,13 +54,14 @@ class OdfEvents:
         yield sink.take()
 
 
-def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime]) -> OdfEvents:
+def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
     """The changes of an epoch, made at a moment, which is the event time too: an output's rows have none of their own.
 
-    Where there are many, one batch at a time is on the driver.
+    `undeclared`: names and types of the sources' undeclared fields in order. Where there are many events, one batch at a time is on the driver.
     """
     epoch, moment = made
-    rows, stored = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), flow.tables.changelog(node)
+    shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], flow.tables.changelog(node)
+    rows = expanded(flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
     count = sum(stored.counts(epoch).values())
     few = count <= DRIVER_ROWS

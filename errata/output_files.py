@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy import F
 from changelog.schema import column
-from errata.export import Exporter, OutputRows, Written
+from errata.export import Exporter, OutputRows, Written, output_columns
 from errata.ingest import origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from errata.targets import Targets
     from operators.ingest.files import FileRecord
     from operators.output import Output
-    from operators.output_config import ChangelogFile
 
 ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
@@ -48,8 +47,9 @@ def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
         return [one.json(folder) for one in made]
     from errata.table_outputs import write_table
 
-    changes = [] if output.config.changelog is None else _changes(run, flow, node, output.config.changelog, targets)
-    return [*write_table(run, flow, node, targets, undeclared(run.plan, node, present)), *(one.json(folder) for one in changes)]
+    extra = undeclared(run.plan, node, present)
+    changes = _changes(run, flow, node, targets, extra)
+    return [*write_table(run, flow, node, targets, extra), *(one.json(folder) for one in changes)]
 
 
 def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[str, Any]]:
@@ -79,9 +79,7 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
     if output.config.write_meta:
         made += [_sidecar(run, flow, node, targets.path(node), made)]
-    if output.config.changelog is not None:
-        made += _changes(run, flow, node, output.config.changelog, targets)
-    return made
+    return [*made, *_changes(run, flow, node, targets, extra)]
 
 
 def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
@@ -173,18 +171,21 @@ def _moment(moment: datetime) -> str:
 # -- the changes of an epoch
 
 
-def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: Targets) -> list[Written]:
-    """The file of the changes that the epoch brings to the output; none where there are none.
+def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
+    """The file of the changes that the epoch brings to the output, if one is wanted; none where there are none.
 
-    Where the data is written again without a new epoch, so are the changes of the last one.
+    `extra`: names and types of the undeclared fields of the sources' files. Where the data is written again without a new epoch, so are the changes of the last one.
     """
+    output = cast("Output", node.operator)
+    if (wanted := output.config.changelog) is None:
+        return []
     epoch, moment = (writer := run.writer(flow)).epoch, writer.started
     target = targets.rendered(node, wanted.path, epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     if wanted.format == "parquet":
         from errata.odf_events import odf_events
 
-        changed = odf_events(flow, node, wanted.form, (epoch, moment))
+        changed = odf_events(flow, node, wanted.form, (epoch, moment), extra)
         return [run.exports.stage(target, changed.parquet())] if changed.count else []
     from errata.op_rows import Kept, in_order
     from errata.streams import Stream, formed
@@ -192,6 +193,9 @@ def _changes(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, targets: T
     kept, stored = Kept.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, stored.rows_before(epoch), few=few)
+    if wanted.format == "csv":
+        columns = dict.fromkeys([*kept.data, *output_columns(output, extra)[1].shown])
+        changes = (row | {"data": columns | row["data"]} for row in changes)
     first = next(events := formed(changes, wanted.form, Stream(run.plan.settings.name, node.name, {epoch: moment})), None)
     return [] if first is None else [run.exports.stage(target, _rendered(first, events, wanted.format))]
 

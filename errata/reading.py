@@ -15,6 +15,7 @@ from changelog.algebra import diff
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
+from errata.ingest import files_before, undeclared
 from errata.op_rows import Kept, in_order, paired
 from errata.options import LogFilter
 from errata.plan import Node, Plan
@@ -164,13 +165,36 @@ class Reading:
     def live(self, name: str, at: int | None) -> DataFrame:
         """Live data columns of a node. Raises Usage before its first run."""
         node = self.committed(name)
-        return self._live(node, self._epoch(at)).select(*map(column, node.data))
+        epoch = self._epoch(at)
+        return self.with_undeclared(node, self._live(node, epoch), (epoch, epoch), [])
 
     def changelog(self, name: str, epochs: tuple[int, int] | None) -> DataFrame:
         """Op rows of a node with `_epoch`, `_op`, `_key`, `_cause` and data columns. Raises Usage before its first run."""
         node = self.committed(name)
         first, last = epochs or (1, self.last)
-        return self._rows(node, (first, min(last, self.last))).select(*map(column, ("_epoch", "_op", "_key", "_cause", *node.data)))
+        rows = self._rows(node, (first, min(last, self.last)))
+        return self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
+
+    def with_undeclared(self, node: Kept, rows: DataFrame, epochs: tuple[int, int], names: Sequence[str]) -> DataFrame:
+        """Columns `names` of rows and their data, an output's with the undeclared columns that it has written in some epochs."""
+        fields = self.undeclared(node, epochs)
+        if not fields:
+            return rows.select(*map(column, (*names, *node.data)))
+        from errata.export import Shape
+        from errata.undeclared import expanded
+
+        shown = tuple(fields)
+        return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *shown), tuple(fields.items()), shown))
+
+    def undeclared(self, node: Kept, epochs: tuple[int, int]) -> dict[str, str]:
+        """The undeclared fields that the sources' files had in some epochs and that an output has besides its columns, with their types."""
+        if "_widened" not in node.shown or self.plan is None or node.name not in self.plan.nodes:
+            return {}
+        from errata.export import agreed
+
+        runs = [entry for entry in self.entries if epochs[0] <= entry.epoch <= epochs[1]]
+        found = (pair for entry in runs for pair in undeclared(self.plan, self.plan[node.name], files_before(entry)))
+        return {name: type_ for name, type_ in agreed(list(found)) if name not in node.data}
 
     def committed(self, name: str) -> Kept:
         """A node as the last run left it. Raises Usage before its first run."""
@@ -238,7 +262,18 @@ class Reading:
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         moments = self._moments(filters.form) if filters.form in TIMED else {}
-        yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, _keeps(node, filters))), filters.limit)
+        yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, self._keeps(node, filters))), filters.limit)
+
+    def _keeps(self, node: Kept, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
+        """Which events filters ask for: of one that changes a row either image may meet `where`."""
+        if filters.where is None:
+            return lambda row, images: _wanted(row, filters)
+        from cxl.types import Schema, parse_type
+        from errata.conditions import data_condition
+
+        beside = ((name, parse_type(type_)) for name, type_ in self.undeclared(node, (1, self.last)).items())
+        meets = data_condition(filters.where, Schema([*node.data.items(), *beside]))
+        return lambda row, images: _wanted(row, filters) and any(meets({"data": image}) for image in images if image is not None)
 
     def _rows_before(self, node: Kept, epoch: int) -> int:
         """How many op rows a node has of earlier epochs; of one without a table those since its logic changed."""
@@ -266,7 +301,7 @@ class Reading:
         epochs = (self._epoch(start), self._epoch(end))
         if node is None:
             return
-        frames = [self._live(node, epoch).select("_key", *map(column, node.data)) for epoch in epochs]
+        frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
         for old, new in paired(self.engine.to_arrow(diff(frames[0], frames[1], "")).to_pylist(), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
 
@@ -299,16 +334,6 @@ def _without_tables(plan: Plan, node: Node) -> Iterator[Node]:
         yield node
         for name, _ in node.inputs:
             yield from _without_tables(plan, plan[name])
-
-
-def _keeps(node: Kept, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
-    """Which events filters ask for: of one that changes a row either image may meet `where`."""
-    if filters.where is None:
-        return lambda row, images: _wanted(row, filters)
-    from errata.conditions import data_condition
-
-    meets = data_condition(filters.where, node.data)
-    return lambda row, images: _wanted(row, filters) and any(meets({"data": image}) for image in images if image is not None)
 
 
 def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:

@@ -18,6 +18,7 @@ from changelog.on_driver import weights
 from changelog.schema import column
 from errata.export import BATCH_ROWS, output_columns
 from errata.failures import StorageFailed
+from errata.ingest import files_before, undeclared
 from errata.odf_events import odf_events
 from storage.failure import StorageError
 from storage.ledger import Ledger
@@ -82,9 +83,9 @@ def is_intact(entry: Mapping[str, Any], place: str) -> bool:
         return False
 
 
-def write_table(run: Run, flow: Flow, node: Node, targets: Targets, undeclared: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Prepare an output's table; what the ledger keeps of it. Raises StorageFailed."""
-    writing = Writing(run, flow, node, targets, undeclared)
+def write_table(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Prepare an output's table; what the ledger keeps of it. `extra`: names and types of the undeclared fields of the sources' files. Raises StorageFailed."""
+    writing = Writing(run, flow, node, targets, extra)
     try:
         table = PublishedTable(writing.place)
         since = writing.since(table)
@@ -104,7 +105,8 @@ class Writing:
     flow: Flow
     node: Node
     targets: Targets
-    undeclared: Sequence[tuple[str, str]]
+    now: Sequence[tuple[str, str]]
+    """Names and types of the undeclared fields of the sources' files, in order."""
 
     @cached_property
     def place(self) -> str:
@@ -144,7 +146,16 @@ class Writing:
 
     def _shape_hash(self) -> str:
         told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema]]
+        if self.options.mode == "changelog" and (shown := output_columns(self.output, self.fields)[1].shown):
+            told.append(shown)  # tables of earlier versions have not these columns
         return blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
+
+    @cached_property
+    def fields(self) -> Sequence[tuple[str, str]]:
+        """The undeclared fields that the table has: those of the sources' files, of a table of op rows also those that they had in earlier epochs."""
+        entries = [] if self.run.head is None or self.options.mode != "changelog" else Ledger(self.run.state.ledger).entries()
+        before = (pair for entry in entries for pair in undeclared(self.run.plan, self.node, files_before(entry)))
+        return list(dict.fromkeys([*before, *self.now]))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -154,7 +165,7 @@ class Writing:
         from cxl.types import type_name
         from storage.coerce import arrow_type
 
-        return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.undeclared)[0]])
+        return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.fields)[0]])
 
     @property
     def known(self) -> bool:
@@ -212,7 +223,7 @@ class Writing:
         """The rows that stand, in order, in the table's columns."""
         from errata.output_files import output_rows
 
-        shape = output_columns(self.output, self.undeclared)[1]
+        shape = output_columns(self.output, self.fields)[1]
         rows = output_rows(self.flow, self.node, self.output)
         return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape))
 
@@ -227,7 +238,7 @@ class Writing:
         import pyarrow as pa
 
         flow = self.flow
-        shape = output_columns(self.output, self.undeclared)[1]
+        shape = output_columns(self.output, self.fields)[1]
         rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
         table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
@@ -251,7 +262,7 @@ class Writing:
         for epoch, execution, moment in self._epochs(since or 0):
             if not first and epoch != self.mark.epoch and not any(stored.counts(epoch).values()):
                 continue
-            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment))
+            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment), self.fields)
             mark = self._mark(epoch, execution).text
             yield partial(table.replace if first else table.append, events.batches, events.schema, mark)
             first = False

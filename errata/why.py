@@ -37,7 +37,9 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
     """
     node = reading.committed(name)
     trail = Trail(reading)
-    met = reading.live_rows(node).where(_meets(node, conditions)).select("_key")
+    last = (reading.last, reading.last)
+    live = reading.with_undeclared(node, reading.live_rows(node), last, ["_key"])
+    met = live.where(_meets(node, reading.undeclared(node, last), conditions)).select("_key")
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
         raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, conditions))
@@ -62,13 +64,13 @@ def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
     return f"{told} rejected or rolled back: errata dlq lists them and says why"
 
 
-def _meets(node: Kept, conditions: Mapping[str, str]) -> Column:
-    """What must hold of a row: each field has the value, an empty one being null or empty text."""
-    found = F.lit(True)
+def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
+    """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
+    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], "string") | {name: node.columns()[name] for name in node.data}
     for name, text in conditions.items():
-        if name not in node.data:
-            raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(node.data)) or f"its fields: {', '.join(node.data)}")
-        found = found & value_is(column(name), node.columns()[name], text)
+        if name not in known:
+            raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(known)) or f"its fields: {', '.join(known)}")
+        found = found & value_is(column(name), known[name], text)
     return found
 
 

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
+from errata.options import LogFilter
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
 
@@ -158,3 +162,56 @@ def test_undeclared_columns_are_not_compared_where_others_are(
         folder.write("all.csv", after)
         assert folder.run().committed == (shown is not None)
     assert folder.text("out.csv") == (shown or before)
+
+
+TOLD = """\
+pipeline: { name: told }
+nodes:
+  - type: source
+    name: all
+    config: { name: all, type: csv, path: all.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: string }, { name: v, type: int }] }
+  - { type: output, name: out, input: all, config: { name: out, type: csv, path: out.csv, changelog: { path: "log/{epoch}.parquet", format: parquet, form: single } } }
+  - { type: output, name: table, input: all, config: { name: table, type: delta, path: table, options: { mode: changelog } } }
+"""
+
+
+def test_whoever_reads_an_output_sees_the_columns_that_it_writes(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Incremental 8: "an output's `data` holds the columns that it writes"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", TOLD)
+    for value in ("q", "r"):
+        folder.write("all.csv", f"id,v,z\na,1,{value}\nb,2,s\n")
+        folder.run()
+    project = folder.load()
+    before, after = ({"id": "a", "v": 1, "z": value} for value in ("q", "r"))
+    assert list(project.diff("out", 1, 2)) == [{"op": "+C", "before": before, "after": after}]
+    assert [row["epoch"] for row in project.log("out", LogFilter(where='z == "q"'))] == [1, 2]
+    assert [row["epoch"] for row in project.why("out", {"z": "r"})] == [1, 2]
+    assert sorted(project.live("out", 1).collect()) == [("a", 1, "q"), ("b", 2, "s")]
+    assert [row["z"] for row in project.changelog("out").orderBy("_epoch", "_key", "_op").collect()] == ["q", "s", "q", "r"]
+    events = pq.read_table(tmp_path / "log/2.parquet", columns=["z", "old_z"]).to_pylist()
+    assert events == [{"z": "r", "old_z": "q"}]
+
+
+def test_a_table_of_changes_has_the_undeclared_columns_of_all_epochs(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", TOLD)
+    for text in ("id,v,z\na,1,q\n", "id,v,k\na,1,r\n", "id,v\na,2\n"):
+        folder.write("all.csv", text)
+        folder.run()
+    rows = pa.table(DeltaTable(str(tmp_path / "table")).scan()).select(["offset", "op", "v", "z", "k"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [(0, 0, 1, "q", None), (1, 2, 1, "q", None), (2, 3, 1, None, "r"), (3, 2, 1, None, "r"), (4, 3, 2, None, None)]
+
+
+CHANGES = """\
+  - { type: output, name: out, input: all, config: { name: out, type: csv, path: out.csv, changelog: { path: "log/{epoch}.csv", format: csv } } }
+"""
+
+
+def test_a_csv_file_of_changes_has_the_columns_of_all_its_rows(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PASSED.split("  - { type: output, name: json", maxsplit=1)[0] + CHANGES)
+    folder.write("all.json", '{"id":1}\n{"id":2,"colour":"red","_key":3}\n')
+    folder.run()
+    assert [(row["id"], row["colour"], row["_key"]) for row in folder.rows("log/1.csv")] == [("1", "", ""), ("2", "red", "3")]
+    assert [row.asDict() for row in folder.load().live("out").orderBy("id").collect()] == [{"id": 1, "colour": None}, {"id": 2, "colour": '"red"'}]
