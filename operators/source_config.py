@@ -90,12 +90,24 @@ def _merge(value: Any) -> Any:
     return {"strategy": value} if isinstance(value, str) else value
 
 
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("a field stands twice")
+    return names
+
+
+def _some(names: list[str]) -> list[str]:
+    if not names:
+        raise ValueError("a key needs a field")
+    return names
+
+
 class Merge(Strict):
     """How a new version of the input becomes changes (CONTRACT, "Source keys that Errata adds")."""
 
     strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = "snapshot"
-    primary_key: list[str] = Field(default_factory=list)
-    compare: list[str] | None = None
+    primary_key: Annotated[list[str], AfterValidator(_once), AfterValidator(_some)] = Field(default_factory=list)
+    compare: Annotated[list[str], AfterValidator(_once)] | None = None
     op: str | None = None
     deleted: str | None = None
 
@@ -121,12 +133,6 @@ class Merge(Strict):
 
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
-
-
-def _once(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        raise ValueError("a field stands twice")
-    return names
 
 
 def _transport(value: Any) -> Any:

@@ -52,6 +52,13 @@ REFUSED = {
         PIPELINE + SOURCES + BOTH + OUT.replace("input: s", "input: both").replace("out.csv", "'{source_name}.csv'"),
         "E324", "'{source_name}' could be any of s, t: write '{source_name:s}'", "'{source_name}.csv'",
     ),
+    **{
+        f"{keys} of a {strategy}": (PIPELINE + SOURCES.replace("t.csv", f"t.csv, merge: {{ strategy: {strategy}, primary_key: {keys} }}") + OUT, "CFG-004", f"'primary_key': {why}", keys)
+        for strategy in ("snapshot", "ledger", "upsert") for keys, why in (("[id, id]", "a field stands twice"), ("[]", "a key needs a field"))
+    },
+    "a compared field twice": (
+        PIPELINE + SOURCES.replace("t.csv", "t.csv, merge: { primary_key: [id], compare: [id, id] }") + OUT, "CFG-004", "'compare': a field stands twice", "[id, id]",
+    ),
 }  # fmt: skip
 
 
