@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from changelog.base import folded, newest
+from changelog.schema import ERROR
 from errata.failures import Usage
 from errata.options import EngineOptions, RunOptions
 from errata.run import Run
@@ -42,6 +43,8 @@ class Compaction(Run):
 
     before: int | None = None
     told: list[Row] = field(default_factory=list)
+    folded: dict[str, int] = field(default_factory=dict)
+    """How many op rows, rejects left out, this compaction folds away, by node."""
 
     def compact(self) -> list[Row]:
         """Do it and commit it. Raises Usage where there is nothing, or no such epoch."""
@@ -79,13 +82,20 @@ class Compaction(Run):
         engine = start_engine(self.options, self.plan)
         rows = (newest if path.startswith("state/") else folded)(table.read(engine, at=base), base)
         kept = engine.to_arrow(rows, SMALL_BASE + 1)
+        before = _sound(table, base)
         table.replace_before(kept if kept.num_rows <= SMALL_BASE else rows, base + 1)
+        kind, _, name = path.partition("/")
+        if kind == "changelog":
+            self.folded[name] = before - _sound(table, base)
 
     def _entry(self, head: Entry, versions: Mapping[str, int]) -> Entry:
-        base = {"base": self.before - 1} if self.before is not None and self._base("") is not None else {}
+        base: dict[str, Any] = {}
+        if self.before is not None and self._base("") is not None:
+            folded = {name: head.folded.get(name, 0) + self.folded.get(name, 0) for name in {**head.folded, **self.folded}}
+            base = {"base": self.before - 1, "folded": folded}
         return replace(
             head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions),
-            counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base", "gone")}, **base, "kind": "compact"},
+            counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base", "folded", "gone")}, **base, "kind": "compact"},
             files={}, previous="", hash="",
         )  # fmt: skip
 
@@ -99,3 +109,8 @@ class Compaction(Run):
         for path in committed.tables:
             ChangelogTable(f"{self.state.root}/{path}").vacuum()
 
+
+def _sound(table: ChangelogTable, last: int) -> int:
+    """How many op rows up to an epoch are no rejects."""
+    rejects = table.rejects_arrow(last).num_rows if ERROR in table.columns() else 0
+    return table.rows_before(last + 1) - rejects

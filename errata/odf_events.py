@@ -69,7 +69,7 @@ def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime], un
     found = OutputRows(table, None) if few else OutputRows(None, events)
     typed = (batch.cast(table.schema) for batch in found.batches(flow.engine, lambda batch: batch))
     [empty] = _numbered(iter([_none_of(table.schema)]), 0, moment)
-    return OdfEvents(empty.schema, _numbered(typed, stored.rows_before(epoch), moment), count)
+    return OdfEvents(empty.schema, _numbered(typed, flow.offset(node, epoch), moment), count)
 
 
 def _none_of(schema: pa.Schema) -> pa.RecordBatch:

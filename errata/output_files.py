@@ -192,7 +192,7 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
 
     kept, stored = Kept.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
-    changes = in_order(flow.engine, rows, kept, stored.rows_before(epoch), few=few)
+    changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":
         columns = dict.fromkeys([*kept.data, *output_columns(output, extra)[1].shown])
         changes = (row | {"data": columns | row["data"]} for row in changes)

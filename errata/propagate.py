@@ -77,6 +77,8 @@ class Flow:
     handed: Handed = field(default_factory=Handed)
     counted_before: Mapping[str, int] = field(default_factory=dict)
     """The rows of each source before this run."""
+    folded: Mapping[str, int] = field(default_factory=dict)
+    """How many op rows of a node compactions took away."""
     condensed: set[str] = field(default_factory=set)
     """The nodes whose many rows turned out to come to few accumulators."""
     unsettled: dict[str, pa.Table] | None = None
@@ -95,6 +97,10 @@ class Flow:
     def skip(self, node: Node) -> NodeDelta:
         """Note that a node is not touched by this run."""
         return self._note(NodeDelta(node.name, None, False, 0))
+
+    def offset(self, node: Node, epoch: int) -> int:
+        """The number of the first op row that an epoch brought to an output, which rejects nothing: rows are numbered over all epochs, folded ones too."""
+        return self.folded.get(node.name, 0) + self.tables.changelog(node).rows_before(epoch)
 
     def rejected_live(self, name: str) -> int:
         """How many rejects of a node stand."""

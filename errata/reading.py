@@ -276,9 +276,10 @@ class Reading:
         return lambda row, images: _wanted(row, filters) and any(meets({"data": image}) for image in images if image is not None)
 
     def _rows_before(self, node: Kept, epoch: int) -> int:
-        """How many op rows a node has of earlier epochs; of one without a table those since its logic changed."""
+        """How many op rows a node had of earlier epochs, folded ones too; of one without a table those since its logic changed."""
+        folded = self.head.folded.get(node.name, 0) if self.head else 0
         first = 1 if node.persisted or self.plan is None else self._edited(self.plan[node.name]) + 1
-        return int(self._rows(node, (first, epoch - 1)).count()) if epoch > first else 0
+        return folded + (int(self._rows(node, (first, epoch - 1)).count()) if epoch > first else 0)
 
     def _moments(self, form: str) -> dict[int, datetime]:
         """When each epoch was made: for Debezium its commit, for ODF's columns the begin of its run, as in the files that the run wrote."""

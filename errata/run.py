@@ -206,7 +206,7 @@ class Run:
         self.state.prepare()
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
         kept = {name: one for name, one in (self.head.nodes if self.head else {}).items() if name in self.plan.nodes or name == TRIGGERS}
-        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept))
+        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept), folded=self.head.folded if self.head else {})
         for name, counts in kept.items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.rejects[name] = counts.get("rejected_live", 0)
@@ -409,9 +409,9 @@ class Run:
         return committed
 
     def remarks(self) -> dict[str, Any]:
-        """What the ledger's entry says besides; the base of a compaction is told by all later ones, a refresh tells the entry whose place it takes."""
+        """What the ledger's entry says besides; the base of a compaction and what was folded to it is told by all later ones, a refresh tells the entry whose place it takes."""
         replaced = {"replaces": self.former.hash} if self.former else {}
-        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name == "base"} | replaced
+        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name in ("base", "folded")} | replaced
 
     def restore(self) -> None:
         """Take back what a run that did not commit has written."""

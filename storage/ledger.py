@@ -37,7 +37,7 @@ class Entry:
 
     `plan` has the fingerprints by node, `tables` the version of each table by its path in the state folder, `nodes` the
     counts by node (`+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`), `sources` cursor and files by
-    source, `files` the seals of what the run wrote by table (`storage.seals`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. An entry whose counters have the `kind` compact is
+    source, `files` the seals of what the run wrote by table (`storage.seals`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. `base` the epoch that older ones were folded to. An entry whose counters have the `kind` compact is
     maintenance: it keeps the epoch of the entry before and changes no row. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
     """
 
@@ -73,6 +73,12 @@ class Entry:
     def maintains(self) -> bool:
         """Whether the entry is maintenance of the epoch before."""
         return self.counters.get("kind") == "compact"
+
+    @property
+    def folded(self) -> Mapping[str, int]:
+        """How many op rows of each node are no more since the epochs before a base were folded; later rows are numbered behind them."""
+        found: Mapping[str, int] = self.counters.get("folded", {})
+        return found
 
     @property
     def place(self) -> tuple[int, datetime]:

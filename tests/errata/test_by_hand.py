@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from errata.failures import Usage
-from errata.options import Correction, EngineOptions, RunOptions
+from errata.options import Correction, EngineOptions, LogFilter, RunOptions
 from storage import durable
 from storage.durable import Moment
 from tests.errata.audited import LINES, lines, with_history
@@ -232,6 +233,36 @@ def test_a_base_changes_no_later_answer(folder: Folder) -> None:
     assert list(folder.load().show("totals", 2)) == middle
     assert {row["epoch"] for row in folder.log("lines")} == {2, 3}
     assert folder.violations() == []
+
+
+NUMBERED = """\
+pipeline: { name: numbered }
+nodes:
+  - type: source
+    name: rows
+    config: { name: rows, type: csv, path: rows.csv, merge: { primary_key: [id] }, schema: [{ name: id, type: string }, { name: v, type: int }] }
+  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv, changelog: { path: "log/{epoch}.jsonl" } } }
+  - { type: output, name: table, input: rows, config: { name: table, type: delta, path: table, options: { mode: changelog } } }
+error_handling: { strategy: continue }
+"""
+
+
+def test_rows_behind_a_base_are_numbered_on(tmp_path: Path) -> None:
+    """CONTRACT, `errata log`: "`offset` is dense from 0 per node over all committed epochs"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", NUMBERED)
+    for first, value in enumerate(["1\nb,2\nc,x", "3\nb,2", "4\nb,2", "5\nb,6", "7\nb,6"]):
+        folder.write("rows.csv", f"id,v\na,{value}\n")
+        folder.run()
+        if first in (2, 3):
+            list(folder.load().compact(first, SAIL.engine))
+    assert [(row["epoch"], row["offset"]) for row in folder.log("rows")] == [(2, 2), (2, 3), (3, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10), (5, 11)]
+    assert [row["offset"] for row in folder.load().log("rows", LogFilter(epoch=5))] == [10, 11]
+    written = [[json.loads(line)["offset"] for line in folder.text(f"log/{epoch}.jsonl").splitlines()] for epoch in range(1, 6)]
+    assert written == [[0, 1], [2, 3], [4, 5], [6, 7, 8, 9], [10, 11]]
+    assert sorted(DeltaTable(str(tmp_path / "table")).to_pyarrow_table(columns=["offset"])["offset"].to_pylist()) == [*range(12)]
+    folder.run(full_refresh=True)
+    assert [row["offset"] for row in folder.log("table")] == [0, 1]
 
 
 def test_readers_of_folded_epochs_are_told_so(folder: Folder) -> None:
