@@ -179,14 +179,21 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     output = cast("Output", node.operator)
     if (wanted := output.config.changelog) is None:
         return []
-    epoch, moment = (writer := run.writer(flow)).epoch, writer.started
-    target = targets.rendered(node, wanted.path, epoch)
+    writer = run.writer(flow)
+    target = targets.rendered(node, wanted.path, writer.epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
+    parts = _changed(run, flow, node, wanted, extra)
+    return [] if parts is None else [replace(run.exports.stage(target, parts), told={"epoch": writer.epoch})]
+
+
+def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:
+    """The changes of the epoch as the bytes of a file; None where there are none."""
+    epoch, moment = (writer := run.writer(flow)).epoch, writer.started
     if wanted.format == "parquet":
         from errata.odf_events import odf_events
 
         changed = odf_events(flow, node, wanted.form, (epoch, moment), extra)
-        return [run.exports.stage(target, changed.parquet())] if changed.count else []
+        return changed.parquet() if changed.count else None
     from errata.op_rows import Kept, in_order
     from errata.streams import Stream, formed
 
@@ -194,10 +201,10 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":
-        columns = dict.fromkeys([*kept.data, *output_columns(output, extra)[1].shown])
+        columns = dict.fromkeys([*kept.data, *output_columns(cast("Output", node.operator), extra)[1].shown])
         changes = (row | {"data": columns | row["data"]} for row in changes)
     first = next(events := formed(changes, wanted.form, Stream(run.plan.settings.name, node.name, {epoch: moment})), None)
-    return [] if first is None else [run.exports.stage(target, _rendered(first, events, wanted.format))]
+    return None if first is None else _rendered(first, events, wanted.format)
 
 
 def _rendered(first: Mapping[str, Any], rest: Iterator[Mapping[str, Any]], format: str) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
+ANY_FILE = "\ue000"
+"""Stands for the name of any source file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +195,26 @@ class Targets:
         return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
 
     def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
-        """Parts of a split output, and files of source files, that are not written any more are removed."""
+        """Parts of a split output, and files of source files, that are not written any more at the output's present path are removed."""
         if head is None or (self.configs[node.name].split is None and not self.by_source_file(node)):
             return
-        before = {self.folder / entry["path"]: entry for entry in head.nodes.get(node.name, {}).get("files", []) if not entry.get("epoch")}
-        exports.gone |= {path: entry for path, entry in before.items() if path not in written}
+        data, kept = self._data(node), {below(str(path), self.folder) for path in written} | self._changes(node, head)
+        before = (entry for entry in head.nodes.get(node.name, {}).get("files", []) if "epoch" not in entry)
+        exports.gone |= {self.folder / entry["path"]: entry for entry in before if data.fullmatch(entry["path"]) and entry["path"] not in kept}
+
+    def _data(self, node: Node) -> re.Pattern[str]:
+        """What the ledger calls the files of an output's data at its present path: all parts, of whichever source file."""
+        from storage.formats.splitting import SplitPlan
+
+        split = self.configs[node.name].split
+        path = Path(below(str(self.path_for(node, ANY_FILE)), self.folder))
+        names = re.escape(path.name) if split is None else SplitPlan(**split.model_dump()).pattern(path.name)
+        return re.compile(f"{re.escape(str(path).removesuffix(path.name))}{names}".replace(ANY_FILE, "[^/]+"))
+
+    def _changes(self, node: Node, head: Entry) -> set[str]:
+        """What the ledger calls the files of changes that epochs up to now wrote; earlier versions did not mark them."""
+        wanted = self.configs[node.name].changelog
+        return set() if wanted is None else {below(str(self.rendered(node, wanted.path, epoch)), self.folder) for epoch in range(1, head.epoch + 1)}
 
 
 def dlq_form(plan: Plan) -> dict[str, Any]:

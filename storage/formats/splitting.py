@@ -43,10 +43,11 @@ class SplitPlan:
 
     def name(self, file_name: str, seq: int) -> str:
         """The name of part `seq` (from 1) of the output file `file_name`."""
-        stem, dot, ext = file_name.rpartition(".")
-        stem, ext = (stem, ext) if dot and stem else (file_name, "dat")
-        numbered = _SEQ.sub(lambda found: str(seq).zfill(int(found["width"] or 0)), self.naming)
-        return numbered.replace("{stem}", stem).replace("{ext}", ext)
+        return _named(_SEQ.sub(lambda found: str(seq).zfill(int(found["width"] or 0)), self.naming), file_name)
+
+    def pattern(self, file_name: str) -> str:
+        """A regular expression of the names of all parts of the output file `file_name`."""
+        return "[0-9]+".join(re.escape(_named(text, file_name)) for text in _SEQ.split(self.naming)[::2])
 
     def full(self, records: int, size: int) -> bool:
         """Whether a file of so many records and bytes has reached a limit."""
@@ -55,6 +56,12 @@ class SplitPlan:
     def oversize(self, records: int, size: int) -> bool:
         """Whether a group of so many records and bytes is larger than a limit."""
         return _reached(records - 1, self.max_records) or _reached(size - 1, self.max_bytes)
+
+
+def _named(text: str, file_name: str) -> str:
+    stem, dot, ext = file_name.rpartition(".")
+    stem, ext = (stem, ext) if dot and stem else (file_name, "dat")
+    return text.replace("{stem}", stem).replace("{ext}", ext)
 
 
 def _reached(count: int, limit: int | None) -> bool:

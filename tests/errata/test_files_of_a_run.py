@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from errata.export import Written
 from errata.options import EngineOptions, RunOptions
 from tests.pipelines import Folder, command, standing_in
 
@@ -192,6 +193,47 @@ def test_each_source_file_has_its_own_also_where_no_row_of_it_is_left(tmp_path: 
     assert outputs(b=None, d="id\n") == {"a": "id\n", "c": "id\n", "d": "id\n"}
     assert outputs(c="id\n5\n", a=None) == {"c": "id\n5\n", "d": "id\n"}
     assert folder.violations() == []
+
+
+CHANGES = "changelog: {path: 'PLACE/{epoch}.csv', form: retract, format: jsonl}"
+CUT = [
+    ("path: o/t.csv, split: {max_records: 2}", "cl"),
+    ("path: 'o/{source_file}.csv'", "cl"),
+    ("path: 'o/{source_file}.csv'", "o"),
+    ("path: 'o/{source_file}.csv', split: {max_records: 2, naming: '{stem}{seq}.{ext}'}", "o"),
+]
+
+
+@pytest.mark.parametrize(("config", "place"), CUT)
+@pytest.mark.parametrize("marked", [True, False])
+def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CONTRACT.md: "written per epoch"; SPEC-DECISIONS, Incremental 35: "writes one file a committed epoch". Earlier versions did not mark them in the ledger."""
+    if not marked:
+        monkeypatch.setattr(Written, "json", lambda one, folder: {name: value for name, value in AS_KEPT(one, folder).items() if name != "epoch"})
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "glob: 'in/*.csv'").replace("path: out.csv", f"{config}, {CHANGES.replace('PLACE', place)}"))
+    folder.write("in/f.csv", "a,b\n")
+    changes, data = [], []
+    for epoch, rows in enumerate(("1,x\n2,y\n3,z\n", "1,x\n2,y\n", "1,v\n"), 1):
+        folder.write("in/e.csv", f"a,b\n{rows}")
+        folder.run()
+        assert not folder.run().committed
+        changes.append((tmp_path / place / f"{epoch}.csv").read_text())
+        data.append(len([path for path in (tmp_path / "o").iterdir() if not path.stem.isdecimal()]))
+        assert [(tmp_path / place / f"{one}.csv").read_text() for one in range(1, epoch + 1)] == changes
+    assert data == ([2, 1, 1] if config.startswith("path: o/t") else [3, 2, 2] if "split" in config else [2, 2, 2])
+
+
+AS_KEPT = Written.json
+
+
+def test_parts_that_a_run_wrote_elsewhere_are_left_alone(folder):
+    """SPEC-DECISIONS, Logic 23: "An output sent to another path is written there in full; the old file is left alone"."""
+    folder.write("pipeline.yaml", SPLIT.replace("path: out.csv", "path: 'o/{batch_id}.csv'"))
+    for batch, rows in (("r0", "1,x\n2,y\n3,z\n"), ("r1", "1,x\n2,v\n3,z\n"), ("r1", "1,x\n")):
+        folder.write("in.csv", f"a,b\n{rows}")
+        assert ran(folder, "--batch-id", batch, "--max-retract-share", "1")[0] == 0
+    assert sorted(path.name for path in (folder.path / "o").iterdir()) == ["r0_0001.csv", "r0_0002.csv", "r1_0001.csv"]
 
 
 def test_a_file_that_records_only_look_up_has_none_of_its_own(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Outputs in parts, against a plain loop over the records; names; oversize groups."""
 
+import re
 from itertools import pairwise
 
 import pyarrow as pa
@@ -79,6 +80,8 @@ def test_no_records_are_one_part_with_a_header():
 )
 def test_names(naming, name):
     assert SplitPlan(naming=naming).name("result.csv", 7) == name
+    assert re.fullmatch(SplitPlan(naming=naming).pattern("result.csv"), name)
+    assert not re.fullmatch(SplitPlan(naming=naming).pattern("results.tsv"), f"{name}.meta.json")
 
 
 def test_a_name_without_extension():
