@@ -405,6 +405,8 @@ class Writer(Session):
 
     Options: ClassVar[type[Options]] = Options
     splittable: ClassVar[bool] = True
+    has_header_row: ClassVar[bool] = False
+    """Whether the header is a row of names, without which a file is whole too."""
     sequential: ClassVar[bool] = False
     versioned: ClassVar[bool] = False
     """Whether it is a table with versions, which is written by what changed and not as a file."""

@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """The `split:` block of an output. Raises OptionError for a naming without `{seq}` or with an unknown token."""
+    """The `split:` block of an output; `repeat_header` concerns rows of names alone. Raises OptionError for a naming without `{seq}` or with an unknown token."""
 
     max_records: int | None = None
     max_bytes: int | None = None
@@ -111,7 +111,7 @@ def split(
     of one under `warn`. No records: one part.
     """
     first = writer.header()
-    later = first if plan.repeat_header else b""
+    later = first if plan.repeat_header or not writer.has_header_row else b""
     part = _Part(size=len(first))
     previous: pa.Scalar | None = None
     yield Piece(1, first)

@@ -1,5 +1,6 @@
 """Outputs in parts, against a plain loop over the records; names; oversize groups."""
 
+import json
 import re
 from itertools import pairwise
 
@@ -63,6 +64,22 @@ def test_parts_are_those_of_a_plain_loop(groups, cuts, plan):
     bounds = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
     batches = [batch(rows[start:end]) for start, end in pairwise(bounds)]
     assert parts_of(plan, batches) == by_hand(plan, rows)
+
+
+FORMATS = [
+    ("csv", {}, lambda part: part.splitlines()[-1].partition(",")[0]),
+    ("json", {"format": "array"}, lambda part: str(json.loads(part)[0]["id"])),
+    ("json", {"format": "ndjson"}, lambda part: str(json.loads(part)["id"])),
+    ("xml", {}, lambda part: re.fullmatch(r"<\?xml .*\?>\s*<Root>\s*<Record>\s*<id>(.)</id>.*</Root>\s*", part, re.DOTALL)[1]),
+]
+
+
+@pytest.mark.parametrize(("type_", "options", "id_of"), FORMATS)
+def test_a_header_that_is_no_row_of_names_belongs_to_each_part(type_, options, id_of):
+    """user-guide, "Split configuration fields": "`repeat_header`: Repeat CSV header row in each split file"."""
+    writer = formats.writer(type_, options, WritePlan(COLUMNS))
+    parts = parts_of(SplitPlan(max_records=1, repeat_header=False), [batch([(1, "a"), (2, "b"), (3, "b")])], writer)
+    assert list(map(id_of, parts)) == ["1", "2", "3"]
 
 
 def test_no_records_are_one_part_with_a_header():

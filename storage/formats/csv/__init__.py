@@ -137,6 +137,7 @@ class CsvWriter(Writer):
     """Writes CSV: LF line ends, quotes only where needed, null as an empty cell."""
 
     Options: ClassVar[type[Options]] = CsvWriteOptions
+    has_header_row: ClassVar[bool] = True
     options: CsvWriteOptions
 
     @override
