@@ -27,6 +27,11 @@ def without_index(key: Column) -> Column:
     return F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(INDEX_DIGITS)))
 
 
+def is_first(key: Column) -> Column:
+    """Whether the index behind a key is that of a record's first row."""
+    return F.endswith(F.hex(key), F.lit("0" * INDEX_DIGITS))
+
+
 def of_lookup(rows: DataFrame, placed: DataFrame, by: str = "_lookup") -> DataFrame:
     """The keys of input rows (which have `by`) that have a `by` of the rows. One column `_key`."""
     return placed.join(rows.select(by).distinct(), by, "left_semi").select("_key").distinct()

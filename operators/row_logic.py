@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from changelog.frames import united, with_rejects
-from changelog.lazy import F
+from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark
-from operators.evaluation import REFUSED, Evaluated, RunValues, Settle, as_applied, evaluate, prepare, rejects
+from operators.evaluation import ENVELOPE, REFUSED, Evaluated, RunValues, Settle, as_applied, evaluate, prepare, rejects
+from operators.origins import is_first, without_index
 from operators.rows import META, KeyShape, RowType
 from operators.settings import NodeSpec
 from operators.transform_config import LogDirective, TransformConfig, Validation
@@ -47,7 +48,13 @@ class RowLogic:
     def fingerprint(self) -> dict[str, Any]:
         """What decides whether the logic changed; messages of checks count because rejects carry them."""
         checks = [(item.label, item.severity, item.message, program.normal_text()) for item, program in self.checks]
-        return {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
+        made = {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
+        return made | ({"rejects": "whole records"} if self.program.fans_out and self.hard else {})  # earlier versions rejected rows by themselves
+
+    @property
+    def hard(self) -> list[Check]:
+        """The checks that reject what fails them."""
+        return [one for one in self.checks if one[0].severity == "error"]
 
     @property
     def deterministic(self) -> bool:
@@ -69,29 +76,41 @@ class RowLogic:
         """
         limit = self.config.max_expansion
         done = evaluate(frame, self.steps, row, self.name, values, max_expansion=limit, settle=self.settle, inline=refused is not None, refused=refused)
-        good, unfit = self._checked(done, output, values)
-        names = [*(name for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")), *output.columns()]
+        envelope = [name for name in frame.columns if name in ENVELOPE]
+        record = without_index(F.col("_key")) if refused is None else F.col(RECORD)
+        good, unfit = self._checked(done, output, values, record, [name for name in envelope if name in ("_epoch", "_op")])
+        names = [*envelope, *output.columns()]
         rows = output.shaped(good.withColumns(done.made(output.data, "_key" if refused is None else RECORD)), names)
         bad = [output.shaped(as_output(one, names, output), names) for one in (done.bad, unfit) if one is not None]
         return united(rows, *bad) if done.inline else with_rejects(rows, *bad)
 
-    def _checked(self, done: Evaluated, output: RowType, values: RunValues) -> tuple[DataFrame, DataFrame | None]:
-        """Rows that pass every error check, and rejects of the others, None where there are no error checks."""
-        hard = [(item, program) for item, program in self.checks if item.severity == "error"]
-        if not hard:
+    def _checked(self, done: Evaluated, output: RowType, values: RunValues, record: Column, image: Sequence[str]) -> tuple[DataFrame, DataFrame | None]:
+        """Rows of records of which all rows pass every error check, and a reject of each other record, None where there are no error checks.
+
+        `record`: the key of a row's record; `image`: the columns that tell its images apart.
+        """
+        if not self.hard:
             return done.good, None
-        ready, context = prepare(done.good, frozenset().union(*(program.reads_system for _, program in hard)), output, values)
+        ready, context = prepare(done.good, frozenset().union(*(program.reads_system for _, program in self.hard)), output, values)
+        first = self._first_failing(context)
+        marked = ready.withColumn("__check", F.when(F.col(REFUSED).isNull(), first) if done.inline else first)
+        refused = marked.where(F.col("__check").isNotNull())
+        if self.program.fans_out:
+            marked = marked.withColumn("__check", F.min("__check").over(Window.partitionBy(*image, record)))
+            refused = marked.where(F.col("__check").isNotNull() & is_first(F.col("_key"))).withColumn("_key", record)
+        detail = _choose([item.message or f"validation '{item.label}' failed" for item, _ in self.hard])
+        bad = rejects(refused, "validation_failure", detail, self.name, _choose([item.label for item, _ in self.hard]))
+        return marked.where(F.col("__check").isNull()), bad
+
+    def _first_failing(self, context: spark.Context) -> Column:
+        """The number of the first error check that a row fails, null where it fails none."""
         first = F.lit(None).cast("int")
-        for index, (_, program) in reversed(list(enumerate(hard))):
+        for index, (_, program) in reversed(list(enumerate(self.hard))):
             assert program.expression is not None  # a predicate
             value, failed = spark.column(program.expression, context)
             wrong = ~F.coalesce(value, F.lit(False)) if failed is None else ~F.coalesce(value, F.lit(False)) | failed
             first = F.when(wrong, F.lit(index)).otherwise(first)
-        marked = ready.withColumn("__check", F.when(F.col(REFUSED).isNull(), first) if done.inline else first)
-        refused = marked.where(F.col("__check").isNotNull())
-        detail = _choose([item.message or f"validation '{item.label}' failed" for item, _ in hard])
-        bad = rejects(refused, "validation_failure", detail, self.name, _choose([item.label for item, _ in hard]))
-        return marked.where(F.col("__check").isNull()), bad
+        return first
 
     @property
     def may_reject(self) -> bool:

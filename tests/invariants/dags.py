@@ -196,12 +196,13 @@ def _transform(draw: st.DrawFn, pipeline: Pipeline) -> None:
     stream, columns = _stream(draw, pipeline), {}
     name, columns = pipeline.name("transform"), dict(stream.columns)
     statements = _statements(draw, stream, columns)
-    kind = draw(st.sampled_from(["plain", "each", "outer", "validated", "meta"]))
+    kind = draw(st.sampled_from(["plain", "each", "outer", "checked", "validated", "meta"]))
     texts, numbers = stream.of("string"), stream.of("int")
     more: Record = {}
-    if kind in ("each", "outer") and texts:
+    if kind in ("each", "outer", "checked") and texts:
         statements.append(f'emit each it in {texts[0]}.split("-") {"outer " if kind == "outer" else ""}{{ emit part = it }}')
         columns["part"] = "any"
+        more |= {"validations": [{"check": f'part != "y" and {texts[0]} != "z"'}]} if kind == "checked" else {}
     elif kind == "validated" and numbers:
         more["validations"] = [{"field": texts[0] if texts else numbers[0], "check": "not_empty"}, {"check": f"{numbers[0]} >= 0", "severity": "warn"}]
     elif kind == "meta" and numbers:
