@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from errata.targets import Targets
     from operators.ingest.files import FileRecord
     from operators.output import Output
+    from operators.output_config import ChangelogFile
 
 ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
