@@ -84,6 +84,33 @@ nodes:
     input: running
     config: { name: runs, type: csv, path: runs.csv }
 """
+BRIEF = """\
+pipeline:
+  name: audited
+nodes:
+  - type: source
+    name: lines
+    config:
+      name: lines
+      type: csv
+      path: lines.csv
+      merge: {strategy: snapshot, primary_key: [line]}
+      schema:
+        - { name: line, type: string }
+        - { name: sku, type: string }
+        - { name: qty, type: int }
+  - type: aggregate
+    name: totals
+    input: lines
+    config:
+      group_by: [sku]
+      cxl: emit cost = sum(qty)
+  - type: output
+    name: costs
+    input: totals
+    config: { name: costs, type: csv, path: costs.csv }
+"""
+"""A node of each kind: what is killed at every step is run a hundred times."""
 LINES, PRICES = ("line", "sku", "qty"), ("sku", "label", "price")
 NODES = ("wanted", "priced", "totals", "running", "kinds")
 SKUS = ("a", "b", "c", "d")
@@ -101,18 +128,18 @@ def prices(seed: int) -> list[dict[str, object]]:
     return [{"sku": sku, "label": chance.choice(("x", "y", "z")), "price": chance.randint(1, 9)} for sku in (*SKUS, chance.choice(SKUS))]
 
 
-def project(path: Path, seed: int = 0) -> Folder:
+def project(path: Path, seed: int = 0, pipeline: str = PIPELINE) -> Folder:
     """The project, not run yet."""
     folder = Folder(path)
-    folder.write("pipeline.yaml", PIPELINE)
+    folder.write("pipeline.yaml", pipeline)
     folder.write_csv("lines.csv", LINES, lines(seed))
     folder.write_csv("prices.csv", PRICES, prices(seed))
     return folder
 
 
-def with_history(path: Path, seed: int = 0) -> Folder:
+def with_history(path: Path, seed: int = 0, pipeline: str = PIPELINE) -> Folder:
     """The project after three epochs."""
-    folder = project(path, seed)
+    folder = project(path, seed, pipeline)
     folder.run()
     for epoch in (1, 2):
         changed = lines(seed)

@@ -16,7 +16,7 @@ from errata.failures import Usage
 from errata.options import Correction, EngineOptions, LogFilter, RunOptions
 from storage import durable
 from storage.durable import Moment
-from tests.errata.audited import LINES, lines, with_history
+from tests.errata.audited import BRIEF, LINES, lines, with_history
 from tests.killing import Died, kill_points, leftovers
 from tests.pipelines import Folder, command
 
@@ -287,7 +287,8 @@ def test_runs_go_on_from_a_base(folder: Folder, history: Folder, tmp_path: Path)
 
 
 @pytest.mark.parametrize("action", [revert, correct, compact, refresh])
-def test_it_may_be_killed_at_every_step(action: Callable[[Folder], None], history: Folder, tmp_path: Path) -> None:
+def test_it_may_be_killed_at_every_step(action: Callable[[Folder], None], tmp_path: Path) -> None:
+    history = with_history(tmp_path / "history", pipeline=BRIEF)
     done = copied(history, tmp_path / "done")
     points = kill_points(done, action, tmp_path / "killed")
     outcomes = (state(history), state(done))
