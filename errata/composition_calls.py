@@ -231,17 +231,23 @@ def _given(type_: Type, value: Any) -> Type:
 
 def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
     """The value as the type holds it. Raises ValueError that says what it must be."""
-    if value is None or not isinstance(value, _WRITTEN.get(type_.kind, object)) or (isinstance(value, bool) and type_.kind in (Kind.INT, Kind.FLOAT, Kind.NUMERIC)):
-        raise ValueError(declared.type)
-    try:
-        found = value if type_.is_dynamic else read_value(value, type_.base)
-    except ValueError:
-        raise ValueError(declared.type) from None
+    found = _read(value, type_, declared)
     if declared.enum is not None and found not in declared.enum:
         raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
     if declared.range is not None and isinstance(found, int | float):
         _check_range(found, *declared.range)
     return found
+
+
+def _read(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
+    """The value as YAML wrote it in its type: no text for a number, and true is none."""
+    kinds = _WRITTEN.get(type_.kind, object)
+    if value is None or not isinstance(value, kinds) or (isinstance(value, bool) and kinds in (int, _NUMBER)):
+        raise ValueError(declared.type)
+    try:
+        return value if type_.is_dynamic else read_value(value, type_.base)
+    except ValueError:
+        raise ValueError(declared.type) from None
 
 
 def _check_range(found: float, low: float | None, high: float | None) -> None:

@@ -111,7 +111,7 @@ def split(
     of one under `warn`. No records: one part.
     """
     first = writer.header()
-    later = first if plan.repeat_header or not writer.has_header_row else b""
+    later = _repeated(plan, writer, first)
     part = _Part(size=len(first))
     previous: pa.Scalar | None = None
     yield Piece(1, first)
@@ -130,6 +130,11 @@ def split(
             _judge(plan, part, warn, grouped=changed is not None)
         yield from _body(part, writer, batch.slice(start), continues=start == 0)
     yield Piece(part.seq, writer.footer())
+
+
+def _repeated(plan: SplitPlan, writer: Writer, header: bytes) -> bytes:
+    """What every part but the first begins with: `repeat_header` concerns rows of names alone."""
+    return header if plan.repeat_header or not writer.has_header_row else b""
 
 
 def _close(part: _Part, writer: Writer, header: bytes) -> Iterator[Piece]:
