@@ -23,7 +23,7 @@ from errata.options import Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.preflight import preflight
 from errata.retraction import retract_counters
-from errata.soft_checks import warnings
+from errata.row_warnings import warnings
 from errata.stages import Stage, with_retries
 from errata.staging import Copies, copies_of
 from errata.starting import start_engine

@@ -36,6 +36,7 @@ MISS = b"\xff"
 MISSING = "combine_missing_match"
 FAILED = "combine_output_row"
 COLLECT_LIMIT = 10_000
+"""How many matches of a driver `collect` keeps (user guide, "match: collect"); the others are left out."""
 
 
 class Live(Protocol):
@@ -212,7 +213,7 @@ class Matching:
         return joined.withColumn(ID, F.concat(F.col(ID), F.coalesce(F.col(FROM), F.lit(MISS))))
 
     def _collected(self, left: DataFrame, pairs: DataFrame, step: Step) -> DataFrame:
-        """Each left row with its matches as an array of maps under the build's qualifier, in build order."""
+        """Each left row with its matches as an array of maps under the build's qualifier, in build order: as many as the limit lets."""
         side = self.predicate.sides[step.build]
         if self.traced:
             self.pairs[side.number] = pairs.select(ID, FROM)
@@ -222,9 +223,7 @@ class Matching:
         joined = left.join(pairs.groupBy(ID).agg(rows.alias("__rows")), ID, "left")
         first = F.element_at("__rows", 1)
         lifted = {side.named(name): first.getField(f"x{index}") for index, name in enumerate(side.extras)}
-        detail = F.lit(f"match: collect found more than {COLLECT_LIMIT:,} rows of '{side.qualifier}'")
-        error = F.when(F.size("__rows") > COLLECT_LIMIT, error_text(FAILED, detail, self.predicate.name))
-        marked = joined.withColumns({FROM: first.getField(FROM), ERROR: F.coalesce(ERROR, error), **lifted})
+        marked = joined.withColumns({FROM: first.getField(FROM), **lifted})
         text = F.coalesce(maps_text(F.slice("__rows", 1, COLLECT_LIMIT), side.fields), F.lit("[]"))
         return marked.withColumn(side.qualifier, text).drop("__rows")
 

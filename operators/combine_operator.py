@@ -62,6 +62,7 @@ class Combine(Keyed):
         self.deterministic = where.deterministic and (body is None or body.deterministic)
         texts = {"where": where.normal_text(), "cxl": body.normal_text() if body else ""}
         fingerprint = texts | self.config.model_dump(mode="json", exclude={"where", "cxl", "strategy"}) | {"qualifiers": list(self.qualifiers)}
+        fingerprint |= {"beyond the limit": "left out"} if self.collected else {}  # earlier versions rejected the driver's record
         super().__init__(spec.name, inputs, RowType(logic.data), fingerprint)
         self.carry(inputs, frozenset())
 
@@ -91,6 +92,11 @@ class Combine(Keyed):
                 if not isinstance(wanted, NamedKeys) or name in wanted.named:
                     found.setdefault(CK + name, at)
         return found
+
+    @property
+    def collected(self) -> tuple[str, ...]:
+        """The columns of arrays under `match: collect`."""
+        return tuple(step.build for step in self.chain.steps) if self.config.match == "collect" else ()
 
     @property
     def reject_shape(self) -> KeyShape:

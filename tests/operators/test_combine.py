@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import errata
 from tests.operators.joins import FEW, HEADERS, JOINS, Join, gathered, pipeline, with_broken_builds
-from tests.pipelines import Folder, jsonl
+from tests.pipelines import Folder, command, jsonl, standing_in
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -164,6 +164,27 @@ def test_on_miss_error_ends_the_run_under_every_strategy_and_keeps_the_last_epoc
     folder.write("a.csv", "k\n2\n")
     folder.run()
     assert folder.text("out.csv") == "k\n2\n"
+
+
+def test_collect_keeps_ten_thousand_matches(tmp_path: Path) -> None:
+    """ "A per-group entry limit of 10,000 prevents unbounded growth." The others are left out, in build order, with a warning (reference, Combine)."""
+    folder = Folder(tmp_path)
+    text = MISS.replace("on_miss: error", "match: collect").replace(', cxl: "emit k = a.k"', "").replace("type: csv, path: out.csv", "type: json, options: {format: ndjson}, path: out.ndjson")
+    folder.write("pipeline.yaml", text.replace("schema: [ { name: k, type: int } ] } }\n  - type: combine", "schema: [ { name: k, type: int }, { name: n, type: int } ] } }\n  - type: combine"))
+    folder.write("a.csv", "k\n1\n2\n3\n")
+
+    def told(ones: int, twos: int) -> tuple[bool, list[list[int]]]:
+        folder.write("b.csv", "k,n\n" + "".join(f"1,{n}\n" for n in range(ones)) + "".join(f"2,{n}\n" for n in range(twos)))
+        with standing_in(tmp_path):
+            code, _, err = command("run", "pipeline.yaml", "--max-retract-share", "1")
+        assert code == 0
+        assert folder.violations() == []
+        warned = "warning: node 'joined': 1 records have 10,000 rows of 'b', as many as match: collect keeps; any more were left out" in err
+        return warned, [[one["n"] for one in row["b"]] for row in jsonl(folder.text("out.ndjson"))]
+
+    assert told(10_001, 9_999) == (True, [[*range(10_000)], [*range(9_999)], []])
+    assert told(9_998, 9_999) == (False, [[*range(9_998)], [*range(9_999)], []])
+    assert told(9_998, 10_003) == (True, [[*range(9_998)], [*range(10_000)], []])
 
 
 WRONG = [
