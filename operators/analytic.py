@@ -17,6 +17,7 @@ from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.distinct import first_of_each
 from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate
+from operators.numbers_only import doubtful, numbers_only
 from operators.origins import by_key, of_lookup
 from operators.row_logic import RECORD, RowLogic, as_new, as_output
 from operators.rows import RowType, key_parts
@@ -38,6 +39,7 @@ class AnalyticTransform(Keyed):
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
         window = logic.config.analytic_window
         fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
+        fingerprint |= {"sums": "numbers only"} if doubtful(logic.program.windows) else {}  # in earlier versions all rows behind another value failed
         super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
         self.logic = logic
         self.partition = partition
@@ -131,11 +133,11 @@ class AnalyticTransform(Keyed):
         return joined.select(*kept, *filled, column(WRONG)), [] if before.bad is None else [before.bad]
 
     def _arguments(self, frame: DataFrame, index: int, values: RunValues) -> Evaluated:
+        """The rows whose arguments are there and such as their functions take, and rejects of the others."""
         before = self.logic.program.before
         assert before is not None  # programs with window calls have it
-        if not before.output:
-            return Evaluated(frame, None)
-        return evaluate(frame, before, self.inputs[index], self.name, values)
+        done = evaluate(frame, before, self.inputs[index], self.name, values) if before.output else Evaluated(frame, None)
+        return numbers_only(done, self.logic.program.windows, frame, self.name)
 
 
 def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform | None:

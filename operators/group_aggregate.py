@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -22,9 +21,10 @@ from operators import few_states
 from operators.accumulators import Accumulator, accumulator, added_once, floats
 from operators.aggregate_config import AggregateConfig
 from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
-from operators.evaluation import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of, rejects
+from operators.evaluation import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
 from operators.few_states import ROWS
 from operators.group_rows import first_true, grouped, wrongs
+from operators.numbers_only import numbers_only
 from operators.origins import of_lookup
 from operators.rows import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.settings import NodeSpec
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
-    from cxl.typed import AggregateUse
 
 class Aggregate(Keyed):
     """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
@@ -187,12 +186,7 @@ class Aggregate(Keyed):
         assert self.program.before is not None  # programs of mode aggregate have it
         numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in (Kind.NUMERIC, Kind.FLOAT)}
         done = evaluate(frame.withColumns(numbers) if numbers else frame, self.program.before, self.inputs[0], self.name, values)
-        wrong = not_numbers(self.program.calls)
-        if wrong is None:
-            return done
-        bad = rejects(done.good.where(wrong), "aggregate_type_error", F.lit("type mismatch: expected a number"), self.name)
-        bad = bad.select(*(column(name) for name in frame.columns if name != "_error"), "_error")
-        return Evaluated(done.good.where(~wrong), bad if done.bad is None else united(done.bad, bad))
+        return numbers_only(done, self.program.calls, frame, self.name)
 
     def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
         """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
@@ -292,14 +286,6 @@ class Aggregate(Keyed):
             return rows
         found = self._rejected(self.lookup(bad, 0, RunValues.none()))
         return united(rows, found.select(*map(column, rows.columns)))
-
-
-def not_numbers(calls: Sequence[AggregateUse]) -> Column | None:
-    """Whether an argument of a sum or average holds something else than a number; None where the types rule it out."""
-    numeric = [use for use in calls if use.function.name in ("sum", "avg", "weighted_avg")]
-    names = dict.fromkeys(name for use in numeric for name, arg in zip(use.columns, use.args, strict=False) if arg.type.is_dynamic)
-    tests = [F.coalesce(F.substring(column(name), 1, 1).isin('"', "t", "f", "[", "{"), F.lit(False)) for name in names]
-    return reduce(lambda one, other: one | other, tests) if tests else None
 
 
 def correlation_fields(row: RowType) -> list[str]:

@@ -50,15 +50,11 @@ class RunningSum:
 
 
 def running_sums(values: Iterable[Any], *, mean: bool) -> Iterator[tuple[Any, str | None]]:
-    """For each value the sum up to it, and what failed; a value that is no number fails its row and all behind it."""
-    so_far, wrong = RunningSum(), None
+    """For each value the sum up to it, and what failed."""
+    so_far = RunningSum()
     for value in values:
+        so_far.add(value)
         try:
-            if wrong is None:
-                so_far.add(value)
-        except CxlFailure as failure:
-            wrong = failure.message
-        try:
-            yield (None, wrong) if wrong else (so_far.value(mean=mean), None)
+            yield so_far.value(mean=mean), None
         except CxlFailure as failure:
             yield None, failure.message

@@ -207,6 +207,30 @@ def test_a_record_without_a_sum_is_one_reject_whatever_comes_after_the_window(tm
     assert folder.violations() == []
 
 
+@pytest.mark.parametrize("function", ["sum", "avg"])
+def test_a_value_that_is_no_number_rejects_its_record_alone(tmp_path: Path, function: str) -> None:
+    """SPEC-DECISIONS, `aggregate_type_error`: "that record counts in none of the aggregate's bindings, the others go on"."""
+    cxl = f"emit id = id\nemit s = $window.{function}(if w == 0 then g else if w == 1 then null else w)"
+    rows = ["1,a,,,4", "2,b,,,0", "3,b,,,1", "4,b,,,6"]
+    folder = laid_out(tmp_path, cxl, "{}", rows)
+    folder.run()
+    assert [(row["id"], row["s"]) for row in jsonl(folder.text("out/one.ndjson"))] == [(1, 4), (3, 4), (4, 10 if function == "sum" else 5)]
+    assert queue(folder) == [("one", "aggregate_type_error", "2")]
+    folder.write("rows.csv", "\n".join([",".join(ROWS), rows[0], "2,b,,,2", rows[2], "4,b,,,0", ""]))
+    folder.run()
+    assert [(row["id"], row["s"]) for row in jsonl(folder.text("out/one.ndjson"))] == [(one, {1: 4}.get(one, 6 if function == "sum" else 3)) for one in (1, 2, 3)]
+    assert queue(folder) == [("one", "aggregate_type_error", "4")]
+    assert folder.violations() == []
+
+
+def test_rows_of_another_source_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, "emit id = id\nemit s = $window.sum(if p > 1.8 then g else p)", "{ source: prices, on: g, group_by: [g] }", ["1,a,,,", "2,b,,,"])
+    folder.write("prices.csv", "g,p\na,1.5\na,2.0\na,1.0\n")
+    folder.run()
+    assert [(row["id"], row["s"]) for row in jsonl(folder.text("out/one.ndjson"))] == [(1, 2.5), (2, None)]
+    assert [letter[1] for letter in queue(folder)] == ["aggregate_type_error"]
+
+
 def test_a_nan_of_sums_rejects_its_record_alone(tmp_path: Path) -> None:
     cxl = "emit id = id\nlet s = $window.sum(v) * 10.0\nemit d = s - s"
     folder = laid_out(tmp_path, cxl, "{ group_by: [g] }", ["1,a,,1,", "2,b,,1e308,", "3,a,,2,"])
