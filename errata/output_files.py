@@ -76,6 +76,8 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for target, part in pieces:
         made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, extra)
+    if by_file or output.config.split is not None:
+        made = [replace(one, told={"of": targets.whole(node)}) for one in made]
     if output.config.split is not None:
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
     if output.config.write_meta:
@@ -184,7 +186,7 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     target = targets.rendered(node, wanted.path, writer.epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     parts = _changed(run, flow, node, wanted, extra)
-    return [] if parts is None else [replace(run.exports.stage(target, parts), told={"epoch": writer.epoch})]
+    return [] if parts is None else [run.exports.stage(target, parts)]
 
 
 def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
-ANY_FILE = "\ue000"
+ANY_FILE = "{source_file}"
 """Stands for the name of any source file."""
 
 
@@ -198,21 +198,31 @@ class Targets:
         """Parts of a split output, and files of source files, that are not written any more at the output's present path are removed."""
         if head is None or (self.configs[node.name].split is None and not self.by_source_file(node)):
             return
-        data, kept = self._data(node), {below(str(path), self.folder) for path in written} | self._changes(node, head)
-        before = (entry for entry in head.nodes.get(node.name, {}).get("files", []) if "epoch" not in entry)
-        exports.gone |= {self.folder / entry["path"]: entry for entry in before if data.fullmatch(entry["path"]) and entry["path"] not in kept}
+        kept = {below(str(path), self.folder) for path in written}
+        exports.gone |= {self.folder / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
 
-    def _data(self, node: Node) -> re.Pattern[str]:
-        """What the ledger calls the files of an output's data at its present path: all parts, of whichever source file."""
+    def whole(self, node: Node) -> str:
+        """What the ledger keeps of each part of an output: the present path of the whole, whichever source file it may be for."""
+        return below(str(self.path_for(node, ANY_FILE) if self.by_source_file(node) else self.outputs[node.name]), self.folder)
+
+    def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
+        """The files of data that the last epoch wrote for an output at its present path; earlier versions did not mark them."""
+        entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
+        if any("of" in entry for entry in entries):
+            return [entry for entry in entries if entry.get("of") == whole]
+        names, changes = self._names(node, whole), self._changes(node, head)
+        return [entry for entry in entries if names.fullmatch(entry["path"]) and entry["path"] not in changes]
+
+    def _names(self, node: Node, whole: str) -> re.Pattern[str]:
+        """What the parts of an output are called, and what it is called that was one file."""
         from storage.formats.splitting import SplitPlan
 
-        split = self.configs[node.name].split
-        path = Path(below(str(self.path_for(node, ANY_FILE)), self.folder))
-        names = re.escape(path.name) if split is None else SplitPlan(**split.model_dump()).pattern(path.name)
-        return re.compile(f"{re.escape(str(path).removesuffix(path.name))}{names}".replace(ANY_FILE, "[^/]+"))
+        split, name = self.configs[node.name].split, Path(whole).name
+        parts = "" if split is None else f"|{SplitPlan(**split.model_dump()).pattern(name)}"
+        return re.compile(f"{re.escape(whole.removesuffix(name))}({re.escape(name)}{parts})".replace(re.escape(ANY_FILE), "[^/]+"))
 
     def _changes(self, node: Node, head: Entry) -> set[str]:
-        """What the ledger calls the files of changes that epochs up to now wrote; earlier versions did not mark them."""
+        """What the ledger calls the files of changes that epochs up to now wrote."""
         wanted = self.configs[node.name].changelog
         return set() if wanted is None else {below(str(self.rendered(node, wanted.path, epoch)), self.folder) for epoch in range(1, head.epoch + 1)}
 

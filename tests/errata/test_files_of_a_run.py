@@ -209,7 +209,7 @@ CUT = [
 def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CONTRACT.md: "written per epoch"; SPEC-DECISIONS, Incremental 35: "writes one file a committed epoch". Earlier versions did not mark them in the ledger."""
     if not marked:
-        monkeypatch.setattr(Written, "json", lambda one, folder: {name: value for name, value in AS_KEPT(one, folder).items() if name != "epoch"})
+        monkeypatch.setattr(Written, "json", lambda one, folder: {name: value for name, value in AS_KEPT(one, folder).items() if name != "of"})
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "glob: 'in/*.csv'").replace("path: out.csv", f"{config}, {CHANGES.replace('PLACE', place)}"))
     folder.write("in/f.csv", "a,b\n")
@@ -225,6 +225,13 @@ def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place:
 
 
 AS_KEPT = Written.json
+
+
+def test_parts_that_are_named_anew_take_the_place_of_the_others(folder):
+    for split in ("", ", split: {max_records: 2}", ", split: {max_records: 2, naming: '{stem}-{seq}.{ext}'}"):
+        folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", f"path: o/out.csv{split}"))
+        assert ran(folder)[0] == 0
+    assert sorted(path.name for path in (folder.path / "o").iterdir()) == ["out-1.csv", "out-2.csv"]
 
 
 def test_parts_that_a_run_wrote_elsewhere_are_left_alone(folder):
