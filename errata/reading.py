@@ -252,13 +252,13 @@ class Reading:
             }  # fmt: skip
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
-        """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out."""
+        """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
         from errata.streams import TIMED, Stream, formed
 
         node = self._node(name)
+        self._epoch(filters.epoch)
         if node is None:
             return
-        self._unfolded(filters.epoch)
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         moments = self._moments(filters.form) if filters.form in TIMED else {}
@@ -288,11 +288,11 @@ class Reading:
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
-        node = self._node(name)
-        if node is None or not self._epoch(at):
+        node, epoch = self._node(name), self._epoch(at)
+        if node is None or not epoch:
             return
         order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
-        frame = self._live(node, self._epoch(at)).orderBy(*order).select(*map(column, node.shown))
+        frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
         for row in self.engine.to_arrow(frame).to_pylist():
             yield node.values(row)
 

@@ -141,9 +141,17 @@ def test_an_epoch_of_other_keys_cannot_be_reverted_to(tmp_path: Path) -> None:
     assert folder.load().head_epoch() == 2
 
 
-def test_the_log_of_an_epoch_that_is_not_there_is_told(history: Folder) -> None:
-    code, out, errors = command("log", str(history.path / "pipeline.yaml"), "lines", "--epoch", "9")
-    assert (code, out, errors) == (0, "", "There is no epoch 9; the last one is 3.\n")
+@pytest.mark.parametrize("words", [("log", "lines", "--epoch", "9"), ("show", "lines", "--at", "9"), ("diff", "lines", "--from", "1", "--to", "9")])
+def test_an_epoch_that_is_not_there_cannot_be_shown(words: tuple[str, ...], history: Folder, tmp_path: Path) -> None:
+    before = Folder(tmp_path)
+    before.write("pipeline.yaml", history.text("pipeline.yaml"))
+    for folder, last in ((history, "the last one is 3"), (before, "the pipeline has not run yet")):
+        code, out, errors = command(words[0], str(folder.path / "pipeline.yaml"), *words[1:])
+        assert (code, out) == (64, "")
+        assert errors.startswith(f"error: there is no epoch {1 if words[0] == 'diff' and folder is before else 9}; {last}\n")
+
+
+def test_a_log_since_an_epoch_to_come_is_empty(history: Folder) -> None:
     assert command("log", str(history.path / "pipeline.yaml"), "lines", "--since", "9", "--format", "jsonl") == (0, "", "")
 
 

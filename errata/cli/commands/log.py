@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import Console, rows_answer
+from errata.cli.console import rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 from errata.options import LogFilter
@@ -43,14 +43,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     else:
         rows = project.log(known_node(project, node), filters)
         rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
-        _note_future(console, project.head_epoch(), filters.epoch)
     return 0
-
-
-def _note_future(console: Console, last: int | None, epoch: int | None) -> None:
-    """Say so where an epoch was asked for that is not there yet."""
-    if epoch is not None and epoch > (last or 0):
-        console.note(f"There is no epoch {epoch}; {'the pipeline has not run yet' if last is None else f'the last one is {last}'}.")
 
 
 def _in_short(run: Mapping[str, Any]) -> Mapping[str, Any]:
