@@ -257,23 +257,10 @@ class Project:
         return report(self, self._reading())
 
     def plan_next(self) -> Iterator[Row]:
-        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason.
+        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason (`errata.outlook`)."""
+        from errata.outlook import outlook
 
-        No service is asked, so the records of one count as changed.
-        """
-        from errata.correlation_plan import Before, ruled_anew
-        from errata.fetching import services
-        from errata.ingest import look_at_sources
-        from errata.stages import rows_known, with_retries
-
-        head = self.before()
-        sources = look_at_sources(self.plan, head.sources if head else {})
-        changed = services(self.plan) | {name: one.reason for name, one in sources.items() if one.reason}
-        before = Before.of(head)
-        stages = with_retries(self.plan, head.plan if head else None, changed | ruled_anew(self.plan, before), before.held)
-        rows = rows_known(self.plan, stages, head.nodes if head else {})
-        for stage in stages:
-            yield {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "rows": rows[stage.node], "reason": stage.reason}
+        return outlook(self)
 
     def explain_field(self, node: str, parameter: str) -> str:
         """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""

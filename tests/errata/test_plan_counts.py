@@ -1,4 +1,4 @@
-"""`errata plan` says how many rows a node goes through, where that is known before the run (issue 7, item 3)."""
+"""`errata plan` says how many rows a node goes through, where that is known before the run (issue 7, item 3), and names whatever makes an epoch."""
 
 from __future__ import annotations
 
@@ -37,3 +37,25 @@ def test_rows_are_told_where_they_are_known(tmp_path: Path, persist: str, known:
     folder.write("words.csv", "word\none\nthree\nsix\nten\n")
     assert plan(pipeline) == dict.fromkeys(("words", "sized", "sizes", "out"), ("delta", None))
     assert plan(pipeline.replace("word.length()", "word.length() + 1"))["sized"] == ("rebuild", None)
+
+
+def test_what_moves_and_what_goes_is_planned(tmp_path: Path) -> None:
+    """CONTRACT, "Commands": "what the next run would do"; it commits an epoch for each of these."""
+    folder = Folder(tmp_path)
+    folder.write("words.csv", "word\none\nthree\nsix\n")
+
+    def planned(text: str) -> list[tuple[str, ...]]:
+        folder.write("pipeline.yaml", text)
+        rows = [(row["node"], row["type"], row["action"], row["rows"]) for row in folder.load().plan_next() if row["action"] != "skip"]
+        assert folder.run().committed == bool(rows)
+        return rows
+
+    pipeline = PIPELINE.replace("PERSIST", "all")
+    more = pipeline + "  - { type: output, name: more, input: words, config: { name: more, type: csv, path: more.csv } }\n"
+    assert [action for _, _, action, _ in planned(more)] == ["first"] * 5
+    assert planned(pipeline) == [("more", "output", "remove", 0)]
+    assert planned(pipeline.replace("out.csv", "other.csv")) == [("out", "output", "move", 2)]
+    rejecting = pipeline.replace("type: string", "type: int").replace("word.length()", "word") + "error_handling: { strategy: continue, dlq: { path: DLQ } }\n"
+    planned(rejecting.replace("DLQ", "a.csv"))
+    assert planned(rejecting.replace("DLQ", "b.csv")) == [("dlq", "dlq", "move", 3)]
+    assert planned(rejecting.replace("DLQ", "b.csv")) == []

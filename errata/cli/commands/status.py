@@ -61,7 +61,7 @@ def _outlook(found: Any, status: Mapping[str, Any]) -> Iterator[str]:
         more = f" and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
         yield f"\nsuppressed groups: {', '.join(groups[:_MOST_GROUPS])}{more}\n"
     try:
-        news = [f"{row['node']} ({row['reason']})" for row in found.plan_next() if row["type"] == "source" and row["action"] != "skip"]
+        news = [f"{row['node']} ({row['reason']})" for row in found.plan_next() if row["type"] == "source" and row["action"] not in ("skip", "remove")]
         yield f"\nthe next run reads: {', '.join(news) or 'nothing'}\n"
     except Failure as problem:
         yield f"\nthe next run: {problem.message}\n"
