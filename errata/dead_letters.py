@@ -92,6 +92,7 @@ def _grouped(reading: Reading) -> pl.DataFrame:
 
 def retry(project: Project, group: str, options: RunOptions) -> RunResult:
     """A run that lets every suppressed record take part again, that of `group` among them."""
+    from errata.metrics import measured
     from errata.reading import Reading
     from errata.run import Run
     from errata.running import exclusive
@@ -101,5 +102,9 @@ def retry(project: Project, group: str, options: RunOptions) -> RunResult:
     if group not in known:
         listed = ", ".join(known[:10]) or "none"
         raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")
-    with exclusive(project, options, Run, retry=True) as one:
-        return one.execute()
+
+    def again(told: RunOptions) -> RunResult:
+        with exclusive(project, told, Run, retry=True) as one:
+            return one.execute()
+
+    return measured(project, options, again)

@@ -119,16 +119,21 @@ def effects(run: Run, flow: Flow) -> Iterator[Row]:
 
 
 def rewrite(project: Project, change: Change, options: RunOptions) -> tuple[list[Row], RunResult]:
-    """Make an epoch of a change: its effect and the run. Raises Failure."""
+    """Make an epoch of a change: its effect and the run, of which is told as of any other unless it is a dry one. Raises Failure."""
+    from errata.metrics import measured
     from errata.running import exclusive
 
-    dry = options.dry_run
-    with exclusive(project, replace(options, dry_run=False), Rewrite, change=change, dry=dry) as one:
-        _as_it_ran(one)
-        try:
-            return one.effect, one.execute()
-        except DryRun:
-            return one.effect, RunResult(exit_code=0, epoch=one.head.epoch if one.head else None)
+    effect: list[Row] = []
+
+    def made(told: RunOptions) -> RunResult:
+        with exclusive(project, replace(told, dry_run=False), Rewrite, change=change, dry=options.dry_run, effect=effect) as one:
+            _as_it_ran(one)
+            try:
+                return one.execute()
+            except DryRun:
+                return RunResult(exit_code=0, epoch=one.head.epoch if one.head else None)
+
+    return effect, made(options) if options.dry_run else measured(project, options, made)
 
 
 def _as_it_ran(one: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from errata.failures import Failure
 from errata.openlineage import facet
+from errata.options import Correction, EngineOptions, RunOptions
 from tests.errata.openlineage_events import FACETS, read_event, read_facet
 from tests.pipelines import Folder, command, standing_in
 
@@ -174,6 +176,16 @@ def test_retraction_counters(tmp_path):
     assert (first["partitions_recomputed"], first["degrade_fallback_count"], first["synthetic_ck_columns_emitted_total"]) == (0, 0, 1)
 
 
+def test_a_retry_is_told_like_a_run(tmp_path):
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", RETRACTED)
+    folder.write("in.csv", "sale,dept,n\n1,a,5\n2,b,0\n2,c,1\n3,c,2\n")
+    folder.run()
+    (group,) = folder.load().dlq_groups()
+    result = folder.load().dlq_retry(group["group"], RunOptions(engine=EngineOptions("sail")))
+    assert [one["execution_id"] for one in spooled(folder)][1:] == [result.execution_id]
+
+
 WINDOWED = "  - {type: transform, name: w, input: totals, config: {cxl: emit t = $window.sum(total), analytic_window: {group_by: [BY]}}}\n"
 
 
@@ -290,6 +302,22 @@ def test_the_last_run_as_prometheus_text(joined):
     assert samples["errata_records", pipeline, ("state", "dlq")] == 1
     assert samples["errata_epoch", pipeline] == 2
     assert samples["errata_changes", ("node", "sums"), ("op", "+C"), pipeline] == 1
+
+
+def test_changes_by_hand_are_told_like_runs(joined):
+    joined.run()
+    options, project = RunOptions(engine=EngineOptions("sail")), joined.load()
+    typo = Correction("orders", {"id": "1"}, {"n": "4"}, "a typo")
+    project.correct(typo, replace(options, dry_run=True))
+    made = [project.correct(typo, options)[1], project.revert(1, options)]
+    told = events(joined)[2:]
+    for event in told:
+        check_event(event)
+    assert [event["eventType"] for event in told] == ["START", "COMPLETE"] * 2
+    facets = [event["run"]["facets"]["errata_corrections"] for event in told[1::2]]
+    assert [(facet["epoch"], facet["executionId"]) for facet in facets] == [(result.epoch, result.execution_id) for result in made]
+    assert [facet["nodes"]["sums"]["corrected"] for facet in facets] == [1, 1]
+    assert 'errata_epoch{pipeline="joined"} 3\n' in joined.text("told/errata.prom")
 
 
 @pytest.mark.parametrize("path", ["/tmp/x", "../x", "~/x"])
