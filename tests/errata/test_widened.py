@@ -61,16 +61,16 @@ nodes:
 """
 
 
-@pytest.mark.parametrize(("kept", "null"), [("false", '""'), ("true", "null")])
-def test_a_record_has_its_own_undeclared_fields_alone(kept: str, null: str, tmp_path: Path) -> None:
-    """User guide, "The $widened sidecar absorber": each record's undeclared fields are its payload, "keyed by input field name"."""
+@pytest.mark.parametrize(("kept", "null", "element"), [("false", '""', "<colour/>"), ("true", "null", "")])
+def test_a_record_has_its_own_undeclared_fields_alone(kept: str, null: str, element: str, tmp_path: Path) -> None:
+    """User guide, "The $widened sidecar absorber": each record's undeclared fields are its payload, "keyed by input field name"; nulls as in "Null handling"."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PASSED.replace("KEPT", kept))
     folder.write("all.json", RECORDS)
     folder.run()
     assert folder.text("out.json") == f'{{"id":1,"colour":"red"}}\n{{"id":2,"colour":{null},"size":{{"w":5}}}}\n{{"id":3}}\n'
     records = folder.text("out.xml").split("<Record>")[1:]
-    assert [one.split("</Record>")[0] for one in records] == ["<id>1</id><colour>red</colour>", "<id>2</id>", "<id>3</id>"]
+    assert [one.split("</Record>")[0] for one in records] == ["<id>1</id><colour>red</colour>", f"<id>2</id>{element}", "<id>3</id>"]
 
 
 JOINED = """\

@@ -30,13 +30,16 @@ class _Element:
 
 def elements(batch: pa.RecordBatch, plan: WritePlan, tag: str) -> list[bytes]:
     """Each record as one element with a line end. Raises OutputError for names and text that XML cannot hold, and for maps."""
-    texts = [_texts(batch.column(index), column) for index, column in enumerate(plan.columns)]
+    texts = [_texts(batch.column(index), column, leave_out=plan.preserve_nulls) for index, column in enumerate(plan.columns)]
     rendered = _rendered(_tree(plan.columns, tag), texts, batch.num_rows, leave_out=plan.preserve_nulls)
     return [f"{text or f'<{tag}/>'}\n".encode() for text in rendered]
 
 
-def _texts(values: pa.Array, column: Column) -> list[str | None]:
+def _texts(values: pa.Array, column: Column, *, leave_out: bool) -> list[str | None]:
+    """The texts of a column. A null that a record has of a field that others lack is an empty text, so that its element is written, unless nulls are left out."""
     texts: list[str | None] = text_of(values, column, "xml").to_pylist()
+    if column.optional and not leave_out and not column.name.rpartition(".")[2].startswith("@"):
+        texts = ["" if text is None and cell is not None else text for text, cell in zip(texts, values.to_pylist(), strict=True)]
     for text in texts:
         if text is not None and (wrong := NOT_TEXT.search(text)):
             raise OutputError(f"column '{column.name}' holds the character U+{ord(wrong[0]):04X}, which XML cannot hold")
