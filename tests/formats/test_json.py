@@ -91,7 +91,31 @@ def test_a_dotted_column_takes_the_value_at_its_path():
     reader = json_reader([("address.city", "string"), ("address.geo.lat", "float")])
     data = b'[{"address": {"city": "Graz", "geo": {"lat": 47}}}, {"address": 1}, {"address.city": "Bern"}]'
     reader = reader.with_undeclared(reader.undeclared(data, "f"))
-    assert [list(row.data.values()) for row in records_of(reader, data)] == [["Graz", 47.0], [None, None], ["Bern", None]]
+    assert [list(row.data.values()) for row in records_of(reader, data)] == [["Graz", 47.0, None], [None, None, "1"], ["Bern", None, None]]
+
+
+PARTLY = (
+    '{"id": 1, "m": {"q": 1, "r": 2, "s": {"t": 3}}}', '{"m": {"r": null, "in": {"deep": 4, "other": [5]}}, "m.q": 6}', '{"m": null, "x": {"y": 1}}', '{"id": 2, "m": {"in": 7}}', '{"m": 8}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [PARTLY, PARTLY[:3]])
+@pytest.mark.parametrize("form", ["array", "ndjson", "ndjson, line by line"])
+def test_members_beside_declared_ones_are_undeclared_fields(lines, form, monkeypatch):
+    """User guide, "Auto-Widen": "schema drift is preserved end-to-end". What stands where an object is expected is a field too."""
+    if form == "ndjson, line by line":
+        monkeypatch.setattr("storage.formats.json.read.fields_in", lambda *_: None)
+    data = (f"[{','.join(lines)}]" if form == "array" else "\n".join(lines)).encode()
+    reader = json_reader([("id", "int"), ("m.q", "int"), ("m.in.deep", "int")], {"format": form.partition(",")[0]})
+    reader = reader.with_undeclared(reader.undeclared(data, "f"))
+    expected = [
+        {"id": 1, "m.q": 1, "m.in.deep": None, "m.r": "2", "m.s": '{"t":3}'}, {"id": None, "m.q": 6, "m.in.deep": 4, "m.r": "null", "m.in.other": "[5]"},
+        {"id": None, "m.q": None, "m.in.deep": None, "x": '{"y":1}'}, {"id": 2, "m.q": None, "m.in.deep": None, "m.in": "7"}, {"id": None, "m.q": None, "m.in.deep": None, "m": "8"},
+    ]  # fmt: skip
+    found = [{name: value for name, value in row.data.items() if value is not None or name in ("id", "m.q", "m.in.deep")} for row in records_of(reader, data)]
+    assert found == expected[: len(lines)]
+    with pytest.raises(InputError, match=r"undeclared field 'm\.r' in record 1"):
+        json_reader([("id", "int"), ("m.q", "int")], {"format": form.partition(",")[0]}, on_unmapped="reject").undeclared(data, "f")
 
 
 ARRAYS = [

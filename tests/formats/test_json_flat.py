@@ -8,7 +8,7 @@ import pytest
 from storage import formats
 from storage.formats import Column, InputError, ReadPlan
 from storage.formats.json import read
-from storage.formats.json.flat import flat_batch, names_in
+from storage.formats.json.flat import fields_in, flat_batch
 from tests.formats.reading import records_of
 from tests.formats.test_mutations import mutated
 
@@ -64,7 +64,7 @@ def test_lines_parsed_at_once_are_those_parsed_one_by_one(seeds, monkeypatch):
         data, reader = lines(rnd, kinds), reader_for(rnd, kinds)
         with monkeypatch.context() as patch:
             patch.setattr(read, "flat_batch", lambda *_: None)
-            patch.setattr(read, "names_in", lambda *_: None)
+            patch.setattr(read, "fields_in", lambda *_: None)
             one_by_one = outcome(reader, data)
         assert repr(outcome(reader, data)) == repr(one_by_one), seed  # the text tells 0.0 from -0.0
 
@@ -99,7 +99,7 @@ def test_plain_lines_are_parsed_at_once():
     assert batch.select(["i", "t", "f", "_row", "_error"]).to_pylist() == [
         {"i": 1, "t": "x", "f": 2.0, "_row": 5, "_error": None}, {"i": None, "t": None, "f": 0.5, "_row": 6, "_error": None},
     ]  # fmt: skip
-    assert names_in(text) == ("i", "t", "d", "f", "u", "new")
+    assert fields_in(text).names == ["i", "t", "d", "f", "u", "new"]
 
 
 def test_the_line_of_a_deep_value_is_told_by_the_look_for_fields_too(monkeypatch):

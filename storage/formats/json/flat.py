@@ -56,10 +56,10 @@ def flat_batch(plan: ReadPlan, text: bytes, first_row: int) -> pa.RecordBatch | 
     return assembled(plan.columns, sure, rows, None, lambda _name, _where: [])
 
 
-def names_in(text: bytes) -> tuple[str, ...] | None:
+def fields_in(text: bytes) -> pa.Schema | None:
     """The members of any record, in order of first appearance; None where they have to be parsed one by one."""
     table = _parsed(text, None)
-    return None if table is None else tuple(table.column_names)
+    return None if table is None else table.schema
 
 
 def _parsed(text: bytes, kinds: Mapping[str, pa.DataType] | None) -> pa.Table | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +15,8 @@ from storage.formats.batches import cut, document_text, record_batches
 from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
-from storage.formats.json.flat import flat_batch, names_in
+from storage.formats.json.flat import fields_in, flat_batch
+from storage.formats.json.members import Members, walked
 from storage.formats.json.structure import Located, is_too_deep, located, too_deep
 from storage.formats.lines import line_ranges_of
 from storage.json_text import canonical
@@ -53,7 +54,7 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
 
 def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
     """Parsed records as batches, numbered from `row` on."""
-    pick = _picker(reader)
+    pick = Members.of(reader.plan.declared).record
     records = iter(found)
     while block := list(islice(records, BLOCK)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
@@ -71,33 +72,34 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
     plan = reader.plan
     if plan.on_unmapped == "drop":
         return ()
-    roots = plan.names | {column.name.partition(".")[0] for column in plan.declared}
-    names = _members(reader, data, name)
-    found = dict.fromkeys(key for some in names for key in some if key not in roots)
+    members = Members.of(plan.declared)
+    names = _members(reader, members, data, name)
+    found = dict.fromkeys(key for some in names for key in some if key not in plan.names)
     if found and plan.on_unmapped == "reject":
         field = next(iter(found))
-        number = next(number for number, record in enumerate(_expanded(reader, data, name), 1) if not isinstance(record, Reject) and field in record)
+        records = enumerate(_expanded(reader, data, name), 1)
+        number = next(number for number, record in records if not isinstance(record, Reject) and field in members.record(record))
         raise InputError(name, f"undeclared field '{field}' in record {number}: the schema does not name it and on_unmapped is reject")
     return tuple(Column(key, "any") for key in found)
 
 
-def _members(reader: JsonReader, data: Buffer, name: str) -> Iterator[Iterable[str]]:
+def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> Iterator[Iterable[str]]:
     """The members that the records have, piece by piece where that can be told of lines without parsing each of them."""
     if reader.plan.array_paths or not has_plain_lines(reader, data):
-        yield from (record.keys() for record in _expanded(reader, data, name) if isinstance(record, dict))
+        yield from (members.record(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield from pool.map(lambda bound: _members_of_lines(data[slice(*bound)], name), _bounds(data, name))
+            yield from pool.map(lambda bound: _members_of_lines(members, data[slice(*bound)], name), _bounds(data, name))
         except InputError:  # told once more, with the number of the line
-            yield from (record.keys() for record in _expanded(reader, data, name) if isinstance(record, dict))
+            yield from (members.record(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
 
 
-def _members_of_lines(text: bytes, name: str) -> Iterable[str]:
-    found = names_in(text)
-    if found is not None:
-        return found
-    return dict.fromkeys(key for record in _line_records(text, 1, name) if isinstance(record, dict) for key in record)
+def _members_of_lines(members: Members, text: bytes, name: str) -> Iterable[str]:
+    fields = fields_in(text)
+    if fields is not None:
+        return tuple(members.names(fields))
+    return dict.fromkeys(key for record in _line_records(text, 1, name) if isinstance(record, dict) for key in members.record(record))
 
 
 def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
@@ -228,7 +230,7 @@ def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
     """The records of a line that is a document with an array of them."""
     if isinstance(line, Reject):
         return (line,)
-    value = _walked(line, options.steps)
+    value = walked(line, options.steps)
     if isinstance(value, list):
         return map(_element, value)
     return (Reject("malformed_record", f"record_path '{options.record_path}' leads to no array", raw=canonical(line)),)
@@ -355,24 +357,9 @@ def _reason(wrong: orjson.JSONDecodeError) -> str:
 def _target(document: Any, options: JsonReadOptions, name: str) -> list[Any]:
     if not isinstance(document, dict):
         raise InputError(name, "the document is no object, as format 'object' or record_path have it")
-    value = _walked(document, options.steps)
+    value = walked(document, options.steps)
     if not options.steps:
         return [document]
     if not isinstance(value, list):
         raise InputError(name, f"record_path '{options.record_path}' leads to no array")
-    return value
-
-
-def _picker(reader: JsonReader) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What takes a record's values by column name: by a dotted name's path where the record has no member of the whole name."""
-    dotted = [column.name for column in reader.plan.declared if "." in column.name]
-    if not dotted:
-        return lambda record: record
-    return lambda record: {**{name: _walked(record, name.split(".")) for name in dotted}, **record}
-
-
-def _walked(record: Any, steps: Iterable[str]) -> Any:
-    value = record
-    for step in steps:
-        value = value.get(step) if isinstance(value, dict) else None
     return value
