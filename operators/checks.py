@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Args = Mapping[str, Any]
@@ -13,6 +13,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def _literal(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -35,6 +37,17 @@ NAMED: Mapping[str, Callable[[str, Args], str]] = {
     "one_of": _one_of,
 }
 """Check name to the CXL text of its condition; the condition must be true, so a null fails the checks of values."""
+NEEDED: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "min": [("value", "min")], "max": [("value", "max")], "range": [("min",), ("max",)], "min_length": [("value", "length")],
+    "max_length": [("value", "length")], "matches": [("pattern",)], "one_of": [("values",)],
+}  # fmt: skip
+"""The arguments of the checks that have some, each with its names."""
+
+
+def missing_argument(check: str, field: str | None, args: Args) -> str | None:
+    """The name of an argument that a named check of a field needs and has not; null is none."""
+    needed = NEEDED.get(check.strip(), ()) if field is not None else ()
+    return next((names[0] for names in needed if all(args.get(name) is None for name in names)), None)
 
 
 def condition(check: str, field: str | None, args: Args) -> str:

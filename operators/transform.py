@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from changelog.lazy import F
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
-from operators.checks import condition
+from operators.checks import condition, missing_argument
 from operators.evaluation import RunValues
 from operators.registry import node_type
 from operators.row_logic import Check, Directive, RowLogic, as_new
@@ -145,6 +145,11 @@ def _compiled_checks(spec: NodeSpec, config: TransformConfig, program: Program, 
         if item.field is not None and item.field not in schema:
             known = binding.problems.similar(item.field, list(schema))
             binding.problems.report("E250", f"there is no field '{item.field}'", ("config", "validations", index, "field"), help=known)
+            continue
+        lacking = missing_argument(item.check, item.field, item.args)
+        if lacking is not None:
+            place = ("config", "validations", index, *(("args",) if item.args else ()))
+            binding.problems.report("CFG-002", f"check '{item.check}' needs the argument '{lacking}'", place, help=f"args: {{{lacking}: ...}}")
             continue
         text = condition(item.check, item.field, item.args)
         compiled = binding.compile(spec, path, text, "predicate", schema=schema, generated=text != item.check)

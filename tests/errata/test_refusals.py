@@ -32,6 +32,14 @@ REFUSED = {
         PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, declares: [{ name: n, type: int }] } }\n",
         "CFG-002", "missing key 'scope'", "{ name: n",
     ),
+    "a check without its argument": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, validations: [{ field: id, check: min }] } }\n",
+        "CFG-002", "check 'min' needs the argument 'value'", "{ field: id",
+    ),
+    "a check with another argument": (
+        PIPELINE + SOURCES + OUT + "  - { type: transform, name: w, input: s, config: { cxl: emit r = 1, validations: [{ field: id, check: range, args: { min: 1 } }] } }\n",
+        "CFG-002", "check 'range' needs the argument 'max'", "{ min: 1 }",
+    ),
     "a list of no paths": (PIPELINE + SOURCES.replace("path: t.csv", "paths: []") + OUT, "E211", "source 't' names no files", "[]"),
     "metadata by a word": (
         PIPELINE + SOURCES + OUT.replace("out.csv", "out.csv, include_metadata: al"), "CFG-004", "'include_metadata' must be 'all', 'none' or a list, not the text 'al'", "al",
