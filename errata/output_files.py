@@ -77,7 +77,8 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     for target, part in pieces:
         made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, extra)
     if by_file or output.config.split is not None:
-        made = [replace(one, told={"of": targets.whole(node)}) for one in made]
+        whole = targets.whole(node)
+        made = [replace(one, told={"of": whole}) for one in made]
     if output.config.split is not None:
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
     if output.config.write_meta:
