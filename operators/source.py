@@ -37,7 +37,7 @@ class Source(Operator):
     ) -> None:
         fingerprint = config.model_dump(mode="json", exclude={"description", "files", "transport", *config.matchers()})
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
-        if config.type == "json" and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
+        if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
             fingerprint["members"] = "those beside declared ones too"  # they were lost once
         if deleted is not None:
             fingerprint["merge"]["deleted"] = deleted.normal_text()

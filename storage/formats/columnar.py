@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from storage.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, coerce
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.contract import Column, InputError, ReadPlan
+from storage.formats.members import Members
 from storage.formats.texts import float_text, time_text
 from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
@@ -28,8 +29,8 @@ JSON = "arrow.json"
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
     """The columns that the plan does not name, as dynamic ones. Raises InputError under reject."""
     plan.check_names(schema.names, name)
-    roots = plan.names | {column.name.partition(".")[0] for column in plan.declared}
-    extra = [] if plan.on_unmapped == "drop" else [field.name for field in schema if field.name not in roots]
+    names = dict.fromkeys(Members.of(plan.declared).names(schema))
+    extra = [] if plan.on_unmapped == "drop" else [one for one in names if one not in plan.names]
     if extra and plan.on_unmapped == "reject":
         raise InputError(name, f"undeclared column '{extra[0]}': the schema does not name it and on_unmapped is reject")
     return tuple(Column(field, "any") for field in extra)

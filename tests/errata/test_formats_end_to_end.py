@@ -332,7 +332,7 @@ def test_undeclared_fields_and_nulls_as_xml(tmp_path):
     records = [{child.tag: child.text for child in record} for record in ET.fromstring(text)]  # noqa: S314 - written by the test
     assert code == 0
     assert records == [
-        {"id": "1", "v": "a", "x": "2.5"},
+        {"id": "1", "v": "a", "x": "2.5", "y": None},
         {"id": "2", "v": None, "x": "true", "z": '["p",1]'},
         {"id": "3", "v": "1", "y": "é\n"},
     ]

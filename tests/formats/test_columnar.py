@@ -106,9 +106,9 @@ def test_undeclared_columns_are_told_dropped_or_refused(form):
     plan = ReadPlan((Column("id", "int"), Column("s.deep.er", "int"), Column("absent", "string")))
     reader = formats.reader(form, {}, plan)
     extra = reader.undeclared(data, "f")
-    assert extra == (Column("x", "any"),)
+    assert extra == (Column("x", "any"), Column("s.k", "any"))
     (record,) = records_of(reader.with_undeclared(extra), data)
-    assert record.data == {"id": 2, "s.deep.er": 5, "absent": None, "x": "1"}
+    assert record.data == {"id": 2, "s.deep.er": 5, "absent": None, "x": "1", "s.k": "1"}
     dropping = formats.reader(form, {}, ReadPlan((Column("absent"),), on_unmapped="drop"))
     assert dropping.undeclared(data, "f") == ()
     assert [row.data for row in records_of(dropping, data)] == [{"absent": None}]

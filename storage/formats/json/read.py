@@ -16,9 +16,9 @@ from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputErro
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
 from storage.formats.json.flat import fields_in, flat_batch
-from storage.formats.json.members import Members, walked
 from storage.formats.json.structure import Located, is_too_deep, located, too_deep
 from storage.formats.lines import line_ranges_of
+from storage.formats.members import Members, walked
 from storage.json_text import canonical
 
 if TYPE_CHECKING:
