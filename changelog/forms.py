@@ -7,6 +7,7 @@ retractions of an epoch come before its appends.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.algebra import pair
@@ -16,27 +17,51 @@ from changelog.ops import Op, is_negative, is_positive
 from changelog.schema import CAUSE, EPOCH, KEY, OP, column, data_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
 SYSTEM: Final = ("epoch", "offset", "op", "op_code", "key", "cause")
 """What an event says besides its images."""
+_ORIGIN: Final = "_errata_origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose op rows a frame holds: of which pipeline and node, the number of the first one, and a frame of `_epoch` and `ts_ms`, when each was committed."""
+
+    pipeline: str
+    node: str
+    first: Callable[[], int]
+    moments: Callable[[], DataFrame]
+
+
+def originating(op_rows: DataFrame, origin: Origin) -> DataFrame:
+    """The op rows, of which it is known whose they are; what is made of them does not tell it."""
+    vars(op_rows)[_ORIGIN] = origin
+    return op_rows
 
 
 def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
-    """The events of stored op rows, sorted by `offset`, which is dense from 0 over the rows given.
+    """The events of stored op rows, sorted by `offset`, which is dense from 0 over the rows given, or where it is known whose they are from the node's first one.
 
     Out: `epoch, offset, op, op_code, key` (hexadecimal), `cause`, and `data`, or `before` and `after` in the paired forms: structs
-    of the data columns, null where there is no such image. `hidden` names columns that are not data. Raises ValueError for an
-    unknown form.
+    of the data columns, null where there is no such image. Behind them stand `ts_ms` and `source` (pipeline, node, epoch, offset) in the form `debezium` of what `Project.changelog`
+    gives; the offset of a source is that of the last op row behind the event. `hidden` names columns that are not data. Raises ValueError for an unknown form.
     """
     name = known(form)
     names = data_columns(op_rows, hidden)
+    origin: Origin | None = vars(op_rows).get(_ORIGIN)
+    start = 0 if origin is None else origin.first()
     whole = Window.partitionBy(F.lit(0)).orderBy(*_order(name))
-    numbered = _events(op_rows, name, names).withColumn("offset", F.row_number().over(whole).cast("bigint") - 1)
+    numbered = _events(op_rows, name, names).withColumn("offset", F.row_number().over(whole).cast("bigint") + (start - 1))
     payload = ("before", "after") if name in PAIRED else (F.struct(*map(column, names)).alias("data"),)
-    return numbered.select(*_envelope(name), *payload).orderBy("offset")
+    if origin is None or name != "debezium":
+        return numbered.select(*_envelope(name), *payload).orderBy("offset")
+    rows = F.sum(F.when(F.col("_code") == int(Op.CORRECT_TO), 2).otherwise(1)).over(whole.rowsBetween(Window.unboundedPreceding, Window.currentRow)) + (start - 1)
+    members = {"pipeline": F.lit(origin.pipeline), "node": F.lit(origin.node), "epoch": F.col(EPOCH), "offset": rows.cast("bigint")}
+    placed = numbered.withColumn("source", F.struct(*(value.alias(member) for member, value in members.items())))
+    return placed.join(origin.moments(), EPOCH, "left").select(*_envelope(name), *payload, "ts_ms", "source").orderBy("offset")
 
 
 def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.algebra import diff
+from changelog.forms import Origin, originating
 from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
@@ -173,7 +174,16 @@ class Reading:
         node = self.committed(name)
         first, last = epochs or (1, self.last)
         rows = self._rows(node, (first, min(last, self.last)))
-        return self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
+        told = self.with_undeclared(node, rows, (first, last), ["_epoch", "_op", "_key", "_cause"])
+        return originating(told, Origin(self.name, name, lambda: self._rows_before(node, first), self._committed))
+
+    def _committed(self) -> DataFrame:
+        """When each epoch was committed: `_epoch`, `ts_ms`."""
+        import pyarrow as pa
+
+        moments = self._moments("debezium")
+        stamps = [int(moment.timestamp() * 1000) for moment in moments.values()]
+        return self.engine.from_arrow(pa.table({"_epoch": pa.array(moments, pa.int64()), "ts_ms": pa.array(stamps, pa.int64())}))
 
     def with_undeclared(self, node: Kept, rows: DataFrame, epochs: tuple[int, int], names: Sequence[str]) -> DataFrame:
         """Columns `names` of rows and their data, an output's with the undeclared columns that it has written in some epochs."""

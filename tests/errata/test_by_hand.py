@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+import errata
 from errata.failures import Usage
 from errata.options import Correction, EngineOptions, LogFilter, RunOptions
 from storage import durable
@@ -266,6 +267,7 @@ def test_rows_behind_a_base_are_numbered_on(tmp_path: Path) -> None:
             list(folder.load().compact(first, SAIL.engine))
     assert [(row["epoch"], row["offset"]) for row in folder.log("rows")] == [(2, 2), (2, 3), (3, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10), (5, 11)]
     assert [row["offset"] for row in folder.load().log("rows", LogFilter(epoch=5))] == [10, 11]
+    assert [row["offset"] for row in errata.changelog_stream(folder.load().changelog("rows")).collect()] == [*range(2, 12)]
     written = [[json.loads(line)["offset"] for line in folder.text(f"log/{epoch}.jsonl").splitlines()] for epoch in range(1, 6)]
     assert written == [[0, 1], [2, 3], [4, 5], [6, 7, 8, 9], [10, 11]]
     assert sorted(DeltaTable(str(tmp_path / "table")).to_pyarrow_table(columns=["offset"])["offset"].to_pylist()) == [*range(12)]

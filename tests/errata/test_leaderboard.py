@@ -93,6 +93,15 @@ def test_debezium_says_when(played: Folder) -> None:
     assert [row["ts_ms"] for row in rows] == [moments[row["source"]["epoch"]] for row in rows]
 
 
+def test_frames_say_whose_changes_they_are(played: Folder) -> None:
+    """CONTRACT, `errata log`: Debezium's envelope has `ts_ms` and `source` (pipeline, node, epoch, offset)."""
+    project = played.load()
+    rows = engine(EngineChoice("sail")).to_arrow(errata.changelog_stream(project.changelog("leaders", (2, 3)), "debezium")).to_pylist()
+    shown = list(project.log("leaders", LogFilter(since=2, form="debezium")))
+    assert [{name: row[name] for name in ("op", "ts_ms", "source")} for row in rows] == [{name: row[name] for name in ("op", "ts_ms", "source")} for row in shown]
+    assert {row["source"]["epoch"] for row in shown} == {2, 3}
+
+
 def test_offsets_go_on_where_earlier_epochs_are_left_out(played: Folder) -> None:
     assert [row["offset"] for row in played.load().log("leaders", LogFilter(since=3))] == [4, 5, 6, 7]
     assert [row["offset"] for row in played.load().log("leaders", LogFilter(limit=3))] == [0, 1, 2]
