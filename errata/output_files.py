@@ -66,24 +66,27 @@ def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[
 
 
 def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
-    """The files of an output; where there is one for each source file, also for those that no row came from."""
+    """The files of an output: its data, the sidecar, the changes of the epoch."""
+    extra = undeclared(run.plan, node, present)
+    made = _data_files(run, flow, node, targets, present)
+    if cast("Output", node.operator).config.write_meta:
+        made += [_sidecar(run, flow, node, targets.path(node), made)]
+    return [*made, *_changes(run, flow, node, targets, extra)]
+
+
+def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
+    """The files of the data; where there is one for each source file, also for those that no row came from."""
     output = cast("Output", node.operator)
-    by_file, extra = targets.by_source_file(node), undeclared(run.plan, node, present)
+    by_file, split, extra = targets.by_source_file(node), output.config.split is not None, undeclared(run.plan, node, present)
     rows = output_rows(flow, node, output, marked=by_file)
-    made: list[Written] = []
     pieces = list(_by_target(flow, node, targets, rows, origins(run.plan, node, present))) if by_file else [(targets.path(node), rows)]
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
-    for target, part in pieces:
-        made += Exporter(run.exports, flow.engine, run.warn).write(node, part, target, extra)
-    if by_file or output.config.split is not None:
-        whole = targets.whole(node)
-        made = [replace(one, told={"of": whole}) for one in made]
-    if output.config.split is not None:
+    exporter = Exporter(run.exports, flow.engine, run.warn)
+    made = list(chain.from_iterable(exporter.write(node, part, target, extra) for target, part in pieces))
+    if split:
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
-    if output.config.write_meta:
-        made += [_sidecar(run, flow, node, targets.path(node), made)]
-    return [*made, *_changes(run, flow, node, targets, extra)]
+    return [replace(one, told=targets.part_of(node)) for one in made]
 
 
 def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:

@@ -205,6 +205,10 @@ class Targets:
         """What the ledger keeps of each part of an output: the present path of the whole, whichever source file it may be for."""
         return below(str(self.path_for(node, ANY_FILE) if self.by_source_file(node) else self.outputs[node.name]), self.folder)
 
+    def part_of(self, node: Node) -> dict[str, Any]:
+        """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
+        return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
+
     def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
         """The files of data that the last epoch wrote for an output at its present path; earlier versions did not mark them."""
         entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
