@@ -208,8 +208,9 @@ def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Seq
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":
-        columns = dict.fromkeys([*kept.data, *output_columns(cast("Output", node.operator), extra)[1].shown])
-        changes = (row | {"data": columns | row["data"]} for row in changes)
+        shape = output_columns(cast("Output", node.operator), extra)[1]
+        names = {**{name: name for name in kept.data}, **{shown: name for shown, (name, _) in zip(shape.shown, shape.extra, strict=True)}}
+        changes = (row | {"data": {shown: row["data"].get(name) for shown, name in names.items()}} for row in changes)
     first = next(events := formed(changes, wanted.form, Stream(run.plan.settings.name, node.name, {epoch: moment})), None)
     return None if first is None else _rendered(first, events, wanted.format)
 

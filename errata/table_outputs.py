@@ -145,9 +145,8 @@ class Writing:
         return Mark(self.run.plan.settings.name, self.node.name, epoch, execution, self._shape_hash())
 
     def _shape_hash(self) -> str:
-        told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema]]
-        if self.options.mode == "changelog" and (shown := output_columns(self.output, self.fields)[1].shown):
-            told.append(shown)  # tables of earlier versions have not these columns
+        later = output_columns(self.output, self.fields)[1].shown if self.options.mode == "changelog" else ()  # they are added to what was published
+        told = [self.options.mode, self.options.form, [[column.name, str(column.type)] for column in self.schema if column.name not in later]]
         return blake2b(json.dumps(told).encode(), digest_size=8).hexdigest()
 
     @cached_property

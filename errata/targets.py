@@ -153,7 +153,10 @@ class Targets:
         from storage.path_tokens import PathTemplate
 
         config, path = self.configs[node.name], self.outputs[node.name]
-        if not PathTemplate.parse(config.path).steady:
+        template = PathTemplate.parse(config.path)
+        if "of" in entry and template.steady_but_for_files and config.if_exists != "unique_suffix":
+            return bool(entry["of"] == self.whole(node))
+        if not template.steady:
             return True
         if "mark" in entry and not is_local(config.path):
             return bool(entry["path"] == self.told(node))

@@ -1,6 +1,7 @@
 """What stood in a column before its type changed, in the type that it has now: as a Column and of rows on the driver.
 
-A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer.
+A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer. Dates and times are null as
+texts, since a column of texts may be one of JSON (type any), where they would be no values.
 """
 
 from __future__ import annotations
@@ -53,20 +54,21 @@ def converted_array(values: pa.Array, want: pa.DataType) -> pa.Array:
 
 
 _CAST = {
-    *((kind, "string") for kind in ("int", "bool", "date", "string")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
-    ("float", "float"), ("date", "time"), ("time", "date"),
+    *((kind, "string") for kind in ("int", "bool")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
+    ("date", "time"), ("time", "date"),
 }  # fmt: skip
 """The conversions that are a cast."""
 _IN_COLUMNS: Mapping[tuple[str, str], Callable[[Column], Column]] = {
     ("float", "string"): lambda value: F.coalesce(F.when(_is_whole(value), value.try_cast("bigint")).cast("string"), value.cast("string")),
     ("float", "int"): lambda value: F.when(_is_whole(value), value.try_cast("bigint")),
-    ("time", "string"): lambda value: F.replace(value.cast("string"), F.lit(" "), F.lit("T")),
     ("string", "int"): lambda value: F.when(value.rlike(_INT), value.try_cast("bigint")),
     ("string", "float"): lambda value: F.when(value.rlike(_FLOAT), value.try_cast("double")),
     ("string", "bool"): lambda value: F.when(value.rlike(_BOOL), F.lower(value) == "true"),
     ("string", "date"): lambda value: F.when(value.rlike(_DATE), value.try_cast("date")),
     ("string", "time"): lambda value: F.when(value.rlike(_TIME), F.replace(value, F.lit("T"), F.lit(" ")).try_cast("timestamp")),
 }
+
+
 def _is_whole(value: Column) -> Column:
     return (value == F.floor(value)) & (F.abs(value) < _WHOLE)
 
@@ -74,6 +76,11 @@ def _is_whole(value: Column) -> Column:
 def _whole(values: pl.Series) -> pl.Series:
     """The numbers without a fraction as integers, null for others."""
     return values.set(~((values == values.floor()) & (values.abs() < _WHOLE)).fill_null(False), None).cast(int, strict=False)
+
+
+def _moments(texts: pl.Series) -> pl.Series:
+    found = texts.str.replace(" ", "T").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
+    return found.dt.replace_time_zone("UTC")
 
 
 def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
@@ -84,10 +91,9 @@ def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
 _ON_DRIVER: Mapping[tuple[str, str], Callable[[pl.Series], pl.Series]] = {
     ("float", "string"): lambda values: _whole(values).cast(str).zip_with(_whole(values).is_not_null(), values.cast(str)),
     ("float", "int"): _whole,
-    ("time", "string"): lambda values: values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f").str.replace(r"(\.[0-9]*[1-9])0+$", "$1"),
     ("string", "int"): lambda values: _fitting(values, _INT).str.strip_prefix("+").cast(int, strict=False),
     ("string", "float"): lambda values: _fitting(values, _FLOAT).cast(float, strict=False),
     ("string", "bool"): lambda values: _fitting(values, _BOOL).str.to_lowercase() == "true",
     ("string", "date"): lambda values: _fitting(values, _DATE).str.to_date("%Y-%m-%d", strict=False),
-    ("string", "time"): lambda values: _fitting(values, _TIME).str.replace(" ", "T").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us").dt.replace_time_zone("UTC"),
+    ("string", "time"): lambda values: _moments(_fitting(values, _TIME)),
 }

@@ -16,6 +16,7 @@ from storage.formats.contract import FormatError
 
 NAMES = ("source_name", "batch_id", "execution_id", "timestamp", "pipeline_hash", "channel", "source_file", "source_path", "epoch", "n")
 STEADY = ("source_name", "channel")
+_OF_FILES = ("source_file", "source_path")
 """Tokens that stand for the same in every run of a pipeline under one channel."""
 
 _PART = re.compile(r"\{\{|\}\}|\{(?P<token>[^{}]*)\}|(?P<text>[^{}]+)|(?P<stray>[{}])")
@@ -69,7 +70,12 @@ class PathTemplate:
     @property
     def by_file(self) -> bool:
         """Whether an output is written as one file for each source file."""
-        return any(isinstance(part, Token) and part.name in ("source_file", "source_path") for part in self.parts)
+        return any(isinstance(part, Token) and part.name in _OF_FILES for part in self.parts)
+
+    @property
+    def steady_but_for_files(self) -> bool:
+        """Whether every run writes the same path for a source file."""
+        return all(isinstance(part, str) or part.name in (*STEADY, *_OF_FILES) for part in self.parts)
 
     def render(self, values: TokenValues) -> str:
         """The path. Raises TokenError where `{source_name}` could be several sources or names none."""

@@ -77,12 +77,12 @@ class PublishedTable:
         self._commit("replace", write)
 
     def append(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, mark: str) -> None:
-        """Add rows. One durable step, and another one where the table has come to have many small files."""
+        """Add rows, and columns that the table lacks. One durable step, and another one where the table has come to have many small files."""
         import pyarrow as pa
         from deltalake import write_deltalake
 
         rows = pa.RecordBatchReader.from_batches(schema, batches)
-        self._commit("append", partial(write_deltalake, self._table or self.place, rows, mode="append", commit_properties=_marked(mark)))
+        self._commit("append", partial(write_deltalake, self._table or self.place, rows, mode="append", schema_mode="merge", commit_properties=_marked(mark)))
         self._put_together()
 
     def merge(self, gone: pa.Table, copies: pl.Series, came: pa.Table, mark: str) -> bool:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from errata import odf_events
 from errata.explain import explain
+from errata.options import EngineOptions
 from storage import durable
 from tests.invariants.test_crashes import steps_of
 from tests.killing import Died, dies_at
@@ -366,3 +367,26 @@ def test_the_op_rows_of_every_form_lead_to_what_stands_through_rollback_and_edit
         assert {row["id"]: tuple(row.values()) for row in live} == expected
         assert {form: told_in(folder, form) for form in FORMS} == dict.fromkeys(FORMS, expected)
     assert told_by(folder, "verify", "pipeline.yaml")[0] == 0
+
+
+def test_op_rows_that_were_published_stay_where_a_base_lies_behind_them_and_a_column_comes(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", """\
+pipeline: { name: p }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: in.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: v, type: int }] } }
+  - { type: output, name: out, input: s, config: { name: out, type: delta, path: out, options: { mode: changelog } } }
+""")
+    for value in (1, 2, 3):
+        folder.write("in.csv", f"id,v\n1,{value}\n")
+        folder.run()
+    list(folder.load().compact(3, EngineOptions("sail")))
+    folder.write("in.csv", "id,v\n1,4\n")
+    folder.run()
+    before = DeltaTable(folder.path / "out").to_pyarrow_table().sort_by("offset").to_pylist()
+    assert [row["v"] for row in before] == [1, 1, 2, 2, 3, 3, 4]
+    folder.write("in.csv", "id,v,x\n1,5,new\n")
+    folder.run()
+    after = DeltaTable(folder.path / "out").to_pyarrow_table().sort_by("offset").to_pylist()
+    assert [{name: value for name, value in row.items() if name != "x"} for row in after[: len(before)]] == before
+    assert [(row["offset"], row["v"], row["x"]) for row in after[len(before) :]] == [(7, 4, None), (8, 5, "new")]

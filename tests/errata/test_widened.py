@@ -215,3 +215,28 @@ def test_a_csv_file_of_changes_has_the_columns_of_all_its_rows(tmp_path: Path) -
     folder.run()
     assert [(row["id"], row["colour"], row["_key"]) for row in folder.rows("log/1.csv")] == [("1", "", ""), ("2", "red", "3")]
     assert [row.asDict() for row in folder.load().live("out").orderBy("id").collect()] == [{"id": 1, "colour": None}, {"id": 2, "colour": '"red"'}]
+
+
+def test_changes_as_csv_have_the_columns_of_the_file(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("filter id > 100", "filter id > 0").replace(
+        "path: out.csv }", 'path: out.csv, mapping: { y: x }, exclude: [e], changelog: { path: "ch-{epoch}.csv", format: csv } }'))  # fmt: skip
+    folder.write("data/a.csv", "id,x,e,z\n1,5,6,7\n")
+    folder.run()
+    assert folder.text("out.csv") == "id,y,z\n1,5,7\n"
+    [row] = folder.rows("ch-1.csv")
+    assert {name: value for name, value in row.items() if name in "idxyez"} == {"id": "1", "y": "5", "z": "7"}
+
+
+@pytest.mark.parametrize(("before", "after", "name"), [
+    ('path: "out/{source_file}.csv"', 'path: "out/n-{source_file}.csv"', "n-a.csv"),
+    ("path: out/all.csv, split: { max_records: 1 }", "path: out/new.csv, split: { max_records: 1 }", "new_0001.csv"),
+])  # fmt: skip
+def test_several_files_move_together(before: str, after: str, name: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("data/a.csv", "id\n101\n")
+    for path in (before, after):
+        folder.write("pipeline.yaml", PIPELINE.replace("path: out.csv", path))
+        assert folder.run().committed
+    assert folder.text(f"out/{name}") == "id\n101\n"
+    assert not folder.run().committed
