@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from errata.diagnostics import did_you_mean
 from errata.failures import StorageFailed
 from storage import durable
 from storage.undo import undoing
@@ -304,7 +305,8 @@ def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator
             yield f"mapping calls the field '{source}' '{name}', but it does not reach the output"
     for name in output.undeclared:
         if name not in dict(undeclared):
-            yield f"the records are sorted or held together by '{name}', but it does not reach the output"
+            near = did_you_mean(name, [*output.inputs[0].data, *dict(undeclared)])
+            yield f"the records are sorted or held together by '{name}', but it does not reach the output{near and f' ({near})'}"
     for shown, source, _ in extra:
         if shown in output.projection.data:
             yield f"the undeclared field '{source}' is left out: another column is written as '{shown}'"

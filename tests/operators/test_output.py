@@ -84,7 +84,7 @@ def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
         (
             "sort_order: [extra, dpt]",
             "id,dept,extra\n1,a,x\n",
-            ["warning: output 'out': the records are sorted or held together by 'dpt', but it does not reach the output"],
+            ["warning: output 'out': the records are sorted or held together by 'dpt', but it does not reach the output (did you mean 'dept'?)"],
         ),
     ],
 )
