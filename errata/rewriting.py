@@ -177,11 +177,12 @@ class Revert(Change):
             raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
     def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
-        """The present ones, and those that are gone but whose records stand again."""
+        """The present ones with the undeclared columns of the records that stand again, and those that are gone but whose records stand again."""
         before = FileRecord.all_of(self.then.sources.get(source, {})) if self.then else ()
+        columns = {name: record.undeclared for record in before for name in (record.label, record.path)}
         taken = {record.label for record in now} | {record.path for record in now}
         gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]
-        return (*now, *gone)
+        return (*(replace(one, undeclared=columns.get(one.path, columns.get(one.label, one.undeclared))) for one in now), *gone)
 
     def remarks(self) -> dict[str, Any]:
         """Where it went back to."""

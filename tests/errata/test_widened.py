@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from errata.options import LogFilter
+from errata.options import EngineOptions, LogFilter, RunOptions
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
 
@@ -240,3 +240,19 @@ def test_several_files_move_together(before: str, after: str, name: str, tmp_pat
         assert folder.run().committed
     assert folder.text(f"out/{name}") == "id\n101\n"
     assert not folder.run().committed
+
+
+def test_a_revert_brings_undeclared_columns_back(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    for text in ("id,x\n101,5\n102,\n", "id\n101\n103\n"):
+        folder.write("data/a.csv", text)
+        folder.run()
+    assert folder.text("out.csv") == "id\n101\n103\n"
+    folder.load().revert(1, RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    assert folder.text("out.csv") == "id,x\n101,5\n102,\n"
+    assert not folder.run().committed
+    folder.write("data/a.csv", "id,y\n101,6\n")
+    folder.run()
+    assert folder.text("out.csv") == "id,y\n101,6\n"
+    assert folder.violations() == []
