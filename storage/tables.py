@@ -186,7 +186,8 @@ class ChangelogTable:
             others = _row_count(table) - sum(self.counts(epoch).values())
             self._changing(epoch)
             stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
-            writer = stamped.write.format("delta").mode("overwrite").option("replaceWhere", f"{EPOCH} = {epoch:d}").option("userMetadata", f"epoch {epoch}")
+            writer = stamped.write.format("delta").mode("overwrite").option("userMetadata", f"epoch {epoch}")
+            writer = writer.option("replaceWhere", f"{EPOCH} = {epoch:d}") if others else writer  # to look for other rows takes a job
             durable.step(f"replace:{self.label}", lambda: writer.save(engine_uri(self.uri)))
             table.update_incremental()
             return Appended(_row_count(table) - others, table.version())
