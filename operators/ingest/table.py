@@ -267,7 +267,7 @@ def _followed_from(one: TableIntake, since: FileRecord) -> Ingested:
         raise NotFollowed("its change data feed does not lead to the rows that it has")
     if not net.height:
         return Ingested(None, None, True, (one.record,))
-    stood = _standing(one, net)
+    stood = _standing(one, since, net, based)
     after = _after(one, net, stood)
     old, new = _images(one, stood, based, after)
     changed = diff(engine.from_arrow(old), engine.from_arrow(new), intake.cause, compare=intake.compared())
@@ -289,13 +289,37 @@ def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
     return pa.Table.from_batches(made, one.intake.files.schema().append(pa.field(_WEIGHT, pa.int8())))
 
 
-def _standing(one: TableIntake, net: pl.DataFrame) -> pa.Table:
-    """The rows that stand of the bases that changed; where these are keys, they are looked for by nothing else."""
+def _standing(one: TableIntake, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
+    """The rows that stand of the bases that changed: `_key`, `_base`, `_hash` and the source's columns.
+
+    A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    names = [_BASE, _HASH, *one.intake.files.shape.columns]
+    told = one.unique and one.intake.config.merge.compare is None and since.path == one.record.path
+    gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
+    rest = net.join(gone, on=_BASE, how="anti")
+    found = _found(one, rest)
+    images = pl.DataFrame(based.select(names)).unique([_BASE, _HASH], keep="first").join(gone, on=[_BASE, _HASH], how="semi")
+    rows = images.select(pl.col(_BASE).alias("_key"), *(pl.col(name) for name in names)).to_arrow()
+    if found is None:
+        schema = pa.schema([pa.field("_key", pa.binary()), *(based.schema.field(name) for name in names)])
+        return rows.cast(schema)
+    found = found.select(["_key", *names])
+    return pa.concat_tables([rows.cast(found.schema), found])
+
+
+def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table | None:
+    """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else. None for no bases."""
     import pyarrow as pa
     from pyspark.sql import functions as F
 
     from operators.ingest.hashes import joined
 
+    if not net.height:
+        return None
     engine, before = one.intake.engine, one.intake.before
     assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import errata.ingest
 import storage.versions
 from errata.explain import explain
 from tests.pipelines import Folder, command, standing_in
@@ -230,6 +231,22 @@ def test_a_table_that_cannot_be_followed_is_compared_as_a_whole_and_that_is_told
     assert f"{why}" in told
     assert "the whole table was compared with what stood" in told
     check(folder, table.rows)
+
+
+@pytest.mark.parametrize(("step", "looks"), [(("update", (2, "4")), 0), (("delete", 3), 0), (("append", [(4, "4", None)]), 1)], ids=str)
+def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Any, looks: int) -> None:
+    folder = project(str(tmp_path), KEYED)
+    table = Table(tmp_path / "tables/rows", feed=True, keyed=True)
+    table.step("append", [(1, "1", 0.0), (2, "2", None), (3, "3", 1.5)])
+    folder.run()
+    asked: list[object] = []
+    look = errata.ingest._Stood.narrowed
+    monkeypatch.setattr(errata.ingest._Stood, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
+    table.step(*step)
+    folder.run()
+    assert len(asked) == looks
+    check(folder, table.rows)
+    assert folder.violations() == []
 
 
 def test_a_key_that_two_rows_have_stops_the_run_however_it_came(tmp_path: Path) -> None:
