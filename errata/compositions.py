@@ -169,9 +169,12 @@ class _Level:
         self.result.specs.append(replace(spec, name=name, inputs=tuple(ref for ref in found if ref is not None)))
 
     def _check_bindings(self, level: _Level) -> None:
-        """Report what a composition node reads and is not there, or what it reads of itself."""
+        """Report nodes that a composition node names and are not there, and what it reads of itself."""
         assert level.call is not None  # only levels of compositions are inner ones
         call = level.call
+        for port, consumer in call.consumers.items():
+            if consumer not in self.names:
+                call.reporter.report("E004", f"there is no node '{consumer}'", ("outputs", port), help=call.reporter.similar(consumer, sorted(self.names)))
         for port, ref in call.ports.items():
             known = [*self.names, *(self.call.ports if self.call else ())]
             if ref.node not in known:

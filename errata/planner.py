@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -184,7 +186,32 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
             nodes[spec.name] = node
     _keep_promises(expansion, nodes, findings)
     _tell_shadowed(expansion, nodes)
-    return nodes
+    return _fed_first(nodes, findings)
+
+
+def _fed_first(nodes: dict[str, Node], findings: Findings) -> dict[str, Node]:
+    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports nodes that wait for each other."""
+    places = {name: place for place, name in enumerate(nodes)}
+    sorter = TopologicalSorter({name: [above for above in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if above in nodes] for name, node in nodes.items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        waiting: list[str] = error.args[1]
+        spec = nodes[waiting[0]].spec
+        message = f"nodes wait for each other's variables: {' -> '.join(waiting)}"
+        findings.node(spec.document, spec.path, spec.name).report("E003", message, ("name",), help="what a node of the init phase reads must not hang on what it writes")
+        return nodes
+    done: dict[str, Node] = {}
+    ready = [places[name] for name in sorter.get_ready()]
+    names = list(nodes)
+    heapify(ready)
+    while ready:
+        name = names[heappop(ready)]
+        done[name] = nodes[name]
+        sorter.done(name)
+        for freed in sorter.get_ready():
+            heappush(ready, places[freed])
+    return done
 
 
 def _knowing(nodes: Mapping[str, Node], binding: Binding) -> Binding:

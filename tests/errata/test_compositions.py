@@ -130,6 +130,7 @@ nodes:
         (CALL, SCALED.replace("input: times", "input: other"), "E108", 11, "'other' is a node of the pipeline around composition 'scaled'; a body reads its ports"),
         (CALL, SCALED.replace("input: times", "input: tims"), "E004", 11, "there is no node 'tims' in composition 'scaled'"),
         (CALL.replace("input: rows", "input: raws"), SCALED, "E004", 8, "there is no node 'raws'"),
+        (CALL.replace("input: rows", "input: rows, outputs: {big: reslt}"), SCALED, "E004", 8, "there is no node 'reslt'"),
         (CALL.replace("input: rows", "input: rows.big"), SCALED, "E006", 8, "'rows' has no port 'big'"),
         (CALL.replace("input: rows", "input: again") + AGAIN, SCALED, "E003", 9, "the nodes form a cycle: scaled/add -> again -> scaled/times -> scaled/add"),
         (CALL, SCALED.replace("name: v, type", "name: q, type"), "E112", 8, "composition 'scaled' requires field 'q'; there is k, v"),

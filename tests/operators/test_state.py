@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cxl import compile_program
 from cxl.failure import CxlFailure
 from cxl.types import Schema
+from errata.diagnostics import PipelineErrors
 from operators.running import running
 from tests.operators.histories import Row, Version, follow, histories
 from tests.pipelines import Folder, jsonl
@@ -116,6 +117,39 @@ def test_an_init_variable_that_changes_is_read_again(tmp_path: Path, persist: st
     folder.run()
     assert folder.text("out/kept.csv") == "v,w\n1,2\n4,5\n9,10\n5,6\n"
     assert folder.violations() == []
+
+
+CHAINED = """
+pipeline: {{name: chained, vars: {{pipeline: {{a: {{type: int}}, b: {{type: int}}}}}}}}
+nodes:
+  - {{type: source, name: ones, config: {{name: ones, type: csv, path: ones.csv, schema: [{{name: c, type: int}}]}}}}
+  - {{type: source, name: twos, config: {{name: twos, type: csv, path: twos.csv, schema: [{{name: d, type: int}}]}}}}
+  - {{type: state, name: second, input: twos, config: {{scope: pipeline, phase: init, set: [{{var: b, cxl: "d + $pipeline.a"}}]}}}}
+  - {{type: state, name: first, input: ones, config: {{scope: pipeline, phase: init, set: [{{var: a, cxl: "{first}"}}]}}}}
+  - {{type: source, name: rows, config: {{name: rows, type: csv, path: rows.csv, schema: [{{name: v, type: int}}]}}}}
+  - {{type: transform, name: shown, input: rows, config: {{cxl: "emit y = v + $pipeline.b"}}}}
+  - {{type: output, name: out, input: shown, config: {{name: out, type: csv, path: out.csv, include_unmapped: false}}}}
+"""
+
+
+def test_an_init_node_that_reads_the_variable_of_another_runs_behind_it_in_whatever_order_they_are_written(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", CHAINED.format(first="c"))
+    for name, text, total in (("ones", "c\n1\n", 101), ("ones", "c\n2\n", 102), ("twos", "d\n200\n", 202)):
+        folder.write("rows.csv", "v\n0\n")
+        folder.write("twos.csv", "d\n100\n")
+        folder.write(f"{name}.csv", text)
+        folder.run()
+        assert folder.text("out.csv") == f"y\n{total}\n"
+    assert folder.violations() == []
+
+
+def test_init_nodes_that_wait_for_each_other_are_reported(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", CHAINED.format(first="c + $pipeline.b"))
+    with pytest.raises(PipelineErrors) as raised:
+        folder.load()
+    assert [one.message for one in raised.value.diagnostics if one.code == "E003"] == ["nodes wait for each other's variables: first -> second -> first"]
 
 
 JOINED = """
