@@ -124,9 +124,8 @@ class _Variables:
         older = self._registry.find(scope, name)
         if name in RESERVED[scope]:
             self._error("E110", f"'${scope}.{name}' is a system field; a channel cannot replace it", path, "choose another name", key=True)
-        elif type_ not in (*_KINDS, "any"):
-            known = ", ".join([*_KINDS, "any"])
-            self._error("E107", f"variable '{name}': unknown type '{entry.type}'", (*path, "type"), f"known types: {known}")
+        elif type_ not in _KINDS:
+            self._error("E107", f"variable '{name}': unknown type '{entry.type}'", (*path, "type"), f"known types: {', '.join(_KINDS)}")
         elif older is not None and _type_name(older.type) not in (type_, "any"):
             self._mismatch(name, older, entry, path)
         elif not _fits(entry.default, type_):
@@ -152,7 +151,7 @@ def _type_name(name: str) -> str:
 
 def _fits(default: Any, type_: str) -> bool:
     """Whether a default is of the type; none is null, which every type has."""
-    if default is None or type_ == "any":
+    if default is None:
         return True
     if not isinstance(default, _KINDS[type_]) or (isinstance(default, bool) and type_ != "bool"):
         return False

@@ -88,6 +88,7 @@ def test_additions_to_every_registry(tmp_path: Path) -> None:
         ("vars: {static: {limit: {type: int, default: true}}}", "E107", "the default of 'limit' is not of type int"),
         ("vars: {pipeline: {day: {type: date, default: someday}}}", "E107", "the default of 'day' is not of type date"),
         ("vars: {static: {x: {type: integer, default: 1}}}", "E107", "variable 'x': unknown type 'integer'"),
+        ("vars: {source: {east: {x: {type: any, default: [1]}}}}", "E107", "variable 'x': unknown type 'any'"),
         (
             "vars: {pipeline: {execution_id: {type: string, default: a}}}",
             "E110",
