@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cxl.spark.columns import Lowered, constant, opaque, spark_type
+from cxl.spark.worker import encode
 from cxl.typed import System
 
 
@@ -28,5 +29,5 @@ class Context:
             return opaque(F.current_timestamp(), node.type) if node.name == "now" else constant(None, node.type)
         value = self.values[node.name]
         if not isinstance(value, Column):
-            return constant(value, node.type)
+            return constant(encode(value, node.type), node.type)
         return opaque(value.cast(spark_type(node.type)) if node.namespace == "doc" else value, node.type)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from cxl import Schema, Span, SystemTypes, compile_program, typed
 from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors, worker
 from cxl.spark.session import session
-from cxl.types import INT, STRING
+from cxl.types import ANY, ARRAY, INT, MAP, STRING
 
 SCHEMA = Schema.of({"id": "int", "a": "int", "b": "int", "x": "float", "s": "string", "items": "array"})
 ROWS = {
@@ -103,6 +103,16 @@ def test_system_variables_are_values_or_columns(frame) -> None:
     program = compile_program("emit t = $vars.rate * $source.row\nemit u = $pipeline.name", SCHEMA, system=SystemTypes(vars={"rate": INT}))
     applied = apply(frame, program, Context({"vars.rate": 10, "source.row": F.col("id"), "pipeline.name": "p"}))
     assert rows(applied) == [(10, "p"), (20, "p"), (30, "p")]
+
+
+def test_values_whose_kind_only_they_tell_are_texts(frame) -> None:
+    given = {"list": [2, "x", {"y": None}], "map": {"m": [1]}, "text": 'a"b', "number": 2, "flag": True, "none": None}
+    types = SystemTypes(vars={"list": ARRAY, "map": MAP} | dict.fromkeys(("text", "number", "flag", "none"), ANY))
+    made = {**{name: f"$vars.{name}" for name in given}, "size": "$vars.list.length()", "found": "$vars.list.any(it => it == id)", "sum": "$vars.number + id"}
+    program = compile_program("\n".join(f"emit {name} = {text}" for name, text in made.items()), SCHEMA, system=types)
+    applied = apply(frame, program, Context({f"vars.{name}": value for name, value in given.items()}))
+    texts = ('[2,"x",{"y":null}]', '{"m":[1]}', '"a\\"b"', "2", "true", None)
+    assert rows(applied) == [(*texts, 3, False, "3"), (*texts, 3, True, "4"), (*texts, 3, False, "5")]
 
 
 def test_a_single_expression_over_columns_with_other_names(frame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,16 @@ def test_a_numeric_parameter_is_a_number_of_either_kind(factor: str, made: tuple
     folder = project(tmp_path, CALL.replace("factor: 3", f"factor: {factor}") + OUTPUT, body)
     folder.run()
     assert folder.text("out.csv") == "k,v,w\na,1,{}\nb,2,{}\n".format(*made)
+
+
+def test_a_parameter_may_be_a_list_or_a_map(tmp_path: Path) -> None:
+    body = PLAIN.replace("produces: [{name: w, type: int}]", "produces: []").replace("name: factor, type: int", "name: list, type: array}, {name: map, type: map}, {name: any, type: any")
+    body = body.replace("v * $vars.factor", "$vars.list\\nemit x = $vars.map.b.n\\nemit y = $vars.any\\nfilter $vars.list.any(it => it == v)")
+    folder = project(tmp_path, CALL.replace("{factor: 3}", "{list: [2, c], map: {b: {n: 5}}, any: [null]}") + OUTPUT.replace("csv", "json"), body)
+    folder.run()
+    assert json.loads(folder.text("out.json")) == [{"k": "b", "v": 2, "w": [2, "c"], "x": 5, "y": [None]}]
+    folder.write("acme.channel.yaml", "channel: {name: acme, target: pipeline.yaml}\nconfig: {fixed: {scaled.list: [1]}}\n")
+    assert folder.load(channel=str(tmp_path / "acme.channel.yaml")).explain_field("scaled", "list").startswith("scaled.list = [1]   (channel fixed)")
 
 
 def test_a_changed_body_is_a_change_of_logic(tmp_path: Path) -> None:
