@@ -192,7 +192,7 @@ class Exporter:
     warn: Callable[[str], None]
 
     def write(self, node: Node, rows: OutputRows, target: Path, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
-        """Stage the file (or the parts) of an output. `undeclared`: names and types of the sources' undeclared fields in order.
+        """Stage the file (or the parts) of an output. `undeclared`: names and types of the undeclared fields that it writes, in order.
 
         Raises StorageFailed.
         """
@@ -202,8 +202,6 @@ class Exporter:
         output = cast("Output", node.operator)
         config = output.config
         columns, shape = output_columns(output, undeclared)
-        for text in _left_out(output, undeclared):
-            self.warn(f"output '{node.name}': {text}")
         echoed = None if output.echoed is None else rows.header_elements(output.echoed)
         writer = formats.writer(config.type, config.options, write_plan(output, columns, echoed, shape.shown))
         try:
@@ -282,34 +280,29 @@ def output_columns(output: Output, undeclared: Sequence[tuple[str, str]]) -> tup
     from cxl.types import parse_type
 
     declared = list(output.projection.data.items())
-    if "_widened" not in output.output.hidden:
-        return declared, Shape(tuple(name for name, _ in declared), (), ())
-    extra = {shown: (name, type_) for shown, name, type_ in _extra(output, undeclared) if shown not in output.projection.data}
-    meta = [one for one in declared if one[0].startswith("meta.")]
-    columns = [*(one for one in declared if one not in meta), *((shown, parse_type(type_)) for shown, (_, type_) in extra.items()), *meta]
-    return columns, Shape(tuple(name for name, _ in columns), tuple(extra.values()), tuple(extra))
+    extra = agreed(undeclared)
+    meta = [one for one in declared if output.fields.taken and one[0].startswith("meta.")]
+    columns = [*(one for one in declared if one not in meta), *((name, parse_type(type_)) for name, type_ in extra), *meta]
+    return columns, Shape(tuple(name for name, _ in columns), tuple(extra))
 
 
-def _extra(output: Output, undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """The undeclared fields that no node declares and that are not excluded, each under the names that it is written with: name, field, type."""
-    taken = {*output.inputs[0].data, *output.config.exclude}
-    return [(shown, name, type_) for name, type_ in agreed(undeclared) if name not in taken for shown in output.config.shown_as(name)]
+def left_out(output: Output, arriving: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What is told of fields that `mapping` and the order name and that are not there, and of undeclared fields whose name it gives to others.
 
-
-def _left_out(output: Output, undeclared: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What is told of fields that `mapping` and the order name and that are not there, and of undeclared fields whose name it gives to others."""
-    extra = _extra(output, undeclared) if "_widened" in output.output.hidden else []
-    known = {source for _, source, _ in output.projection.written} | {source for _, source, _ in extra}
+    `arriving`: names and types of the sources' undeclared fields.
+    """
+    extra = [name for name, _ in agreed(arriving) if output.fields.admits(name)]
+    known = {source for _, source, _ in output.projection.written} | {*extra}
     for name, source in output.config.mapping.items():
         if source not in known and not source.startswith("$"):
             yield f"mapping calls the field '{source}' '{name}', but it does not reach the output"
     for name in output.undeclared:
-        if name not in dict(undeclared):
-            near = did_you_mean(name, [*output.inputs[0].data, *dict(undeclared)])
+        if name not in dict(arriving):
+            near = did_you_mean(name, [*output.inputs[0].data, *dict(arriving)])
             yield f"the records are sorted or held together by '{name}', but it does not reach the output{near and f' ({near})'}"
-    for shown, source, _ in extra:
-        if shown in output.projection.data:
-            yield f"the undeclared field '{source}' is left out: another column is written as '{shown}'"
+    for source in extra:
+        hidden = [shown for shown in output.fields.names(source) if shown not in output.fields.shown(source)]
+        yield from (f"the undeclared field '{source}' is left out: another column is written as '{shown}'" for shown in hidden)
 
 
 def agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -322,11 +315,15 @@ def agreed(undeclared: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Takes a batch of an output's live rows to the written columns: `extra` fields come out of `_widened`. Picklable."""
+    """Takes a batch of an output's live rows to the written columns: `extra` fields (name, type) come out of `_widened`. Picklable."""
 
     names: tuple[str, ...]
     extra: tuple[tuple[str, str], ...]
-    shown: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of the extra fields."""
+        return tuple(name for name, _ in self.extra)
 
     def with_groups(self, group: str | None) -> Shape:
         """The written columns, and behind them the groups of a split where no written column holds them."""

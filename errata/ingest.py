@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from errata.staging import Copies
     from operators.ingest.intake import Floor, Ingested, Intake
     from operators.ingest.reading import FileReader
+    from operators.output import Output
     from operators.source import Source
     from storage.discovery import FileStat
     from storage.ledger import Entry
@@ -134,7 +135,13 @@ def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChange
 
 
 def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
-    """Names and types of the undeclared columns that the records of sources bring to an output, in order: not those of a combine's build side."""
+    """The undeclared columns that an output writes, in order: their names in its file and their types."""
+    fields = cast("Output", node.operator).fields
+    return [(shown, type_) for name, type_ in arriving(plan, node, files) for shown in fields.shown(name)]
+
+
+def arriving(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
+    """Names in the files and types of the undeclared columns that the records of sources bring to an output, in order: not those of a combine's build side."""
     names = node.operator.inputs[0].key.sources()
     return list(dict.fromkeys(pair for name in names for record in files.get(name, ()) for pair in record.undeclared))
 

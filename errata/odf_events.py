@@ -57,7 +57,7 @@ class OdfEvents:
 def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
     """The changes of an epoch, made at a moment, which is the event time too: an output's rows have none of their own.
 
-    `undeclared`: names and types of the sources' undeclared fields in order. Where there are many events, one batch at a time is on the driver.
+    `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.
     """
     epoch, moment = made
     shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], flow.tables.changelog(node)

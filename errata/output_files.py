@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy import F
 from changelog.schema import column
-from errata.export import Exporter, OutputRows, Written, output_columns
-from errata.ingest import origins, undeclared
+from errata.export import Exporter, OutputRows, Written, left_out, output_columns
+from errata.ingest import arriving, origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
 from storage.ledger import Entry
@@ -82,6 +82,8 @@ def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Map
     pieces = list(_by_target(flow, node, targets, rows, origins(run.plan, node, present))) if by_file else [(targets.path(node), rows)]
     if by_file:
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
+    for text in left_out(output, arriving(run.plan, node, present)):
+        run.warn(f"output '{node.name}': {text}")
     exporter = Exporter(run.exports, flow.engine, run.warn)
     made = list(chain.from_iterable(exporter.write(node, part, target, extra) for target, part in pieces))
     if split:
@@ -181,7 +183,7 @@ def _moment(moment: datetime) -> str:
 def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
     """The file of the changes that the epoch brings to the output, if one is wanted; none where there are none.
 
-    `extra`: names and types of the undeclared fields of the sources' files. Where the data is written again without a new epoch, so are the changes of the last one.
+    `extra`: names and types of the undeclared fields that it writes. Where the data is written again without a new epoch, so are the changes of the last one.
     """
     output = cast("Output", node.operator)
     if (wanted := output.config.changelog) is None:
@@ -209,8 +211,8 @@ def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Seq
     changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":
         shape = output_columns(cast("Output", node.operator), extra)[1]
-        names = {**{name: name for name in kept.data}, **{shown: name for shown, (name, _) in zip(shape.shown, shape.extra, strict=True)}}
-        changes = (row | {"data": {shown: row["data"].get(name) for shown, name in names.items()}} for row in changes)
+        names = (*kept.data, *shape.shown)
+        changes = (row | {"data": {name: row["data"].get(name) for name in names}} for row in changes)
     first = next(events := formed(changes, wanted.form, Stream(run.plan.settings.name, node.name, {epoch: moment})), None)
     return None if first is None else _rendered(first, events, wanted.format)
 

@@ -193,11 +193,10 @@ class Reading:
         from errata.export import Shape
         from errata.undeclared import expanded
 
-        shown = tuple(fields)
-        return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *shown), tuple(fields.items()), shown))
+        return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *fields), tuple(fields.items())))
 
     def undeclared(self, node: Kept, epochs: tuple[int, int]) -> dict[str, str]:
-        """The undeclared fields that the sources' files had in some epochs and that an output has besides its columns, with their types."""
+        """The undeclared fields that an output has besides its columns by the files that the sources had in some epochs, with their types."""
         if "_widened" not in node.shown or self.plan is None or node.name not in self.plan.nodes:
             return {}
         from errata.export import agreed

@@ -151,7 +151,7 @@ class Writing:
 
     @cached_property
     def fields(self) -> Sequence[tuple[str, str]]:
-        """The undeclared fields that the table has: those of the sources' files, of a table of op rows also those that they had in earlier epochs."""
+        """The undeclared fields that the table has: those of the sources' files as they are, of a table of op rows also of those of earlier epochs."""
         entries = [] if self.run.head is None or self.options.mode != "changelog" else Ledger(self.run.state.ledger).entries()
         before = (pair for entry in entries for pair in undeclared(self.run.plan, self.node, files_before(entry)))
         return list(dict.fromkeys([*before, *self.now]))

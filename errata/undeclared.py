@@ -21,11 +21,11 @@ def expanded(rows: DataFrame, shape: Shape) -> DataFrame:
     if not shape.extra:
         return rows
     own = {field.name: field for field in rows.schema.fields}
-    fields = {shown: one for shown, one in zip(shape.shown, shape.extra, strict=True) if shown not in (*own, *RESERVED)}
+    fields = {name: type_ for name, type_ in shape.extra if name not in (*own, *RESERVED)}
     data = [name for name in shape.names if name in fields or name not in shape.shown]
     system = [name for name in own if name not in data and name != "_widened"]
     schema = StructType([own.get(name, StructField(name, StringType())) for name in (*system, *data)])
-    whole = Shape(tuple(schema.names), tuple(fields.values()), tuple(fields))
+    whole = Shape(tuple(schema.names), tuple(fields.items()))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(whole, batches)

@@ -18,6 +18,7 @@ from operators.binding import Binding
 from operators.evaluation import RunValues
 from operators.json_text import member_keys
 from operators.output_config import OutputConfig
+from operators.output_fields import UndeclaredFields, names_of, takes_undeclared
 from operators.paths import check_path
 from operators.registry import node_type
 from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
@@ -57,12 +58,14 @@ class Output(Linear):
         config: OutputConfig = spec.config
         self.group = group_column(config, row, projection)
         self.undeclared = _undeclared(config, row, self.group)
-        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": widened(config, row)}
+        self.fields = UndeclaredFields.of(config, row, frozenset(projection.data))
+        asked = {"_file": by_source_file(config) and "_file" in row.hidden, "_lookup": bool(config.sort_order), "_widened": self.fields.taken}
         hidden = [name for name, wanted in (asked | {"_split": self.group == "_split"}).items() if wanted]
         shape = {"columns": [[name, source] for name, source, _ in projection.written], "sort": [key.model_dump() for key in config.sort_order]}
         fingerprint = shape | {"exclude": config.exclude, "mapping": config.mapping, "unmapped": config.include_unmapped}
         form = ("type", "options", "include_header", "preserve_nulls", "split")
         fingerprint |= {"undeclared": self.undeclared} if self.undeclared else {}
+        fingerprint |= {"undeclared names": "written"} if self.fields.taken and not self.fields.as_they_are else {}
         fingerprint |= {"layout": layout} | {name: config.model_dump(mode="json", include={name})[name] for name in form}
         super().__init__(spec.name, (row,), RowType(projection.data, tuple(hidden), key=row.key), fingerprint)
         self.config = config
@@ -126,7 +129,7 @@ class Output(Linear):
             if key.null_order == "drop":
                 frame = frame.where(self._value(key.field).isNotNull())
         envelope = [column(name) for name in frame.columns if name in ENVELOPE]
-        hidden = [column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
+        hidden = [self.fields.written(column(name)).alias(name) if name == "_widened" else column(name) for name in ("_file", "_widened", "_doc") if name in self.output.hidden]
         order = [self._order().alias("_lookup")] if self.config.sort_order else []
         written = [column(source).cast(physical_type(type_)).alias(name) for name, source, type_ in self.projection.written]
         return frame.select(*envelope, *hidden, *order, *self._group(), *written)
@@ -176,12 +179,7 @@ def group_column(config: OutputConfig, row: RowType, projection: Projection) -> 
     shown = next((name for name, source, _ in projection.written if source == field), None)
     if shown is not None or field in row.data:
         return shown or "_split"
-    return field if field in projection.data else "_split" if widened(config, row) else None
-
-
-def widened(config: OutputConfig, row: RowType) -> bool:
-    """Whether undeclared fields reach the output."""
-    return row.widened and config.include_unmapped
+    return field if field in projection.data else "_split" if takes_undeclared(config, row) else None
 
 
 def _undeclared(config: OutputConfig, row: RowType, group: str | None) -> tuple[str, ...]:
@@ -292,7 +290,7 @@ def _placed(config: OutputConfig, binding: Binding) -> bool:
 
 
 def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:
-    if widened(config, binding.input):
+    if takes_undeclared(config, binding.input):
         return True
     wrong = [(index, key.field) for index, key in enumerate(config.sort_order) if key.field not in binding.input.data]
     for index, name in wrong:
@@ -378,7 +376,7 @@ def project(config: OutputConfig, row: RowType) -> Projection:
 
 def _shown(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]]:
     """The selected columns under the names that they are written with."""
-    return ((shown, source, type_) for name, source, type_ in _selected(config, row) for shown in config.shown_as(name))
+    return ((shown, source, type_) for name, source, type_ in _selected(config, row) for shown in names_of(config.mapping, name))
 
 
 def _named_once(config: OutputConfig, binding: Binding) -> bool:

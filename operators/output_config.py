@@ -52,10 +52,6 @@ class OutputConfig(Strict):
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None
 
-    def shown_as(self, field: str) -> list[str]:
-        """The names under which a field is written: those that `mapping` gives it, else its own."""
-        return [name for name, source in self.mapping.items() if source == field] or [field]
-
     @property
     def wanted_metadata(self) -> Literal["all"] | list[str]:
         """The fields of `$meta` to write."""

@@ -193,6 +193,44 @@ def test_whoever_reads_an_output_sees_the_columns_that_it_writes(tmp_path: Path)
     assert events == [{"z": "r", "old_z": "q"}]
 
 
+def test_rows_of_an_output_have_the_undeclared_fields_that_its_file_has(tmp_path: Path) -> None:
+    """User guide, "Output Nodes": excluded fields are not written, mapped ones under the name that they are given. Records that are written the same are no change."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", TOLD.replace("path: out.csv,", "path: out.csv, exclude: [v, secret], mapping: { y: x, z: x, b: a },").replace("path: table,", "path: table, exclude: [secret],"))
+    for record in ("a,1,5,p,A,B", "a,1,6,q,A,B", "a,1,6,r,A,C", "a,2,6,r,A,C"):
+        folder.write("all.csv", f"id,v,x,secret,a,b\n{record}\n")
+        folder.run()
+    assert folder.text("out.csv") == "id,y,z,b\na,6,6,A\n"
+    project = folder.load()
+    before, after = ({"id": "a", "y": value, "z": value, "b": "A"} for value in "56")
+    assert [(row["epoch"], row["op"], row["data"]) for row in project.log("out")] == [(1, "+A", before), (2, "-C", before), (2, "+C", after)]
+    assert list(project.show("out")) == [after]
+    assert list(project.diff("out", 1, 4)) == [{"op": "+C", "before": before, "after": after}]
+    assert [row.asDict() for row in project.live("out").collect()] == [after]
+    assert [row["y"] for row in project.changelog("out").orderBy("_epoch", "_op").collect()] == ["5", "5", "6"]
+    assert [row["epoch"] for row in project.why("out", {"y": "6"})] == [1, 2, 3, 4]
+    assert [row["epoch"] for row in project.log("out", LogFilter(where='y == "6"'))] == [2]
+    assert pq.read_table(tmp_path / "log/2.parquet").select(["y", "old_y"]).to_pylist() == [{"y": "6", "old_y": "5"}]
+    assert not (tmp_path / "log/3.parquet").exists()
+    published = pa.table(DeltaTable(str(tmp_path / "table")).scan())
+    assert published.column_names == ["offset", "op", "system_time", "event_time", "id", "v", "x", "a", "b"]
+    assert published.num_rows == 7
+    assert folder.violations() == []
+
+
+def test_a_mapping_that_changes_is_a_change_of_logic(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("data/a.csv", "id,x,e\n101,5,6\n")
+    for settings, text in (("mapping: { y: x }", "id,y,e\n101,5,6\n"), ("exclude: [e]", "id,x\n101,5\n"), ("mapping: { e: x }", "id,e\n101,5\n")):
+        folder.write("pipeline.yaml", PIPELINE.replace("path: out.csv", f"path: out.csv, {settings}"))
+        folder.run()
+        assert folder.text("out.csv") == text
+    found = [(row["cause"], row["data"]) for row in folder.log("out")]
+    first, second, third = {"id": 101, "y": "5", "e": "6"}, {"id": 101, "x": "5"}, {"id": 101, "e": "5"}
+    assert found == [("ingest", first), ("logic", first), ("logic", second), ("logic", second), ("logic", third)]
+    assert folder.violations() == []
+
+
 def test_a_table_of_changes_has_the_undeclared_columns_of_all_epochs(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", TOLD)
