@@ -14,12 +14,14 @@ from pyspark.sql import functions as F
 from cxl import typed
 from cxl.functions.native import NOT_CONSTANT
 from cxl.interpret import nan_message
+from cxl.operators import is_nan
 from cxl.program import Program
 from cxl.spark import interpreted
 from cxl.spark.columns import Lowered, any_of, both
 from cxl.spark.context import Context
 from cxl.spark.lowering import Lowering
 from cxl.spark.names import FAILED, INDEX, PASS
+from cxl.spark.worker import NAN
 from cxl.types import Kind
 
 
@@ -218,10 +220,12 @@ def _one_zero(key: Lowered) -> Column:
 
 def _is_nan(held: Lowered) -> Column | None:
     """True where a value is NaN; None where it cannot be."""
-    if held.type.kind is Kind.FLOAT and held.constant is NOT_CONSTANT:
+    if held.constant is not NOT_CONSTANT:
+        return F.lit(True) if is_nan(held.constant) or (held.type.is_dynamic and held.constant == NAN) else None
+    if held.type.kind is Kind.FLOAT:
         return F.coalesce(F.isnan(held.value), F.lit(False))
-    if held.type.kind in (Kind.NUMERIC, Kind.ANY) and held.constant is NOT_CONSTANT:
-        return F.coalesce(held.value == F.lit("NaN"), F.lit(False))
+    if held.type.kind in (Kind.NUMERIC, Kind.ANY):
+        return F.coalesce(held.value == F.lit(NAN), F.lit(False))
     return None
 
 

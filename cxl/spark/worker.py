@@ -21,7 +21,8 @@ from cxl.types import STRING, Kind, Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAN = "NaN"
+NAN = "NaN"
+"""The text of a dynamic NaN."""
 Batch = tuple[Any, ...]
 """Arrow arrays of one length."""
 
@@ -97,13 +98,13 @@ def decoded(column: Any, type_: Type) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if not type_.is_dynamic:
         return values
-    return [float("nan") if value == _NAN else loads(value) for value in values]
+    return [float("nan") if value == NAN else loads(value) for value in values]
 
 
 def encode(value: Any, type_: Type) -> Any:
     """A value as its column holds it. A dynamic NaN is kept apart from null: emitting it fails."""
     if type_.is_dynamic:
-        return _NAN if is_nan(value) else dumps(value)
+        return NAN if is_nan(value) else dumps(value)
     return float(value) if type_.kind is Kind.FLOAT and value is not None else value
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from cxl import Schema, Span, SystemTypes, compile_program, typed
 from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors, worker
 from cxl.spark.session import session
-from cxl.types import ANY, ARRAY, INT, MAP, STRING
+from cxl.types import ANY, ARRAY, FLOAT, INT, MAP, STRING
 
 SCHEMA = Schema.of({"id": "int", "a": "int", "b": "int", "x": "float", "s": "string", "items": "array"})
 ROWS = {
@@ -113,6 +113,14 @@ def test_values_whose_kind_only_they_tell_are_texts(frame) -> None:
     applied = apply(frame, program, Context({f"vars.{name}": value for name, value in given.items()}))
     texts = ('[2,"x",{"y":null}]', '{"m":[1]}', '"a\\"b"', "2", "true", None)
     assert rows(applied) == [(*texts, 3, False, "3"), (*texts, 3, True, "4"), (*texts, 3, False, "5")]
+
+
+@pytest.mark.parametrize("type_", [FLOAT, ANY])
+def test_a_value_that_is_no_number_is_not_emitted(frame, type_) -> None:
+    program = compile_program("emit n = $vars.rate", SCHEMA, system=SystemTypes(vars={"rate": type_}))
+    applied = apply(frame, program, Context({"vars.rate": float("nan")}))
+    assert [row["_cxl_failed"] for row in applied.frame.select("_cxl_failed").toArrow().to_pylist()] == [True] * 3
+    assert not apply(frame, program, Context({"vars.rate": float("inf")})).can_fail
 
 
 def test_a_single_expression_over_columns_with_other_names(frame) -> None:
