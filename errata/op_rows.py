@@ -13,7 +13,7 @@ from changelog.schema import column
 from cxl.types import Schema
 from errata.export import OutputRows
 from errata.tables import SYSTEM_COLUMNS
-from operators.rows import physical_type
+from operators.rows import stored_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,7 @@ class Kept:
 
     def columns(self) -> dict[str, str]:
         """The table's columns besides `_epoch`."""
-        return SYSTEM_COLUMNS | dict(self.hidden) | {name: physical_type(type_) for name, type_ in self.data.items()}
+        return SYSTEM_COLUMNS | dict(self.hidden) | stored_types(self.data)
 
     @property
     def shown(self) -> list[str]:

@@ -17,6 +17,7 @@ from changelog.schema import column
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.tables import Tables, entered, stands
+from operators.rows import physical_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -66,7 +67,7 @@ def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
 
 def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
     """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
-    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], "string") | {name: node.columns()[name] for name in node.data}
+    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], "string") | {name: physical_type(type_) for name, type_ in node.data.items()}
     for name, text in conditions.items():
         if name not in known:
             raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(known)) or f"its fields: {', '.join(known)}")

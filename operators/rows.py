@@ -65,6 +65,12 @@ def physical_type(type_: Type) -> str:
     return PHYSICAL_TYPES.get(type_.kind, "string")
 
 
+def stored_types(data: Mapping[str, Type]) -> dict[str, str]:
+    """Name to type of data columns as tables keep them (`storage.physical`): of strings it is told whether they are text or the JSON of dynamic values."""
+    strings = {name: "json" if type_.is_dynamic else "text" for name, type_ in data.items() if physical_type(type_) == "string"}
+    return {name: strings.get(name) or physical_type(type_) for name, type_ in data.items()}
+
+
 def key_type(type_: Type) -> str:
     """The name under which keys encode a CXL type; dynamic values by their JSON text."""
     names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}

@@ -1,13 +1,15 @@
 """What stood in a column before its type changed, in the type that it has now: as a Column and of rows on the driver.
 
-A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer. Dates and times are null as
-texts, since a column of texts may be one of JSON (type any), where they would be no values.
+A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer. Dynamic values (`json`: their
+JSON text) become what a reader of JSON makes of them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy import F, pa
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 __all__ = ["converted", "converted_array", "in_words"]
+
+JSON = "json"
+"""The kind of a column of dynamic values."""
 
 _WHOLE = 2.0**53
 """Below it every whole number is a float, so that it is written without a fraction."""
@@ -35,26 +40,28 @@ def in_words(kind: pa.DataType) -> str:
     return next((name for name, check in checks.items() if check(kind)), "")
 
 
-def converted(value: Column, have: pa.DataType, want: pa.DataType, spelled: str) -> Column:
-    """The Column in another type, which Spark spells so; null where it cannot be had."""
-    pair = in_words(have), in_words(want)
+def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
+    """A Column of one kind as another, whose type Spark spells so; null where it cannot be had."""
     if pair in _CAST:
         return value.cast(spelled)
+    if pair in _BY_VALUE:
+        return _by_python(value, _BY_VALUE[pair], spelled)
     return _IN_COLUMNS[pair](value) if pair in _IN_COLUMNS else F.lit(None).cast(spelled)
 
 
-def converted_array(values: pa.Array, want: pa.DataType) -> pa.Array:
-    """The same of values on the driver."""
+def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) -> pa.Array:
+    """The same of values on the driver, as a type."""
     import polars as pl
 
-    pair = in_words(values.type), in_words(want)
+    if pair in _BY_VALUE:
+        return _BY_VALUE[pair](values).cast(want)
     if pair in _ON_DRIVER:
         return _ON_DRIVER[pair](pl.Series(values)).to_arrow().cast(want)
     return values.cast(want) if pair in _CAST else pa.nulls(len(values), want)
 
 
 _CAST = {
-    *((kind, "string") for kind in ("int", "bool")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
+    *((kind, "string") for kind in ("int", "bool", "date")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
     ("date", "time"), ("time", "date"),
 }  # fmt: skip
 """The conversions that are a cast."""
@@ -97,3 +104,43 @@ _ON_DRIVER: Mapping[tuple[str, str], Callable[[pl.Series], pl.Series]] = {
     ("string", "date"): lambda values: _fitting(values, _DATE).str.to_date("%Y-%m-%d", strict=False),
     ("string", "time"): lambda values: _moments(_fitting(values, _TIME)),
 }
+
+
+def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: str) -> Column:
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def run(batch: pa.Array) -> pa.Array:
+        return convert(batch)
+
+    made: Column = cast("Any", arrow_udf)(run, spelled)(value)
+    return made
+
+
+def _time_texts(values: pa.Array) -> pa.Array:
+    from storage.formats.texts import time_text
+
+    return time_text(values)
+
+
+def _as_json(values: pa.Array) -> pa.Array:
+    """The JSON text of values; dates and times are texts."""
+    from storage.formats.values import coerce_values
+
+    plain = _time_texts(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
+    return coerce_values(plain.to_pylist(), "any").values
+
+
+def _of_json(texts: pa.Array, declared: str) -> pa.Array:
+    """Dynamic values as a declared type, by the rules for values in JSON files."""
+    from storage.formats.values import coerce_values
+
+    return coerce_values([None if text is None else json.loads(text) for text in texts.to_pylist()], declared).values
+
+
+_BY_VALUE: Mapping[tuple[str, str], Callable[[pa.Array], pa.Array]] = {
+    ("time", "string"): _time_texts,
+    **{(kind, JSON): _as_json for kind in ("int", "float", "bool", "date", "time", "string")},
+    **{(JSON, kind): partial(_of_json, declared=kind) for kind in ("int", "float", "bool", "date", "string")},
+    (JSON, "time"): partial(_of_json, declared="date_time"),
+}
+"""The conversions that Python does, for engines too: they spell numbers and times each in their way."""

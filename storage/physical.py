@@ -3,7 +3,8 @@
 Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
 readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
 logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs, whose values
-readers get in the type that the column has now.
+readers get in the type that the column has now. Texts of users' columns and dynamic values are strings both; the metadata says which
+(a table of an earlier version does not: its strings are taken for what is asked for).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, S
 
 from changelog.lazy import pa
 from changelog.schema import quoted
-from storage.conversions import converted, converted_array, in_words
+from storage.conversions import JSON, converted, converted_array, in_words
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
@@ -38,11 +39,14 @@ __all__ = [
 ]
 
 TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
-"""Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, ...)."""
+"""Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, `text`, `json`, ...)."""
 
 DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
 
 LOGICAL: Final = "errata.name"
+HOLDS: Final = "errata.holds"
+STRINGS: Final = frozenset({"text", JSON})
+"""What a column of strings may hold: what users call `string`, or JSON text. `string` is said of columns that are Errata's own."""
 REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
 
 
@@ -106,8 +110,21 @@ def declared(schema: TableSchema) -> list[pa.Field]:
 
         return [pa.field(column.name, plain_type(column.type)) for column in schema]
     if isinstance(schema, Mapping):
-        return [pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
+        return [_holding(name, pa.string(), kind) if kind in STRINGS else pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
     return [_from_json(column) for column in schema.jsonValue()["fields"]]
+
+
+def _holding(name: str, kind: pa.DataType, holds: str) -> pa.Field:
+    return pa.field(name, kind, metadata={HOLDS: holds})
+
+
+def holds(column: pa.Field) -> str:
+    """What a column holds: `text` or `json` where its metadata says so, else its type."""
+    return str((column.metadata or {}).get(HOLDS.encode(), b"").decode() or column.type)
+
+
+def _word(column: pa.Field) -> str:
+    return JSON if holds(column) == JSON else in_words(column.type)
 
 
 def _from_json(column: Mapping[str, Any]) -> pa.Field:
@@ -117,7 +134,8 @@ def _from_json(column: Mapping[str, Any]) -> pa.Field:
 
 def logical(stored: Field) -> pa.Field:
     """A stored field as users see it: under its own name, nullable."""
-    return pa.field(str(stored.metadata.get(LOGICAL, stored.name)), _arrow_type(stored.type, logical))
+    name, kind = str(stored.metadata.get(LOGICAL, stored.name)), _arrow_type(stored.type, logical)
+    return _holding(name, kind, str(stored.metadata[HOLDS])) if HOLDS in stored.metadata else pa.field(name, kind)
 
 
 def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.DataType:
@@ -134,7 +152,7 @@ def _physical(stored: Field) -> pa.Field:
 
 def place(stored: Sequence[Field], columns: Sequence[pa.Field]) -> list[Placement]:
     """Where each declared column is: the stored field of its name and type, or a new one beside those that are there."""
-    known = {(column.name, str(column.type)): field for field in stored for column in [logical(field)]}
+    known = {(column.name, holds(column)): field for field in stored for column in [logical(field)]}
     taken = {field.name.lower() for field in stored}
     return [_placed(column, known, taken) for column in columns]
 
@@ -145,16 +163,16 @@ def new_fields(columns: Sequence[pa.Field]) -> Schema:
 
 
 def _placed(column: pa.Field, known: Mapping[tuple[str, str], Field], taken: set[str]) -> Placement:
-    kind = str(column.type)
-    found = known.get((column.name, kind))
-    older = tuple(field for (name, other), field in reversed(list(known.items())) if name == column.name and other != kind and isinstance(field.type, PrimitiveType))
-    return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if in_words(column.type) else ())
+    found = known.get((column.name, holds(column))) or (known.get((column.name, "string")) if holds(column) in STRINGS else None)
+    older = tuple(field for (name, _), field in reversed(list(known.items())) if name == column.name and field is not found and isinstance(field.type, PrimitiveType))
+    return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
 
 
 def _new_field(column: pa.Field, taken: set[str]) -> Field:
     name = _free_name(escaped(column.name), taken)
     kind: DeltaType = PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
-    return Field(name, kind, nullable=True, metadata={} if name == column.name else {LOGICAL: column.name})
+    told = {HOLDS: holds(column)} if holds(column) in STRINGS else {}
+    return Field(name, kind, nullable=True, metadata=told if name == column.name else {LOGICAL: column.name} | told)
 
 
 def _new_struct(kind: pa.StructType) -> StructType:
@@ -192,7 +210,7 @@ def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
     from storage.engines.arrow import plain
 
     found = plain(table)
-    return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column for where in placements]))
+    return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column.remove_metadata() for where in placements]))
 
 
 def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
@@ -200,8 +218,12 @@ def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
 
     want = where.column.type
     found = pa.nulls(table.num_rows, want) if where.missing else _shaped(_whole(table.column(where.stored.name)), want)
-    older = [converted_array(_whole(table.column(field.name)), want) for field in where.older]
+    older = [converted_array(_whole(table.column(field.name)), _pair(field, where), want) for field in where.older]
     return pc.coalesce(found, *older) if older else found
+
+
+def _pair(field: Field, where: Placement) -> tuple[str, str]:
+    return _word(logical(field)), _word(where.column)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -237,7 +259,7 @@ def logical_column(where: Placement) -> Column:
 
     want = where.column.type
     found = F.lit(None).cast(_spark_type(want)) if where.missing else _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, want)
-    older = [converted(F.col(quoted(field.name)), _physical(field).type, want, _in_spark()[want]) for field in where.older]
+    older = [converted(F.col(quoted(field.name)), _pair(field, where), _in_spark()[want]) for field in where.older]
     return (F.coalesce(found, *older) if older else found).alias(where.column.name)
 
 

@@ -269,7 +269,7 @@ class ChangelogTable:
         if buckets is not None:
             frame = frame.where(F.col(BUCKET).isin(*buckets))
         placements = self._visible(table)
-        return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column for where in placements])))
+        return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column.remove_metadata() for where in placements])))
 
     def read_arrow(
         self, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None

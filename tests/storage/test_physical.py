@@ -41,6 +41,22 @@ def test_a_later_schema_keeps_the_columns_that_it_shares(before: dict[str, str],
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.parametrize("pair", [("text", "json"), ("json", "text")])
+def test_texts_and_the_json_of_dynamic_values_have_columns_of_their_own(pair: tuple[str, str]) -> None:
+    stored = new_fields(declared({"v": pair[0]})).fields
+    (same,) = place(stored, declared({"v": pair[0]}))
+    (other,) = place(stored, declared({"v": pair[1]}))
+    assert not same.missing
+    assert other.missing
+    assert other.older == tuple(stored)
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_a_table_that_does_not_tell_what_its_strings_hold_is_continued(kind: str) -> None:
+    (where,) = place(new_fields(declared({"v": "string"})).fields, declared({"v": kind}))
+    assert (where.missing, where.older) == (False, ())
+
+
 @pytest.mark.parametrize(
     ("name", "stored"),
     [

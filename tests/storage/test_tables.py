@@ -190,6 +190,37 @@ def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: P
     assert before.to_pylist() == [{"_epoch": 1, "_op": 0, "_key": b"a", "amount": 1.5, "gone": "x"}]
 
 
+MOMENT = datetime(2024, 2, 29, 23, 59, 59, 500000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "values", "expected"),
+    [
+        (("text", "json"), ["a", "1", "", None], ['"a"', '"1"', '""', None]),
+        (("json", "text"), ['"a"', "1", "1.5", "true", '[1,"a"]', '{"b":null}', "null", None], ["a", "1", "1.5", "true", '[1,"a"]', '{"b":null}', None, None]),
+        (("json", "bigint"), ["1", "1.0", '"7"', "1.5", "[1]", '"x"'], [1, 1, 7, None, None, None]),
+        (("json", "double"), ["1", "0.5", '"x"', "[]"], [1.0, 0.5, None, None]),
+        (("json", "boolean"), ["true", "0", '"x"'], [True, False, None]),
+        (("json", "date"), ['"2024-02-29"', "7"], [MOMENT.date(), None]),
+        (("json", "timestamp"), ['"2024-02-29T23:59:59.5"', "7"], [MOMENT, None]),
+        (("bigint", "json"), [1, None], ["1", None]),
+        (("double", "json"), [1.0, 0.5], ["1.0", "0.5"]),
+        (("boolean", "json"), [True], ["true"]),
+        (("date", "text"), [MOMENT.date()], ["2024-02-29"]),
+        (("date", "json"), [MOMENT.date()], ['"2024-02-29"']),
+        (("timestamp", "text"), [MOMENT, MOMENT.replace(microsecond=0)], ["2024-02-29T23:59:59.5", "2024-02-29T23:59:59"]),
+        (("timestamp", "json"), [MOMENT], ['"2024-02-29T23:59:59.5"']),
+    ],
+)
+def test_earlier_values_are_read_in_the_type_of_the_column(engine: Engine, tmp_path: Path, kinds: tuple[str, str], values: list[object], expected: list[object]) -> None:
+    system = {"_op": "tinyint", "_key": "binary"}
+    rows = pa.table({"_op": pa.array([0] * len(values), pa.int8()), "_key": [bytes([at]) for at in range(len(values))], "v": values})
+    ChangelogTable(str(tmp_path / "t"), system | {"v": kinds[0]}).append(rows, 1)
+    table = ChangelogTable(str(tmp_path / "t"), system | {"v": kinds[1]})
+    for found in (table.read_arrow(), engine.to_arrow(table.read(engine))):
+        assert in_order(found).column("v").to_pylist() == expected
+
+
 def test_no_schema_means_that_of_the_first_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"))
     assert not table.exists()
