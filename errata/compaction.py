@@ -60,7 +60,7 @@ class Compaction(Run):
         return self.told
 
     def _compacted(self, path: str) -> int:
-        table = ChangelogTable(f"{self.state.root}/{path}")
+        table = ChangelogTable(f"{self.state.root}/{path}", raw=True)
         files, rows = table.files(), table.rows()
         if self._base(path) is not None:
             self._fold(table, path)

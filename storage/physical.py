@@ -29,6 +29,7 @@ __all__ = [
     "TableSchema",
     "declared",
     "escaped",
+    "in_place",
     "logical",
     "logical_column",
     "logical_table",
@@ -150,11 +151,21 @@ def _physical(stored: Field) -> pa.Field:
     return pa.field(stored.name, _arrow_type(stored.type, _physical))
 
 
-def place(stored: Sequence[Field], columns: Sequence[pa.Field]) -> list[Placement]:
-    """Where each declared column is: the stored field of its name and type, or a new one beside those that are there."""
+def place(stored: Sequence[Field], columns: Sequence[pa.Field] | None) -> list[Placement]:
+    """Where each declared column is: the stored field of its name and type, or a new one beside those that are there.
+
+    None: the columns that the table has; of several with one name, the newest.
+    """
+    if columns is None:
+        columns = list({column.name: column for column in map(logical, stored)}.values())
     known = {(column.name, holds(column)): field for field in stored for column in [logical(field)]}
     taken = {field.name.lower() for field in stored}
     return [_placed(column, known, taken) for column in columns]
+
+
+def in_place(stored: Sequence[Field]) -> list[Placement]:
+    """Each stored field as a column by itself."""
+    return [Placement(_physical(field), field) for field in stored]
 
 
 def new_fields(columns: Sequence[pa.Field]) -> Schema:

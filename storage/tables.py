@@ -23,7 +23,7 @@ from storage import durable
 from storage.buckets import bucket_array, bucket_column
 from storage.failure import storing
 from storage.locations import engine_uri
-from storage.physical import Placement, TableSchema, declared, logical, logical_column, logical_table, place, stored_columns, stored_table
+from storage.physical import Placement, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns, stored_table
 from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class ChangelogTable:
     `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
     decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
     None for a table whose rows bring their `_bucket`. `pinned`: the version that is read, whatever came later; such a table is
-    not written. `sole`: while this object is used nobody else writes the table, so that its log is read once. Raises `storage.failure.StorageError` where the place does not answer.
+    not written. `raw`: rows are read and replaced field by field as they are stored, what a column held in other types too. `sole`: while this object is used nobody else writes the table, so that its log is read once. Raises `storage.failure.StorageError` where the place does not answer.
     """
 
     def __init__(
         self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY,
-        pinned: int | None = None, sole: bool = False,
+        pinned: int | None = None, sole: bool = False, raw: bool = False,
     ) -> None:  # fmt: skip
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
@@ -79,6 +79,7 @@ class ChangelogTable:
         self._buckets = buckets
         self._bucket_by = bucket_by
         self._pinned = pinned
+        self._raw = raw
         self._fixed = sole or pinned is not None
         self._opened: DeltaTable | None = None
         self._rejects: _Rejects | None = None
@@ -329,7 +330,7 @@ class ChangelogTable:
         """Let rows (with `_epoch`, all earlier than `epoch`) take the place of all that are earlier, in a new version. One durable step."""
         with storing(self.uri):
             table = self._required()
-            placements = place(table.schema().fields, self._columns or _newest(table.schema().fields))
+            placements = self._placements(table)
             earlier = f"{EPOCH} < {int(epoch)}"
             self._changing(0)
             if isinstance(rows, pa.Table):
@@ -410,9 +411,11 @@ class ChangelogTable:
         return table
 
     def _visible(self, table: DeltaTable | None) -> list[Placement]:
+        return [where for where in self._placements(table) if where.column.name != BUCKET]
+
+    def _placements(self, table: DeltaTable | None) -> list[Placement]:
         stored = table.schema().fields if table else []
-        placements = place(stored, self._columns if self._columns is not None else _newest(stored))
-        return [where for where in placements if where.column.name != BUCKET]
+        return in_place(stored) if self._raw else place(stored, self._columns)
 
     def _files(self) -> list[tuple[int, ...]]:
         """Of each file: rows, first and last epoch, lowest and highest op."""
@@ -432,8 +435,3 @@ def _with_system(columns: Sequence[pa.Field], *, bucketed: bool) -> list[pa.Fiel
     first = [pa.field(EPOCH, pa.int64()), *(named[name] for name in (OP, ERROR) if name in named)]
     bucket = [pa.field(BUCKET, pa.int32())] if bucketed else []
     return [*first, *bucket, *(column for name, column in named.items() if name not in (EPOCH, OP, ERROR, BUCKET))]
-
-
-def _newest(stored: Sequence[Field]) -> list[pa.Field]:
-    """The stored columns as users see them; of several with one name, the newest."""
-    return list({column.name: column for column in map(logical, stored)}.values())

@@ -64,3 +64,19 @@ def test_a_text_stays_a_text(tmp_path: Path, kinds: tuple[str, str]) -> None:
         folder.remove("in/0.csv")
     assert folder.text("out.csv") == f"id,v,w\n0,{value},{value}\n1,{value},{value}\n"
     assert [row["data"]["v"] for row in folder.log("s")] == [value, value]
+
+
+@pytest.mark.parametrize("between", ["int", "any"])
+def test_old_epochs_are_folded_as_they_are(tmp_path: Path, between: str) -> None:
+    folder = Folder(tmp_path)
+    for number, (kind, value) in enumerate([("string", "x"), (between, "7"), ("string", "y")]):
+        laid_out(folder, "append", kind)
+        folder.remove(f"in/{number - 1}.csv")
+        folder.write(f"in/{number}.csv", f"id,v\n{number},{value}\n")
+        folder.run()
+    folder.load().compact(4, EngineOptions("sail"))
+    folder.write("in/3.csv", "id,v\n3,z\n")
+    folder.run()
+    assert [row["v"] for row in folder.load().show("s")] == ["x", "7", "y", "z"]
+    assert folder.text("out.csv") == "id,v,w\n0,x,x\n1,7,7\n2,y,y\n3,z,z\n"
+    assert folder.violations() == []
