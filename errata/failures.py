@@ -9,13 +9,15 @@
 `errata.diagnostics.PipelineErrors` is exit 1 (CONTRACT.md, "Exit codes").
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class Failure(Exception):
     """Base: `exit_code`, the message for people, an optional line of help, lines that tell more of what happened."""
 
     exit_code = 3
+    measured: Mapping[str, Any] = {}
 
     def __init__(self, message: str, *, help: str = "", details: Sequence[str] = ()) -> None:
         """Keep the message, the help and the details apart."""
@@ -26,7 +28,12 @@ class Failure(Exception):
 
 
 class Stopped(Failure):
-    """An evaluation error under fail_fast, an error threshold or a guard ended the run."""
+    """An evaluation error under fail_fast, an error threshold or a guard ended the run; `measured` says what one that had read everything counted."""
+
+    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), measured: Mapping[str, Any] | None = None) -> None:
+        """Keep the members that the metrics file has of the run's own."""
+        super().__init__(message, help=help, details=details)
+        self.measured = dict(measured or {})
 
 
 class StorageFailed(Failure):

@@ -61,13 +61,31 @@ def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Plac
     return f"{file}: " if row is None else f"{file}: record {row}: "
 
 
-def judge(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> None:
-    """Thresholds; `collateral` of the rejected records failed only with their group. Raises Stopped."""
-    handling = plan.model.error_handling
-    rejected = flow.total_rejected()
+def judge(plan: Plan, options: RunOptions, flow: Flow, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
+    """Thresholds; `collateral` of the rejected records failed only with their group, `files` are those of the sources. Raises Stopped."""
+    exceeded = _exceeded(plan, options, flow, collateral)
+    if exceeded:
+        raise Stopped(exceeded, measured=_measured(plan, flow, files))
+
+
+def _exceeded(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> str:
+    """What threshold is exceeded, in words; empty where none is."""
+    share, rejected = plan.model.error_handling.type_error_threshold, flow.total_rejected()
     failed = rejected - collateral
     if options.error_threshold and rejected > options.error_threshold:
-        raise Stopped(f"{rejected:,} records were rejected, more than the threshold of {options.error_threshold:,}")
+        return f"{rejected:,} records were rejected, more than the threshold of {options.error_threshold:,}"
     read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
-    if handling.type_error_threshold is not None and read and failed / read > handling.type_error_threshold:
-        raise Stopped(f"{failed:,} of {read:,} records failed, more than the share {handling.type_error_threshold:g} of type_error_threshold")
+    if share is not None and read and failed / read > share:
+        return f"{failed:,} of {read:,} records failed, more than the share {share:g} of type_error_threshold"
+    return ""
+
+
+def _measured(plan: Plan, flow: Flow, files: Mapping[str, Sequence[FileRecord]]) -> dict[str, Any]:
+    """What a run that is over but for its commit has of a metrics file's members: records read, in outputs and rejected, the files read."""
+    present = [record for node in plan.of_kind("source") for record in files.get(node.name, ()) if record.present]
+    return {
+        "records_total": sum(record.rows for record in present),
+        "records_ok": sum(flow.summary(node)["live"] for node in plan.of_kind("output")),
+        "records_dlq": flow.total_rejected(),
+        "input_files": [record.path for record in present],
+    }

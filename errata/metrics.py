@@ -1,7 +1,8 @@
 """What is told of each run: a metrics file in the spool folder (user guide, "Metrics & Monitoring"), Prometheus text, OpenLineage events.
 
 The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings`, `correlation.retract` and `changes`,
-the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs.
+the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs; of one
+that a threshold ended, which read everything and left nothing, those that it came to.
 """
 
 from __future__ import annotations
@@ -81,10 +82,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended."""
+    """How a run ended. `measured`: members of the metrics file that are not as the ledger has them."""
 
     exit_code: int
     error: str | None = None
+    measured: Mapping[str, Any] = field(default_factory=dict)
     result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
 
 
@@ -114,9 +116,9 @@ def _told(places: Places, project: Project, options: RunOptions, state: Measured
     try:
         yield replace(options, listener=listener)
         assert state.result is not None  # the run gave one
-        ended = Ended(state.result.exit_code, state.result.message or None, state.result)
+        ended = Ended(state.result.exit_code, state.result.message or None, result=state.result)
     except Failure as failure:
-        ended = Ended(failure.exit_code, failure.message)
+        ended = Ended(failure.exit_code, failure.message, failure.measured)
         raise
     except KeyboardInterrupt:
         ended = Ended(INTERRUPTED, "interrupted")
@@ -180,7 +182,7 @@ def _content(project: Project, options: RunOptions, state: Measured, ended: Ende
     return {
         "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
-        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head),
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head), **ended.measured,
         "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(project, options),
         "error": ended.error, "batch_id": options.batch_id or name, "engine": _engine(options), "epoch": head.epoch if head else None,
         "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},

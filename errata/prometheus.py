@@ -13,7 +13,7 @@ _GAUGES = {
     "errata_run_peak_memory_bytes": "The most memory that the last run had resident.",
     "errata_run_warnings": "Warnings of the last run.",
     "errata_epoch": "The epoch that stands.",
-    "errata_records": "Records that stand: read (total), in outputs (ok), rejected (dlq).",
+    "errata_records": "Records that stand, or that a run came to which a threshold ended: read (total), in outputs (ok), rejected (dlq).",
     "errata_changes": "Op rows that the last run brought, by node and op.",
 }
 

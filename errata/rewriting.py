@@ -94,9 +94,9 @@ class Rewrite(Run):
         files = self.change.files(source.node.name, source.changes.now)
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
-    def judge(self, flow: Flow) -> None:
+    def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
         """Thresholds as for any run; then what the change does is known, and a dry one ends. Raises Stopped, DryRun."""
-        Run.judge(self, flow)  # `super()` does not find it in a class with slots
+        Run.judge(self, flow, files)  # `super()` does not find it in a class with slots
         self.effect.extend(effects(self, flow))
         if self.dry:
             raise DryRun

@@ -154,7 +154,7 @@ class Run:
             with undoing(self._undo), flow.engine.sized(_most_rows(flow, sources)):
                 self._clear(flow)
                 files = self._propagate(flow, sources, stages)
-                self.judge(flow)
+                self.judge(flow, files)
                 anew = reshaped(self.plan, self.head, files) | {stage.node for stage in stages if stage.action not in ("skip", "delta")} | self.moved
                 if not anew and self._no_row_changed(flow) and not self._rejects_moved(flow, targets, sources, files):
                     self.restore()
@@ -304,9 +304,9 @@ class Run:
             raise StorageFailed(f"source '{node.name}': {text}") from error
         return delta, files
 
-    def judge(self, flow: Flow) -> None:
+    def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
         """Thresholds, judged before anything is committed. Raises Stopped."""
-        judge(self.plan, self.options, flow, self.settled.collateral)
+        judge(self.plan, self.options, flow, files, self.settled.collateral)
 
     def _stage_exports(
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, anew: frozenset[str]

@@ -86,6 +86,21 @@ def test_a_failed_run_says_why_and_what_stands(folder):
     assert (one["exit_code"], one["error"], one["records_ok"], one["epoch"], one["committed"]) == (3, failed.value.message, first["records_ok"], 1, False)
 
 
+@pytest.mark.parametrize("option", [True, False])
+def test_a_run_that_a_threshold_ended_says_what_it_came_to(folder, option):
+    """"Total records read from all sources", "Records routed to the dead-letter queue" (user guide, "Field reference")."""
+    share = "" if option else "type_error_threshold: 0.1, "
+    folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("{strategy", f"{{{share}strategy").replace("metrics: {", "metrics: {prometheus: told.prom, "))
+    folder.write("in/c.csv", "a,b\n7,0\n")
+    with pytest.raises(Failure):
+        folder.load().run(RunOptions(engine=EngineOptions("sail"), error_threshold=1 if option else 0))
+    (one,) = spooled(folder)
+    assert (one["exit_code"], one["epoch"], one["committed"], one["changes"]) == (3, None, False, {})
+    assert (one["records_total"], one["records_ok"], one["records_dlq"]) == (5, 2, 2)
+    assert (one["input_files"], one["output_files"], one["dlq_path"]) == (["in/a.csv", "in/b.csv", "in/c.csv"], [], None)
+    assert 'errata_records{pipeline="counted",state="dlq"} 2' in folder.text("told.prom")
+
+
 def test_a_secret_is_in_no_metrics(folder, monkeypatch):
     monkeypatch.setenv("SHOP_TOKEN", "t0psecret")
     folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("in/*.csv", "${secret:SHOP_TOKEN}/*.csv").replace("spool_dir: spool", f"spool_dir: spool, {TOLD[10:-1]}"))
