@@ -302,6 +302,8 @@ def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -
     """What a source of a service may not say: names of files, formats that are no documents."""
     from storage import formats
 
+    for place, message in config.service.misfits() if config.service else ():
+        report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
     for name in matchers:
         report("E219", f"source '{config.name}' reads a service; {name} names files", ("config", name), "remove it")
     if config.type in formats.names() and not formats.reader_type(config.type).pageable:
@@ -339,8 +341,12 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
 
 
 def _check_merge(config: SourceConfig, report: Any) -> None:
-    """The field of operations holds codes or words and is consumed, so that nothing else can be made of it."""
+    """The keys go together; the field of operations holds codes or words and is consumed, so that nothing else can be made of it."""
     merge = config.merge
+    for message in merge.misfits():
+        report("CFG-004", f"'merge': {message}", ("config", "merge"))
+    if merge.strategy != "changelog":
+        return
     column = next((column for column in config.schema_ if column.name == merge.op), None)
     if column is not None and column.cxl_type.kind not in (Kind.STRING, Kind.INT, Kind.ANY):
         report("E222", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")

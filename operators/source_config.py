@@ -1,8 +1,9 @@
 """The configuration of a source node (user guide, "Source Nodes"; CONTRACT, "Source keys")."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from cxl.types import Type, parse_type, type_name
 from operators.settings import Strict
@@ -111,24 +112,19 @@ class Merge(Strict):
     op: str | None = None
     deleted: str | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> "Merge":
+    def misfits(self) -> Iterator[str]:
+        """What does not go together: told beside all else that is wrong with the source."""
         if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
-            raise ValueError(f"strategy '{self.strategy}' needs primary_key")
+            yield f"strategy '{self.strategy}' needs primary_key"
         if self.strategy == "changelog" and not self.op:
-            raise ValueError("strategy 'changelog' needs op, the field that holds the operation")
+            yield "strategy 'changelog' needs op, the field that holds the operation"
         if self.strategy == "append" and self.primary_key:
-            raise ValueError("strategy 'append' takes no primary_key")
-        return self
-
-    @model_validator(mode="after")
-    def _fitting(self) -> "Merge":
+            yield "strategy 'append' takes no primary_key"
         for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
             if getattr(self, name) is not None and self.strategy != strategy:
-                raise ValueError(f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'")
-        if self.compare is not None and not self.primary_key:
-            raise ValueError("'compare' needs primary_key: without a key whole records are compared")
-        return self
+                yield f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'"
+        if self.strategy == "snapshot" and self.compare is not None and not self.primary_key:
+            yield "'compare' needs primary_key: without a key whole records are compared"
 
 
 def _as_list(value: Any) -> Any:

@@ -5,10 +5,11 @@ Keys that Errata adds: `allow_http`, `allow_private` (addresses that are not pub
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 
 class _Strict(BaseModel):
@@ -25,19 +26,17 @@ class Pagination(_Strict):
     cursor_param: str | None = None
     next_token_pointer: str | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> Pagination:
-        given = self.model_fields_set
+    def misfits(self) -> Iterator[str]:
+        """What does not go together."""
         for key, strategy in _KEYS.items():
-            if key in given and strategy != self.strategy:
-                raise ValueError(f"'{key}' belongs to strategy '{strategy}', not '{self.strategy}'")
+            if key in self.model_fields_set and strategy != self.strategy:
+                yield f"'{key}' belongs to strategy '{strategy}', not '{self.strategy}'"
         if self.strategy == "offset" and self.limit is None:
-            raise ValueError("strategy 'offset' needs limit, the records of a page")
+            yield "strategy 'offset' needs limit, the records of a page"
         if self.strategy == "cursor_token" and not (self.cursor_param and self.next_token_pointer):
-            raise ValueError("strategy 'cursor_token' needs cursor_param and next_token_pointer")
+            yield "strategy 'cursor_token' needs cursor_param and next_token_pointer"
         if self.next_token_pointer is not None and not self.next_token_pointer.startswith("/"):
-            raise ValueError(f"next_token_pointer '{self.next_token_pointer}' does not begin with '/'")
-        return self
+            yield f"next_token_pointer '{self.next_token_pointer}' does not begin with '/'"
 
 
 _KEYS = {
@@ -53,15 +52,14 @@ class Auth(_Strict):
     name: str | None = Field(None, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
     value: SecretStr | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> Auth:
+    def misfits(self) -> Iterator[str]:
+        """What does not go together."""
         needed = {"none": set(), "bearer": {"token"}, "header": {"name", "value"}}[self.scheme]
         given = {key for key in ("token", "name", "value") if getattr(self, key) is not None}
         if needed - given:
-            raise ValueError(f"scheme '{self.scheme}' needs {' and '.join(sorted(needed))}")
+            yield f"scheme '{self.scheme}' needs {' and '.join(sorted(needed))}"
         if given - needed:
-            raise ValueError(f"scheme '{self.scheme}' takes no {min(given - needed)}")
-        return self
+            yield f"scheme '{self.scheme}' takes no {min(given - needed)}"
 
     def headers(self) -> dict[str, str]:
         """What goes along with a request to the declared origin."""
@@ -96,8 +94,9 @@ class Rest(_Strict):
             raise ValueError("credentials belong to auth, not into the URL")
         return value
 
-    @model_validator(mode="after")
-    def _is_encrypted(self) -> Rest:
+    def misfits(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What does not go together, with the key where it stands: told beside all else that is wrong with the source."""
         if self.url.startswith("http:") and not self.allow_http:
-            raise ValueError("an http URL is not encrypted: use https, or say allow_http: true")
-        return self
+            yield (), "an http URL is not encrypted: use https, or say allow_http: true"
+        yield from ((("pagination",), message) for message in self.pagination.misfits())
+        yield from ((("auth",), message) for message in self.auth.misfits())

@@ -83,6 +83,25 @@ def test_it_is_told_where_it_stands(case: str, tmp_path: Path) -> None:
     assert line[wrong.column - 1 :].startswith(marked)
 
 
+def test_what_does_not_go_together_is_told_beside_all_else(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    service = "{ kind: rest, url: 'http://h/x', max_pages: 1, pagination: { limit: 5 }, auth: { scheme: bearer } }"
+    config = f"name: s, type: csv, path: s.csv, transport: {service}, merge: {{ strategy: append, primary_key: [no], op: id }}, schema: [{{ name: id, type: int }}]"
+    folder.write("pipeline.yaml", f"{PIPELINE}  - {{ type: source, name: s, config: {{ {config} }} }}\n{OUT}")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert sorted((one.code, one.message) for one in caught.value.diagnostics) == [
+        ("CFG-004", "'auth': scheme 'bearer' needs token"),
+        ("CFG-004", "'merge': 'op' belongs to strategy 'changelog', not 'append'"),
+        ("CFG-004", "'merge': strategy 'append' takes no primary_key"),
+        ("CFG-004", "'pagination': 'limit' belongs to strategy 'offset', not 'none'"),
+        ("CFG-004", "'transport': an http URL is not encrypted: use https, or say allow_http: true"),
+        ("E215", "there is no column 'no' in the schema"),
+        ("E219", "source 's' reads a service; path names files"),
+        ("E220", "source 's' reads a service, whose answers cannot be csv"),
+    ]
+
+
 def test_the_type_of_a_parameter(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("twice.comp.yaml", BODY.replace("TYPE", "integer"))

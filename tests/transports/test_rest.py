@@ -251,21 +251,31 @@ def test_addresses_that_are_public(address):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"allow_http": False}, "not encrypted"),
         ({"url": "ftp://a/b"}, "http or https"),
         ({"url": "https://me:pw@a/b"}, "credentials belong to auth"),
         ({"max_pages": 0}, "max_pages"),
+        ({"auth": {"scheme": "header", "name": "a b", "value": "x"}}, "name"),
+    ],
+)
+def test_settings_that_are_none(keys, told):
+    with pytest.raises(ValidationError, match=told):
+        rest(**{"url": "http://127.0.0.1", **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"allow_http": False}, "not encrypted"),
         ({"pagination": {"strategy": "offset"}}, "needs limit"),
         ({"pagination": {"strategy": "cursor_token", "cursor_param": "c"}}, "next_token_pointer"),
         ({"pagination": {"strategy": "none", "limit": 5}}, "'limit' belongs to strategy 'offset'"),
         ({"auth": {"scheme": "bearer"}}, "needs token"),
-        ({"auth": {"scheme": "header", "name": "a b", "value": "x"}}, "name"),
         ({"auth": {"scheme": "none", "token": "x"}}, "takes no token"),
     ],
 )
-def test_settings_that_make_no_sense(keys, told):
-    with pytest.raises(ValidationError, match=told):
-        rest(**{"url": "http://127.0.0.1", **keys})
+def test_settings_that_do_not_go_together(keys, told):
+    ((_, message),) = rest(**{"url": "http://127.0.0.1", **keys}).misfits()
+    assert told in message
 
 
 # Kept records -----------------------------------------------------------------------------------------------------------
