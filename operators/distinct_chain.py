@@ -17,8 +17,7 @@ from cxl import spark
 from operators.base import Outcome, Surroundings, among
 from operators.distinct import DistinctTransform, place
 from operators.evaluation import RunValues, prepare
-from operators.origins import by_key
-from operators.row_logic import RowLogic
+from operators.row_logic import RowLogic, as_new
 from operators.rows import RowType
 from operators.settings import NodeSpec
 
@@ -39,8 +38,12 @@ class DistinctChain(DistinctTransform):
         return len(self.logic.program.distinct) - 1
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
-        """The record alone."""
-        return [by_key(rows, self.output.key, self.inputs[0].key)]
+        """All records that come to the last statement under the row's key, and those that they kept from coming there: without the first of them another would stand."""
+        now = _Standing(self._places(as_new(inputs[0]), values), values.settle)
+        found = now.reaching(self.last, rows.select("_lookup").distinct())
+        for stage in reversed(range(self.last)):
+            found = now.reaching(stage, _keys(found, stage))
+        return [found.select("_key").distinct()]
 
     def answer(self, around: Surroundings) -> Outcome:
         """Follow the change to the last statement; compute the records that come there under the touched keys, and compare with what stood."""

@@ -70,6 +70,30 @@ def test_records_that_are_not_named_do_not_matter(seed: int, tmp_path: Path) -> 
         assert shown(rest, node)[row], node
 
 
+DISTINCT = """
+pipeline: {name: kept}
+nodes:
+  - {type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: id, type: int}, {name: a, type: int}, {name: b, type: string}]}}
+  - {type: transform, name: t, input: s, config: {cxl: "STATEMENTS"}}
+  - {type: output, name: out, input: t, config: {name: out, type: csv, path: out.csv, exclude: [id]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "named"), [("distinct by a", {1, 2, 3}), ("distinct by a\\ndistinct by b", {1, 2, 3, 4, 5}), ("distinct by b\\ndistinct by a", {1, 2, 3, 4, 6})]
+)
+def test_records_that_would_stand_in_the_place_of_one_that_is_kept_are_named(statements: str, named: set[int], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", DISTINCT.replace("STATEMENTS", statements))
+    records = [(1, 1, "x"), (2, 1, "x"), (3, 1, "y"), (4, 2, "x"), (5, 2, "z"), (6, 3, "y"), (7, 3, "w")]
+    for left in (records, [one for one in records if one[0] not in named]):
+        folder.write("s.csv", "id,a,b\n" + "".join(f"{one},{a},{b}\n" for one, a, b in left))
+        folder.run()
+        if left is records:
+            assert {found["data"]["id"] for found in folder.load().why("out", {"a": "1", "b": "x"})} == named
+    assert "1,x" not in folder.text("out.csv").splitlines()
+
+
 ROLLED_BACK = """
 pipeline: {name: sales}
 error_handling: {strategy: continue}
