@@ -229,12 +229,11 @@ class ByHand(Change):
     def _found(self, flow: Flow, live: DataFrame, node: Node) -> DataFrame:
         from errata.why import value_is
 
-        types = node.operator.output.columns()
         for name in self.correction.key:
             _refuse_unknown(name, node)
         found = live
         for name, text in self.correction.key.items():
-            found = found.where(value_is(column(name), types[name], text))
+            found = found.where(value_is(column(name), node.operator.output.data[name], text))
         table = flow.engine.to_arrow(found, 2)
         shown = ", ".join(f"{name}={text}" for name, text in self.correction.key.items())
         if table.num_rows != 1:

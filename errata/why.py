@@ -6,6 +6,7 @@ sources the keys are the records; their changelog has the chain of corrections.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from changelog.labels import parse_label
 from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
+from cxl.types import STRING, Type
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.tables import Tables, entered, stands
@@ -67,7 +69,7 @@ def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
 
 def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
     """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
-    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], "string") | {name: physical_type(type_) for name, type_ in node.data.items()}
+    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], STRING) | dict(node.data)
     for name, text in conditions.items():
         if name not in known:
             raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(known)) or f"its fields: {', '.join(known)}")
@@ -75,8 +77,11 @@ def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, s
     return found
 
 
-def value_is(value: Column, kind: str, text: str) -> Column:
-    """Whether a column of an engine type has the value that a text says; empty text is null or empty."""
+def value_is(value: Column, type_: Type, text: str) -> Column:
+    """Whether a column has the value that a text says; empty text is null or empty. A text among dynamic values may be given without its quotes."""
+    kind = physical_type(type_)
+    if type_.is_dynamic:
+        return F.coalesce(value.isin(text, json.dumps(text, ensure_ascii=False)), F.lit(not text))
     if not text:
         return value.isNull() | (value.cast("string") == "")
     given = F.lit(text).try_cast(kind)

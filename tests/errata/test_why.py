@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from errata.failures import Usage
+from errata.options import Correction, EngineOptions, RunOptions
 from tests.errata.audited import LINES, NODES, PRICES, lines, prices, project, with_history
 from tests.pipelines import Folder
 
@@ -142,3 +143,24 @@ def test_a_pipeline_that_changed_since_has_to_run_first(tmp_path: Path) -> None:
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("qty > 0", "qty > 1"))
     with pytest.raises(Usage, match="is not the one of epoch 1: wanted"):
         list(folder.load().why("totals", {"label": "x"}))
+
+
+DYNAMIC = """
+pipeline: {name: loose}
+nodes:
+  - {type: source, name: s, config: {name: s, type: json, path: s.json, merge: {strategy: snapshot, primary_key: [k]}, schema: [{name: k, type: any}, {name: n, type: int}]}}
+  - {type: output, name: out, input: s, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+@pytest.mark.parametrize(("text", "expected"), [("a b", [1]), ("7", [3, 2]), ('"7"', [3]), ("", [4]), ("[1]", [5])])
+def test_a_dynamic_value_is_named_as_it_is_shown(text: str, expected: list[int], tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", DYNAMIC)
+    folder.write("s.json", '[{"k": "a b", "n": 1}, {"k": 7, "n": 2}, {"k": "7", "n": 3}, {"k": "", "n": 4}, {"k": [1], "n": 5}]')
+    folder.run()
+    for node in ("s", "out"):
+        assert [found["data"]["n"] for found in folder.load().why(node, {"k": text})] == expected
+    if len(expected) == 1:
+        folder.load().correct(Correction("s", {"k": text}, {"n": "9"}, "wrong"), RunOptions(engine=EngineOptions("sail")))
+        assert [row["n"] for row in folder.load().show("s")].count(9) == 1
