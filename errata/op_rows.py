@@ -34,7 +34,7 @@ class Kept:
     @classmethod
     def of(cls, name: str, entry: Mapping[str, Any]) -> Kept:
         """Read a ledger entry's summary of a node."""
-        return cls(name, entry["type"], Schema.of(dict(entry["columns"])), dict(entry["hidden"]), entry["persisted"])
+        return cls(name, entry["type"], Schema.of(dict(entry["columns"])), dict(entry["hidden"]) | entry.get("riders", {}), entry["persisted"])
 
     def columns(self) -> dict[str, str]:
         """The table's columns besides `_epoch`."""

@@ -13,6 +13,7 @@ from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
 from errata.workspace import Workspace
 from operators.base import Operator
+from operators.rows import stored_types
 from operators.settings import NodeSpec, PipelineSettings
 from operators.variables import riding
 
@@ -165,4 +166,5 @@ class Plan:
         return {
             "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
             "columns": columns_of(node), "hidden": list(map(list, output.hidden_columns().items())),
+            **({"riders": stored_types(output.riders)} if output.riders else {}),
         }  # fmt: skip

@@ -15,7 +15,7 @@ from errata.correlation_triggers import COLUMNS, TRIGGERS
 from errata.plan import Node, Plan
 from operators.evaluation import Narrow, as_it_is
 from operators.lineage import key_slice
-from operators.rows import CK, OWN_HIDDEN, stored_types
+from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
 from storage.physical import declared
 from storage.tables import ChangelogTable
@@ -51,7 +51,7 @@ class Tables:
 
     def columns(self, node: Node) -> dict[str, str]:
         """The columns of a node's changelog besides `_epoch`."""
-        return SYSTEM_COLUMNS | node.operator.output.columns() | stored_types(node.operator.output.data)
+        return SYSTEM_COLUMNS | node.operator.output.stored()
 
     def schema(self, node: Node) -> pa.Schema:
         """The same as Arrow has them."""

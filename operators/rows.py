@@ -65,10 +65,10 @@ def physical_type(type_: Type) -> str:
     return PHYSICAL_TYPES.get(type_.kind, "string")
 
 
-def stored_types(data: Mapping[str, Type]) -> dict[str, str]:
-    """Name to type of data columns as tables keep them (`storage.physical`): of strings it is told whether they are text or the JSON of dynamic values."""
-    strings = {name: "json" if type_.is_dynamic else "text" for name, type_ in data.items() if physical_type(type_) == "string"}
-    return {name: strings.get(name) or physical_type(type_) for name, type_ in data.items()}
+def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
+    """Name to type of users' columns as tables keep them (`storage.physical`): of strings it is told whether they are text or the JSON of dynamic values."""
+    strings = {name: "json" if type_.is_dynamic else "text" for name, type_ in columns.items() if physical_type(type_) == "string"}
+    return {name: strings.get(name) or physical_type(type_) for name, type_ in columns.items()}
 
 
 def key_type(type_: Type) -> str:
@@ -162,6 +162,10 @@ class RowType:
         """Name to engine type of what rides along beside the data."""
         fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
         return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
+
+    def stored(self) -> dict[str, str]:
+        """The same as tables keep them (`stored_types`)."""
+        return self.hidden_columns() | stored_types(self.riders) | stored_types(self.data)
 
     def shaped(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
         """Columns of rows of this port, or of its changelog, as they are declared: no engine need be asked for them."""

@@ -66,6 +66,19 @@ def test_a_text_stays_a_text(tmp_path: Path, kinds: tuple[str, str]) -> None:
     assert [row["data"]["v"] for row in folder.log("s")] == [value, value]
 
 
+@pytest.mark.parametrize("kinds", [("string", "any"), ("any", "string")])
+def test_correlation_keys_that_stood_are_written_as_they_were(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    folder = Folder(tmp_path)
+    for number, kind in enumerate(kinds):
+        laid_out(folder, "{strategy: ledger, primary_key: [id]}, correlation_key: v", kind)
+        folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("path: out.csv", "path: out.csv, include_correlation_keys: true"))
+        folder.write(f"in/{number}.csv", f"id,v\n{number},x\n")
+        folder.run()
+        folder.remove("in/0.csv")
+    assert folder.text("out.csv") == "id,v,w,$ck.v\n0,x,x,x\n1,x,x,x\n"
+    assert folder.violations() == []
+
+
 @pytest.mark.parametrize("between", ["int", "any"])
 def test_old_epochs_are_folded_as_they_are(tmp_path: Path, between: str) -> None:
     folder = Folder(tmp_path)
