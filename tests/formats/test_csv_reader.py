@@ -304,3 +304,12 @@ def test_numbers_and_dates_are_read_as_they_are_spelled(data, kinds, quoted, odd
     assert [[name for name in names if f"'{name}'" in error["detail"]] if error else row.data for row, error in zip(read, errors, strict=True)] == expected
     for error, cells_of_row in zip(errors, rows, strict=True):
         assert error is None or error["fields"] == dict(zip(names, cells_of_row, strict=True))
+
+
+@pytest.mark.parametrize("before", range(65_533, 65_539))
+@pytest.mark.parametrize("row", ["1 ,2", "1, 2", "1,2 "])
+def test_a_blank_at_the_end_of_a_number_is_found_wherever_the_text_is_cut(before, row):
+    filler = "1,2\n" * (before // 4 - 1) + "1" * (before % 4 + 1) + ",2\n"
+    assert len(filler) == before
+    read = records_of(csv_reader([("a", "int"), ("b", "int")]), f"a,b\n{filler}{row}\n3,4\n".encode())
+    assert [one.error is not None for one in read][-2:] == [True, False]

@@ -8,7 +8,6 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -19,6 +18,8 @@ from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 DIRECT: Final = MappingProxyType({"int": pa.int64(), "float": pa.float64(), "date": pa.date32()})
 """Declared types whose cells Arrow's parser reads. What it accepts `storage.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
 _BLOCK = 1 << 20
+_LOOK = 1 << 16
+"""So many bytes are looked at together: what is found of them stays in the processor's cache."""
 _FIRST_DATE = pa.scalar(date.min, pa.date32())
 _SOMETHING = re.compile(rb"[^\r\n]")
 
@@ -67,24 +68,22 @@ def is_plain(options: CsvReadOptions, body: bytes) -> bool:
 
 
 def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
+    """Whether a blank stands at an end of the text or beside what ends a cell."""
     quote, delimiter = ord(options.quote_char), ord(options.delimiter)
     if blank in (quote, delimiter):
         return quote in body
     if blank not in body:
         return False
     view = as_bytes(body)
-    places = np.flatnonzero(view == blank)
-    ends = np.zeros(256, np.bool_)
-    ends[[quote, delimiter, LF, CR]] = True
-    return _beside(view, places, ends)
+    return blank in (view[0], view[-1]) or any(_beside(view[max(at - 1, 0) : at + _LOOK], blank, (quote, delimiter, LF, CR)) for at in range(0, len(view), _LOOK))
 
 
-def _beside(view: Bytes, places: np.ndarray, ends: np.ndarray) -> bool:
-    """Whether a byte of `ends`, or an end of the text, is next to one of some places."""
-    last = len(view) - 1
-    if places[0] == 0 or places[-1] == last:
-        return True
-    return bool(ends[view[places - 1]].any() or ends[view[places + 1]].any())
+def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
+    """Whether a blank is next to one of the `ends`."""
+    blanks, bounds = view == blank, view == ends[0]
+    for end in ends[1:]:
+        bounds |= view == end
+    return bool((blanks[1:] & bounds[:-1]).any() or (blanks[:-1] & bounds[1:]).any())
 
 
 def has_strange(table: pa.Table) -> bool:
