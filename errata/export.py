@@ -301,7 +301,7 @@ def left_out(output: Output, arriving: Sequence[tuple[str, str]]) -> Iterator[st
             near = did_you_mean(name, [*output.inputs[0].data, *dict(arriving)])
             yield f"the records are sorted or held together by '{name}', but it does not reach the output{near and f' ({near})'}"
     for source in extra:
-        hidden = [shown for shown in output.fields.names(source) if shown not in output.fields.shown(source)]
+        hidden = [shown for shown in output.fields.names(source) if shown not in output.fields.shown(source, extra)]
         yield from (f"the undeclared field '{source}' is left out: another column is written as '{shown}'" for shown in hidden)
 
 

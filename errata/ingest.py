@@ -135,9 +135,9 @@ def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChange
 
 
 def undeclared(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:
-    """The undeclared columns that an output writes, in order: their names in its file and their types."""
+    """The undeclared columns that an output writes, in order: their names in its file and their types. One that two fields have is there once for each."""
     fields = cast("Output", node.operator).fields
-    return [(shown, type_) for name, type_ in arriving(plan, node, files) for shown in fields.shown(name)]
+    return [(shown, type_) for name, type_ in arriving(plan, node, files) for shown in fields.shown(name, (name,))]
 
 
 def arriving(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -> list[tuple[str, str]]:

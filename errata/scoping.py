@@ -155,10 +155,16 @@ class Scoping:
         found: dict[str, str] = {}
         for dotted, writers in self._read_writers(reads):
             ended = [] if dotted in along else [one.name for one in writers if one.name in self.above[spec.name]]
-            early = [one.name for one in writers if is_init(one) and one.name != spec.name]
+            early = [one.name for one in self._ahead(spec, writers) if is_init(one)]
             if ended or early:
                 found[dotted] = (ended or early)[-1]
         return found
+
+    def _ahead(self, spec: NodeSpec, writers: Sequence[NodeSpec]) -> list[NodeSpec]:
+        """The writers of a variable that a node of the init phase may wait for: none behind it, and of a variable that it writes itself those written before it."""
+        names = [one.name for one in writers]
+        others = writers[: names.index(spec.name)] if spec.name in names else writers
+        return [one for one in others if spec.name not in self.above[one.name]]
 
     def _read_writers(self, reads: frozenset[str]) -> Iterator[tuple[str, Sequence[NodeSpec]]]:
         """The pipeline variables among those read that state nodes write, with these nodes."""

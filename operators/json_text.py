@@ -3,7 +3,7 @@
 Python writes the text, a batch at a time: engines disagree on numbers and leave nulls out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -31,8 +31,8 @@ def member_keys(maps: "Column", name: str) -> "Column":
     return _computed(partial(_member_keys, name), maps, "binary")
 
 
-def members_shown(maps: "Column", shown: Callable[[str], Sequence[str]]) -> "Column":
-    """Maps that are JSON text with each member under the names that `shown` gives it; null for null and where no member is left."""
+def members_shown(maps: "Column", shown: Callable[[str, Collection[str]], Sequence[str]]) -> "Column":
+    """Maps that are JSON text with each member under the names that `shown` gives it among all of its map; null for null and where no member is left."""
     return _computed(partial(_members_shown, shown), maps)
 
 
@@ -56,15 +56,16 @@ def _member_keys(name: str, texts: Any) -> Any:
     return pa.array([None if value is None else _value_key(value) for value in found], pa.binary())
 
 
-def _members_shown(shown: Callable[[str], Sequence[str]], texts: Any) -> Any:
+def _members_shown(shown: Callable[[str, Collection[str]], Sequence[str]], texts: Any) -> Any:
     import orjson
     import pyarrow as pa
 
     from storage.json_text import canonical
 
     names = cache(shown)
-    maps = (None if text is None else {to: value for name, value in orjson.loads(text).items() for to in names(name)} for text in texts.to_pylist())
-    return pa.array([canonical(fields) if fields else None for fields in maps], pa.string())
+    maps = (None if text is None else orjson.loads(text) for text in texts.to_pylist())
+    written = (one and {to: value for name, value in one.items() for to in names(name, tuple(one))} for one in maps)
+    return pa.array([canonical(fields) if fields else None for fields in written], pa.string())
 
 
 def _value_key(value: Any) -> bytes:

@@ -5,7 +5,7 @@ Its rows hold what its file holds: `_widened` has the names that are written. Wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,11 +50,11 @@ class UndeclaredFields:
         """The names that a field would be written under if no other had them."""
         return names_of(self.mapping, name)
 
-    def shown(self, name: str) -> list[str]:
-        """The names under which a field is written: none where it is left out. A name is a column's first, then that of the field that `mapping` gives it."""
+    def shown(self, name: str, there: Collection[str]) -> list[str]:
+        """The names under which a field is written: none where it is left out. A name is a column's first, then that of the field that `mapping` gives it if that is `there`."""
         if not self.admits(name):
             return []
-        given = {shown for shown, source in self.mapping.items() if source != name and self.admits(source)}
+        given = {shown for shown, source in self.mapping.items() if source != name and source in there and self.admits(source)}
         return [shown for shown in self.names(name) if shown not in self.columns and shown not in given]
 
     @property

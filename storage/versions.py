@@ -106,6 +106,7 @@ class Versions:
     def changes(self, version: int) -> Change:
         """The rows that came and went since a version, from the table's change data feed. Raises NotFollowed."""
         self._refuse_restored(version)
+        self._refuse_retyped(version)
         found = self._feed(version)
         weights = _weights(found.column(CHANGE_TYPE))
         return Change(found.drop_columns(list(_FEED_COLUMNS)), weights)
@@ -118,6 +119,17 @@ class Versions:
         entry = next((entry for entry in self._since(version) if entry.get("operation") == "RESTORE"), None)
         if entry is not None:
             raise NotFollowed(f"it was restored to an earlier version (version {entry['version']})")
+
+    def _refuse_retyped(self, version: int) -> None:
+        """The feed shows rows of before in the columns of now: another text of a number, or nothing of a column that is gone."""
+        from deltalake import DeltaTable
+
+        with storing(self.place):
+            before = DeltaTable(self.table.table_uri, version=version).schema()
+        types = {one.name: one.type for one in self.table.schema().fields}
+        changed = [one.name for one in before.fields if types.get(one.name) != one.type]
+        if changed:
+            raise NotFollowed(f"its columns changed since version {version}: {', '.join(changed)}")
 
     def _feed(self, version: int) -> pa.Table:
         """The change data feed's rows behind a version. Raises NotFollowed."""

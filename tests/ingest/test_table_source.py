@@ -249,6 +249,35 @@ def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are
     assert folder.violations() == []
 
 
+RETYPED = """\
+pipeline: {name: retyped}
+nodes:
+  - {type: source, name: s, config: {name: s, type: delta, path: t, merge: {strategy: snapshot, primary_key: [id]}, schema: [{name: id, type: int}, {name: v, type: string}]}}
+  - {type: aggregate, name: a, input: s, config: {group_by: [v], cxl: "emit n = count(*)"}}
+  - {type: output, name: out, input: a, config: {name: out, type: csv, path: out.csv}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (pa.array(["1.50", "2.25"]).cast(pa.decimal128(10, 2)), pa.array(["1.50"]).cast(pa.decimal128(12, 4)), "v,n\n1.5000,1\n"),
+        (pa.array(["2020-01-01", "2020-01-02"]).cast(pa.date32()), pa.array(["2020-01-01"]).cast(pa.timestamp("us")), "v,n\n2020-01-01T00:00:00,1\n"),
+        (pa.array([1, 2], pa.int32()), pa.array(["x"]), "v,n\nx,1\n"),
+    ],
+    ids=["scale", "date", "text"],
+)
+def test_what_stood_of_a_column_that_has_another_type_now_goes_as_it_stood(tmp_path: Path, before: pa.Array, after: pa.Array, shown: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", RETYPED)
+    write_deltalake(tmp_path / "t", pa.table({"id": pa.array([1, 2]), "v": before}), configuration={"delta.enableChangeDataFeed": "true"})
+    folder.run()
+    write_deltalake(tmp_path / "t", pa.table({"id": pa.array([1]), "v": after}), mode="overwrite", schema_mode="overwrite")
+    folder.run()
+    assert folder.text("out.csv") == shown
+    assert folder.violations() == []
+
+
 def test_a_key_that_two_rows_have_stops_the_run_however_it_came(tmp_path: Path) -> None:
     folder = project(str(tmp_path), KEYED)
     table = Table(tmp_path / "tables/rows", feed=True, keyed=False)

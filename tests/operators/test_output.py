@@ -80,6 +80,7 @@ def mapped(folder: Folder, options: str) -> tuple[str, list[str]]:
         ("mapping: { dept: id }, exclude: [dept]", "dept,extra\n1,x\n", []),
         ("mapping: { id: extra }, exclude: [id]", "dept,id\na,x\n", []),
         ("mapping: { id: extra }", "id,dept\n1,a\n", ["warning: output 'out': the undeclared field 'extra' is left out: another column is written as 'id'"]),
+        ("mapping: { extra: more }", "id,dept,extra\n1,a,x\n", ["warning: output 'out': mapping calls the field 'more' 'extra', but it does not reach the output"]),
         ("mapping: { n: idd }", "id,dept,extra\n1,a,x\n", ["warning: output 'out': mapping calls the field 'idd' 'n', but it does not reach the output"]),
         (
             "sort_order: [extra, dpt]",

@@ -144,6 +144,31 @@ def test_an_init_node_that_reads_the_variable_of_another_runs_behind_it_in_whate
     assert folder.violations() == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "above", "shown"),
+    [
+        ("a: c + $pipeline.a", "a: $pipeline.a * 3", "first", "a=9 b=0"),
+        ("a: c + $pipeline.a", "a: d + $pipeline.a", "twos", "a=13 b=0"),
+        ("a: c + $pipeline.b", "b: $pipeline.a * 10", "first", "a=2 b=20"),
+    ],
+)
+def test_init_nodes_that_write_one_variable_follow_each_other_as_they_are_written(tmp_path: Path, first: str, second: str, above: str, shown: str) -> None:
+    def node(name: str, source: str, text: str) -> str:
+        variable, _, program = text.partition(": ")
+        return f'  - {{type: state, name: {name}, input: {source}, config: {{scope: pipeline, phase: init, set: [{{var: {variable}, cxl: "{program}"}}]}}}}\n'
+
+    folder = Folder(tmp_path)
+    head, rest = CHAINED.format(first="c").replace("type: int}}", "type: int, default: 0}}").replace("a: {type: int}", "a: {type: int, default: 0}").split("  - {type: state, name: second")
+    rest = rest[rest.index("  - {type: source, name: rows") :].replace("emit y = v + $pipeline.b", "emit a = $pipeline.a\\nemit b = $pipeline.b")
+    folder.write("pipeline.yaml", head + node("first", "ones", first) + node("second", above, second) + rest)
+    folder.write("ones.csv", "c\n1\n2\n")
+    folder.write("twos.csv", "d\n10\n")
+    folder.write("rows.csv", "v\n0\n")
+    folder.run()
+    (row,) = folder.rows("out.csv")
+    assert f"a={row['a']} b={row['b']}" == shown
+
+
 def test_init_nodes_that_wait_for_each_other_are_reported(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", CHAINED.format(first="c + $pipeline.b"))
