@@ -114,8 +114,8 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, fit: int | None = None) -> None:
-    """Rows as the command's answer in the format that was asked for. A table fits the terminal; where there is none, `fit` columns."""
+def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, whole: bool = False) -> None:
+    """Rows as the command's answer in the format that was asked for. A table fits the terminal, unless it is to be `whole`; where there is none nothing is cut."""
     from errata.rendering.rows import render
 
-    console.answer(render(rows, format, columns, fit=columns_of(sys.stdout) or fit))  # type: ignore[arg-type]  # click has checked the choice
+    console.answer(render(rows, format, columns, fit=None if whole else columns_of(sys.stdout)))  # type: ignore[arg-type]  # click has checked the choice

@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -19,7 +20,6 @@ FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 
 _Item = TypeVar("_Item")
 _SAMPLE = 1_000
-_WIDEST = 120
 _NARROWEST = 16
 _GAP = "  "
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
@@ -28,7 +28,7 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, fit: int | None = None) -> Iterator[str]:
     """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them.
 
-    `fit`: so many columns a line of text should have at most; long cells are cut, short ones never.
+    `fit`: so many columns a line of text should have at most; long cells are cut, short ones never. Without it nothing is cut.
     """
     return _text(rows, columns, fit) if format == "text" else _RENDERERS[format](rows, columns)
 
@@ -99,7 +99,7 @@ class _Table:
 
     def __init__(self, names: Sequence[str], sample: Sequence[Row], fit: int | None) -> None:
         self.names = names
-        self._most = [_WIDEST] * len(names)
+        self._most = [sys.maxsize if fit is None else max(fit, _NARROWEST)] * len(names)
         self._right = [bool(sample) and all(_is_number(row.get(name)) for row in sample) for name in names]
         shown = [[escaped(name) for name in names], *(self.cells(row) for row in sample)]
         self.widths = [max(map(width, column)) for column in zip(*shown, strict=True)]
@@ -115,7 +115,7 @@ class _Table:
             excess -= widest - self.widths[at]
 
     def cells(self, row: Row) -> list[str]:
-        """A row's cells, escaped and cut to a readable length."""
+        """A row's cells, escaped, and cut where the table has to fit."""
         return [cut(escaped(cell(row.get(name))), most) for name, most in zip(self.names, self._most, strict=True)]
 
     def line(self, cells: Sequence[str]) -> str:

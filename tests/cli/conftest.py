@@ -49,6 +49,7 @@ class Application:
     diagnostics: tuple[Diagnostic, ...] = ()
     node_names: tuple[str, ...] = ("orders", "totals", "report")
     composition_outputs: Mapping[str, str] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=lambda: [{"id": 1, "name": "a\x1b[31mb", "total": 1.5}, {"id": 22, "name": None, "total": 10.0}])
 
     def load(self, path: Path, **settings: Any) -> "Application":
         self.calls.append(("load", (str(path), settings)))
@@ -92,7 +93,7 @@ class Application:
             return (
                 "<html></html>"
                 if name == "report"
-                else [{"id": 1, "name": "a\x1b[31mb", "total": 1.5}, {"id": 22, "name": None, "total": 10.0}]
+                else self.rows
             )
 
         return answer

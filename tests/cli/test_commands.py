@@ -182,12 +182,32 @@ def test_log_filters(call, application) -> None:
     assert application.calls[-1] == ("runs", ())
 
 
-def test_the_runs_fit_120_columns(call, application) -> None:
+def _on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr("errata.rendering.terminal.is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
+def test_a_table_fits_the_terminal_and_is_whole_where_there_is_none(call, application, monkeypatch) -> None:
+    long = "x" * 400
+    application.rows = [{"id": 1, "text": long}]
+    tables = [f"{name} p.yaml totals{words}" for name, words in (("show", ""), ("log", ""), ("diff", " --from 1 --to 2"))]
+    assert all(long in call(words)[1] for words in tables)
+    _on_a_terminal(monkeypatch, 90)
+    assert {max(map(len, call(words)[1].splitlines())) for words in tables} == {90}
+
+
+def test_why_cuts_no_field_of_a_record(call, application, monkeypatch) -> None:
+    application.rows = [{"source": "orders", "data": {"text": "x" * 400, "last": "unique"}}]
+    _on_a_terminal(monkeypatch, 90)
+    assert '"last":"unique"}' in call("why p.yaml totals id=1")[1]
+
+
+def test_the_runs_are_told_in_short(call, application) -> None:
     head, _, *lines = call("log p.yaml")[1].splitlines()
-    assert max(map(len, lines)) <= 120
     assert head.split() == ["epoch", "started", "seconds", "execution_id", "exit_code", "counts", "kind", "reason"]
     assert lines[0].split()[:4] == ["1", "2026-03-01", "09:30:00", "1"]
     assert "node_0 +A 1 -R 1; " in lines[0]
+    assert "node_8 +A 1 -R 1" in lines[0]
     assert lines[1].split()[-3:] == ["correct", "a", "typo"]
     assert len(json.loads(call("log p.yaml --format json")[1])[0]["counts"]) == 9
 

@@ -27,12 +27,19 @@ def test_text() -> None:
     ]
 
 
-@pytest.mark.parametrize(("fit", "widths"), [(None, [30, 120, 1]), (80, [30, 45, 1]), (60, [25, 30, 1]), (10, [16, 16, 1])])
-def test_long_cells_are_cut_until_the_table_fits(fit: int | None, widths: list[int]) -> None:
+@pytest.mark.parametrize(("fit", "widths"), [(300, [30, 200, 1]), (80, [30, 45, 1]), (60, [25, 30, 1]), (10, [16, 16, 1])])
+def test_long_cells_are_cut_until_the_table_fits(fit: int, widths: list[int]) -> None:
     """The widest is cut first, as far as it is the widest, down to 16 columns and no further."""
     *_, line = "".join(render([{"a": "a" * 30, "b": "b" * 200, "n": 7}], "text", fit=fit)).splitlines()
     assert sorted(map(len, line.split())) == sorted(widths)
-    assert line.split()[1].endswith("b...")
+    assert line.split()[1].endswith("b..." if fit < 200 else "bbbb")
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    rows = [{"a": "a" * 300, "b": {"c": "c" * 500}}, {"a": None, "b": {"c": "d" * 900}}]
+    head, rule, *lines = "".join(render(rows, "text")).splitlines()
+    assert list(map(len, rule.split())) == [300, 908]
+    assert [line.split() for line in (head, *lines)] == [["a", "b"], ["a" * 300, f'{{"c":"{"c" * 500}"}}'], [f'{{"c":"{"d" * 900}"}}']]
 
 
 def test_wide_characters_are_cut_by_their_columns() -> None:

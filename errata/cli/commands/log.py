@@ -12,9 +12,6 @@ from errata.options import LogFilter
 from errata.streams import flat
 
 _FORMS = ("two", "retract", "upsert", "single", "debezium", "flink", "odf")
-WIDEST = 120
-"""Of a line about a run, where it goes to no terminal."""
-
 _OPS = ("+A", "-R", "-C", "+C")
 
 
@@ -39,7 +36,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
     if node is None:
         runs = project.runs()
-        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, fit=WIDEST)
+        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format)
     else:
         rows = project.log(known_node(project, node), filters)
         rows_answer(console, map(flat, rows) if format == "csv" else rows, format)

@@ -28,5 +28,5 @@ def command(
     """Show the source records behind a row."""
     console = console_of(quiet, verbose, no_color)
     project = reading_of(console, words)
-    rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format)
+    rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format, whole=True)
     return 0
