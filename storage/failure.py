@@ -4,9 +4,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["StorageError", "engine_failures", "storing"]
+__all__ = ["StorageError", "engine_failures", "storing", "unreadable"]
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
+
+
+FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is not a Parquet file")
 
 
 class StorageError(Exception):
@@ -38,6 +41,11 @@ def engine_failures() -> tuple[type[Exception], ...]:
     """The engines' exceptions, where pyspark is loaded at all: loading it takes longer than reading a small table."""
     errors = sys.modules.get("pyspark.errors")
     return () if errors is None else (errors.PySparkException,)
+
+
+def unreadable(told: str) -> str | None:
+    """The line of an engine's failure that says which file of a table is lost or damaged; None where none does."""
+    return next((line.strip() for line in told.splitlines() if any(word in line for word in FILE_TROUBLE)), None)
 
 
 def _first_line(problem: Exception) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-__all__ = ["Condition", "Given", "Ranges", "Within", "add_actions", "scanned", "values"]
+__all__ = ["Condition", "Given", "Ranges", "Streaming", "Within", "add_actions", "scanned", "values"]
 
 
 class Condition(Protocol):
@@ -65,29 +65,31 @@ class Ranges:
 
 
 def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Table:
-    """The rows of a table that meet all conditions, some columns of them, in plain types and no order."""
+    """The rows of a table that meet all conditions, some columns of them, in plain types and no order. Raises OSError."""
     import pyarrow as pa
 
     from storage.engines.arrow import plain
 
-    return plain(pa.RecordBatchReader.from_stream(_scan(table, columns, wanted)).read_all())  # without `pa.table`, which loads pandas
+    with Streaming():
+        rows = pa.RecordBatchReader.from_stream(_scan(table, columns, wanted)).read_all()
+    return plain(rows)  # without `pa.table`, which loads pandas
 
 
 def values(table: DeltaTable, columns: list[str], *wanted: Condition) -> dict[str, list[Any]]:
     """The same rows as a list of Python values a column, without pyarrow: of few rows, to load it takes longer than all else. Raises OSError."""
-    with _Streaming():
+    with Streaming():
         rows = _scan(table, columns, wanted).read_all()
     return {name: rows.column(name).to_pylist() for name in columns}
 
 
-class _Streaming:
-    """Gives what goes wrong in a stream of delta-rs, and comes without a class of its own, the class OSError."""
+class Streaming:
+    """Gives what goes wrong in a stream of delta-rs, and comes without a class of its own or as pyarrow's for what is invalid, the class OSError."""
 
     def __enter__(self) -> None:
         """Nothing."""
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, _: object) -> None:
-        if kind is Exception:
+        if kind is Exception or (kind is not None and (kind.__module__, kind.__name__) == ("pyarrow.lib", "ArrowInvalid")):
             raise OSError(str(problem)) from problem
 
 

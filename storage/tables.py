@@ -128,7 +128,10 @@ class ChangelogTable:
         while across := [low for _, low, high, *_ in files if low < first <= high]:
             first = min(across)
         told = sum(rows for rows, _, high, *_ in files if high < first)
-        return told if first == epoch else told + int(scanned(self._required(), [EPOCH], Within(EPOCH, first, epoch - 1)).num_rows)
+        if first == epoch:
+            return told
+        with storing(self.uri):
+            return told + int(scanned(self._required(), [EPOCH], Within(EPOCH, first, epoch - 1)).num_rows)
 
     def first_epoch(self) -> int:
         """The earliest epoch of a row, 0 where there is none: that of the base, once earlier ones are folded."""
@@ -146,7 +149,8 @@ class ChangelogTable:
             for count, _, _, op, _ in files:
                 totals[Op(op)] += count
             return totals
-        found = scanned(self._required(), [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
+        with storing(self.uri):
+            found = scanned(self._required(), [OP], Within(EPOCH, epoch, epoch)).column(OP).value_counts().to_pylist()
         return totals | {Op(entry["values"]): entry["counts"] for entry in found}
 
     def rejected_rows(self) -> int | None:

@@ -33,10 +33,12 @@ def ended(error: BaseException, console: Console) -> int:
 def _outside(error: BaseException, console: Console) -> int:
     """What storage, formats and engines raise; 0 for what is none of theirs."""
     from storage.engines.failure import EngineUnavailable
-    from storage.failure import StorageError, engine_failures
+    from storage.failure import StorageError, engine_failures, unreadable
     from storage.formats.contract import FormatError, OptionError
 
     if isinstance(error, engine_failures()):
+        if lost := unreadable(str(error)):
+            return _stopped(console, lost, "", Exit.STORAGE)
         error = EngineUnavailable.gone(str(error)) or error
     if isinstance(error, EngineUnavailable):
         return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE)

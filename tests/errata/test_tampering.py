@@ -124,3 +124,20 @@ def test_the_command_names_table_and_file_and_ends_with_5(honest: Folder, tmp_pa
     assert code == 5
     assert "changelog/lines" in out
     assert file.name in out
+
+
+@pytest.fixture(params=[10_000, 0], ids=["on the driver", "by the engine"])
+def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("errata.tables.SMALL_ROWS", request.param)
+
+
+@pytest.mark.usefixtures("_read")
+@pytest.mark.parametrize("words", ["show {} lines", "log {} lines", "diff {} lines --from 1 --to 3", "why {} lines line=l0"])
+@pytest.mark.parametrize("size", [None, 40])
+def test_a_lost_or_damaged_file_is_a_storage_error(honest: Folder, tmp_path: Path, words: str, size: int | None) -> None:
+    copy = Folder(tmp_path / "copy")
+    shutil.copytree(honest.path, copy.path)
+    for file in (copy.path / ".errata/audited/changelog/lines").glob("*.parquet"):
+        _ = file.unlink() if size is None else file.write_bytes(file.read_bytes()[:size])
+    code, _, errors = command(*words.format(copy.path / "pipeline.yaml").split())
+    assert (code, "changelog/lines" in errors) == (4, True)
