@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 def make_plan(
-    document: Document, settings: PipelineSettings, variables: Mapping[str, str], findings: Findings, *,
+    document: Document, settings: PipelineSettings, variables: Mapping[str, Any], findings: Findings, *,
     environment: Mapping[str, str] | None = None, layers: Layers | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a document. `variables` are overrides from the command line, `layers` what a channel gives to parameters.
+    """The plan of a document. `variables` are overrides by name, `layers` what a channel gives to parameters.
 
     Raises PipelineErrors with everything that is wrong.
     """

@@ -42,7 +42,7 @@ def load(
 ) -> Project:
     """Load and plan a pipeline file.
 
-    `variables` override declared ones (`{"pipeline.cutoff": 10}`); `base_dir` is where relative paths of the pipeline start.
+    `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
     Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
     """
     from cxl.modules import Modules
@@ -58,7 +58,7 @@ def load(
     rules = _rules_folder(rules_path, document.value, folder)
     name = _pipeline_name(document.value)
     place = state_of(name, workspace.folder, named=state, configured=workspace.settings.state.path)
-    given = {key: str(value) for key, value in (variables or {}).items()}
+    given = dict(variables or {})
     settings = PipelineSettings(
         name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
         channel=overlay.channel if overlay else None, modules=Modules.under(rules),
@@ -110,7 +110,7 @@ def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Pa
     return apply(loaded, document, file, workspace, environment)
 
 
-def _source_defaults(overlay: Overlay, given: Mapping[str, str]) -> dict[tuple[str, str], Any]:
+def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
     from cxl.types import parse_type
     from errata.variables import read_value

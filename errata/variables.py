@@ -28,10 +28,10 @@ _PYTHON: Mapping[Kind, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def declared_variables(document: Document, given: Mapping[str, str], findings: Findings) -> dict[tuple[str, str], Variable]:
+def declared_variables(document: Document, given: Mapping[str, Any], findings: Findings) -> dict[tuple[str, str], Variable]:
     """The variables of a pipeline by scope (`vars`, `pipeline`, `source`, `record`) and name.
 
-    `given` are values from the command line by `scope.name` or bare name; they are read with the declared type.
+    `given` are texts from the command line or Python values by `scope.name` or bare name; they are read with the declared type.
     """
     found: dict[tuple[str, str], Variable] = {}
     for entry in declared(document):
@@ -42,8 +42,8 @@ def declared_variables(document: Document, given: Mapping[str, str], findings: F
         if (variable.scope, variable.name) in found:
             findings.diagnostics.append(document.error(entry.path, "E201", f"variable '{entry.name}' is declared twice in scope '{entry.scope}'"))
         found.setdefault((variable.scope, variable.name), variable)
-    for name, text in given.items():
-        _override(name, text, found, document, findings)
+    for name, value in given.items():
+        _override(name, value, found, document, findings)
     return found
 
 
@@ -92,6 +92,15 @@ def read_value(value: Any, type_: Type) -> Any:
     return float(value) if isinstance(value, int | float) and type_.kind is Kind.FLOAT else value
 
 
+def _read_given(value: Any, type_: Type) -> Any:
+    """A text from the command line or a value from Python as a value of the type: dates as their texts, a whole float as an int. Raises ValueError."""
+    if isinstance(value, date) and type_.kind in (Kind.DATE, Kind.DATE_TIME):
+        return _read_text(value.isoformat(), type_.kind)
+    if isinstance(value, float) and type_.kind is Kind.INT and value.is_integer():
+        return int(value)
+    return read_value(value, type_)
+
+
 def _read_text(text: str, kind: Kind) -> Any:
     if kind is Kind.BOOL:
         if text not in ("true", "false"):
@@ -101,7 +110,7 @@ def _read_text(text: str, kind: Kind) -> Any:
     return readers[kind](text)
 
 
-def _override(name: str, text: str, found: dict[tuple[str, str], Variable], document: Document, findings: Findings) -> None:
+def _override(name: str, value: Any, found: dict[tuple[str, str], Variable], document: Document, findings: Findings) -> None:
     scope, _, rest = name.partition(".")
     key = (scope, rest) if rest else ("vars", name)
     if key not in found and rest and scope == "static":
@@ -113,7 +122,7 @@ def _override(name: str, text: str, found: dict[tuple[str, str], Variable], docu
         findings.diagnostics.append(document.error(("pipeline",), "E205", f"--var {name}: there is no such variable", help=hint))
         return
     try:
-        found[key] = Variable(variable.scope, variable.name, variable.type, read_value(text, variable.type.base), variable.source)
+        found[key] = Variable(variable.scope, variable.name, variable.type, _read_given(value, variable.type.base), variable.source)
     except ValueError:
-        message = f"--var {name}={text}: the value is no {variable.type.base}"
+        message = f"--var {name}={value}: the value is no {variable.type.base}"
         findings.diagnostics.append(document.error(("pipeline",), "E204", message))
