@@ -55,7 +55,7 @@ def load(
     overlay = None if channel is None else _channel_overlay(channel, document, file, workspace.folder, environment)
     findings.diagnostics.extend(overlay.diagnostics if overlay else ())
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
-    rules = _rules_folder(rules_path, document.value, folder)
+    rules = _rules_folder(rules_path, document.value, (folder, file.resolve().parent, workspace.folder))
     name = _pipeline_name(document.value)
     place = state_of(name, workspace.folder, named=state, configured=workspace.settings.state.path)
     given = dict(variables or {})
@@ -92,13 +92,15 @@ def _pipeline_name(value: Any) -> str:
     return str(block.get("name", "")) if isinstance(block, dict) else ""
 
 
-def _rules_folder(given: str | Path | None, value: Any, folder: Path) -> Path:
-    """`--rules-path`, else `pipeline.rules_path`, else `rules/` beside the pipeline."""
+def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path]) -> Path:
+    """`--rules-path`, else `pipeline.rules_path` in the first of some folders, else the first `rules/` that there is in one of them (CONTRACT, "Files")."""
     if given is not None:
         return Path(given)
     block = value.get("pipeline") if isinstance(value, dict) else None
     configured = block.get("rules_path") if isinstance(block, dict) else None
-    return folder / (configured if isinstance(configured, str) else "rules")
+    if isinstance(configured, str):
+        return folders[0] / configured
+    return next((place for folder in folders if (place := folder / "rules").is_dir()), folders[0] / "rules")
 
 
 def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:

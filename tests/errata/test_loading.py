@@ -34,6 +34,20 @@ def test_a_python_value_of_another_type_is_refused(tmp_path: Path, kind: str, gi
     assert [(one.code, f"x={given}: the value is no" in one.message) for one in caught.value.diagnostics] == [("E204", True)]
 
 
+@pytest.mark.parametrize(("where", "value"), [(("ws/rules",), "1"), (("ws/rules", "ws/pipes/rules"), "2")], ids=["the workspace's", "that beside the pipeline"])
+def test_modules_are_found_beside_the_pipeline_else_in_the_workspace(tmp_path: Path, where: tuple[str, ...], value: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("ws/errata.toml", "")
+    for number, rules in enumerate(where, 1):
+        folder.write(f"{rules}/m.cxl", f"fn one(x) = x * {number}\n")
+    output = "{type: output, name: o, input: t, config: {name: o, type: csv, path: o.csv, include_unmapped: false}}"
+    transform = '{type: transform, name: t, input: s, config: {cxl: "use m as m\\nemit w = m::one(v)"}}'
+    folder.write("ws/pipes/p.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {SOURCE}\n  - {transform}\n  - {output}\n")
+    folder.write("ws/pipes/s.csv", "v\n1\n")
+    errata.load(tmp_path / "ws/pipes/p.yaml").run()
+    assert folder.text("ws/pipes/o.csv") == f"w\n{value}\n"
+
+
 def _project(path: Path, kind: str) -> Folder:
     folder = Folder(path)
     folder.write("pipeline.yaml", f"pipeline: {{name: p, vars: {{pipeline: {{x: {{type: {kind}}}}}}}}}\nnodes:\n  - {SOURCE}\n")
