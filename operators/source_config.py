@@ -20,7 +20,7 @@ class Column(Strict):
     """One declared column: name, CXL type; `long_unique` is a storage hint without effect here."""
 
     name: str = Field(min_length=1)
-    type: Annotated[str, BeforeValidator(_as_type)]
+    type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])]
     long_unique: bool = False
 
     @field_validator("type")
@@ -47,7 +47,7 @@ def _sort_key(value: Any) -> Any:
     return {"field": value} if isinstance(value, str) else value
 
 
-SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key)]]
+SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key, json_schema_input_type=str | SortKey)]]
 
 
 class Watermark(Strict):
@@ -146,12 +146,12 @@ class SourceConfig(Strict):
     name: str
     type: str
     description: str | None = None
-    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport)] = "file"
+    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = "file"
     path: str | None = None
     glob: str | None = None
     regex: str | None = None
     paths: list[str] | None = None
-    exclude: Annotated[list[str], BeforeValidator(_as_list)] = Field(default_factory=list)
+    exclude: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(default_factory=list)
     modified_after: str | None = None
     modified_before: str | None = None
     min_size: int | str | None = None
@@ -159,14 +159,14 @@ class SourceConfig(Strict):
     files: Files = Files()
     schema_: list[Column] = Field(alias="schema", min_length=1)
     options: dict[str, Any] = Field(default_factory=dict)
-    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy)] = OnUnmapped()
+    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = OnUnmapped()
     sort_order: SortOrder = Field(default_factory=list)
     watermark: Watermark | None = None
-    correlation_key: Annotated[list[str], BeforeValidator(_as_list), AfterValidator(_once)] = Field(default_factory=list)
+    correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(default_factory=list)
     array_paths: list[ArrayPath] = Field(default_factory=list)
     format_schema: Any = None
     envelope: Any = None
-    merge: Annotated[Merge, BeforeValidator(_merge)] = Merge()
+    merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Merge()
 
     @property
     def service(self) -> Rest | None:

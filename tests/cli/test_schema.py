@@ -34,6 +34,14 @@ def test_unknown_keys_are_closed_out_of_nodes(call) -> None:
         assert {"type", "name"} <= set(branch["required"])
 
 
+def test_a_bare_word_stands_where_the_loader_takes_one(call) -> None:
+    schema = _schema(call)
+    source = next(branch for branch in schema["properties"]["nodes"]["items"]["oneOf"] if branch["properties"]["type"]["const"] == "source")
+    config = source["properties"]["config"]["properties"]
+    for key in ("merge", "on_unmapped", "correlation_key", "exclude"):
+        assert {"type": "string"} in config[key]["anyOf"], key
+
+
 def _references(value: Any) -> list[str]:
     if isinstance(value, dict):
         own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
