@@ -82,10 +82,7 @@ def _exceeded(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> s
 
 def _measured(plan: Plan, flow: Flow, files: Mapping[str, Sequence[FileRecord]]) -> dict[str, Any]:
     """What a run that is over but for its commit has of a metrics file's members: records read, in outputs and rejected, the files read."""
-    present = [record for node in plan.of_kind("source") for record in files.get(node.name, ()) if record.present]
-    return {
-        "records_total": sum(record.rows for record in present),
-        "records_ok": sum(flow.summary(node)["live"] for node in plan.of_kind("output")),
-        "records_dlq": flow.total_rejected(),
-        "input_files": [record.path for record in present],
-    }
+    from errata.metrics import counted
+
+    present = [(record.path, record.rows) for node in plan.of_kind("source") for record in files.get(node.name, ()) if record.present]
+    return counted(present, sum(flow.summary(node)["live"] for node in plan.of_kind("output")), flow.total_rejected())

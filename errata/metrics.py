@@ -12,7 +12,7 @@ import re
 import resource
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -206,13 +206,15 @@ def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
     dlq = _paths(nodes.get("dlq", {}))
     return {
-        "records_total": sum(file["rows"] for file in present),
-        "records_ok": sum(one.get("live", 0) for one in outputs),
-        "records_dlq": int(head.counters.get("rejected", 0)) if head else 0,
-        "input_files": [file["path"] for file in present],
+        **counted([(file["path"], file["rows"]) for file in present], sum(one.get("live", 0) for one in outputs), int(head.counters.get("rejected", 0)) if head else 0),
         "output_files": [path for one in outputs for path in _paths(one)],
         "dlq_path": dlq[0] if dlq else None,
     }
+
+
+def counted(files: Sequence[tuple[str, int]], written: int, rejected: int) -> dict[str, Any]:
+    """The members that count records. `files`: path and records of each that was read; `written` are in outputs."""
+    return {"records_total": sum(rows for _, rows in files), "records_ok": written, "records_dlq": rejected, "input_files": [path for path, _ in files]}
 
 
 def _paths(kept: Mapping[str, Any]) -> list[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -103,16 +101,39 @@ def _ordered(specs: list[NodeSpec], expansion: Expansion, findings: Findings) ->
     """Topological order, ties by declaration. Unknown inputs and cycles are reported; what hangs on them is left out."""
     by_name = {spec.name: spec for spec in specs}
     broken = {spec.name for spec in specs if not _inputs_exist(spec, by_name, expansion.declared, findings)}
-    done: dict[str, NodeSpec] = {}
-    rest = [spec for spec in specs if spec.name not in broken]
-    while rest:
-        ready = next((spec for spec in rest if all(ref.node in done for ref in spec.inputs)), None)
-        if ready is None:
-            break
-        done[ready.name] = ready
+    above = {spec.name: [ref.node for ref in spec.inputs] for spec in specs if spec.name not in broken}
+    done = _in_order(above)
+    _report_cycle({name: by_name[name] for name in above if name not in done}, expansion.bodies, findings)
+    return [by_name[name] for name in done]
+
+
+def _in_order(above: Mapping[str, Collection[str]]) -> list[str]:
+    """Names behind all that stand above them, ties as they come; a cycle and what hangs on one are left out."""
+    done: dict[str, None] = {}
+    rest = list(above)
+    while (ready := next((name for name in rest if all(one in done for one in above[name])), None)) is not None:
+        done[ready] = None
         rest.remove(ready)
-    _report_cycle(rest, expansion.bodies, findings)
-    return list(done.values())
+    return list(done)
+
+
+def _cycles(above: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
+    """The cycles among names, each once and from what stands above to what stands below; what merely hangs on one, or on what is not among them, is passed over."""
+    reported: set[str] = set()
+    for start in above:
+        trail: list[str] = []
+        name = start
+        while name in above and name not in trail:
+            trail.append(name)
+            name = next((one for one in above[name] if one in above), "")
+        cycle = trail[trail.index(name) :] if name in trail else []
+        if cycle and not reported & set(cycle):
+            reported |= set(cycle)
+            yield cycle[::-1]
+
+
+def _way_round(cycle: Sequence[str]) -> str:
+    return " -> ".join([*cycle, cycle[0]])
 
 
 def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set[str], findings: Findings) -> bool:
@@ -150,22 +171,11 @@ def _written_keys(spec: NodeSpec) -> Mapping[str, Any]:
     return value  # type: ignore[no-any-return]  # a node is a map
 
 
-def _report_cycle(rest: list[NodeSpec], bodies: Collection[str], findings: Findings) -> None:
-    """One diagnostic for each cycle among the nodes that could not be ordered; what merely hangs on one is passed over. `bodies`: names of nodes of compositions."""
-    by_name = {spec.name: spec for spec in rest}
-    reported: set[str] = set()
-    for spec in rest:
-        trail: list[str] = []
-        name = spec.name
-        while name in by_name and name not in trail:
-            trail.append(name)
-            name = next((ref.node for ref in by_name[name].inputs if ref.node in by_name), "")
-        cycle = trail[trail.index(name) :] if name in trail else []
-        if cycle and not reported & set(cycle):
-            reported |= set(cycle)
-            first = next((by_name[one] for one in cycle if one not in bodies), by_name[cycle[0]])
-            path = " -> ".join([*reversed(cycle), cycle[-1]])
-            findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {path}", ("name",))
+def _report_cycle(rest: Mapping[str, NodeSpec], bodies: Collection[str], findings: Findings) -> None:
+    """One diagnostic for each cycle among the nodes that could not be ordered. `bodies`: names of nodes of compositions."""
+    for cycle in _cycles({name: [ref.node for ref in spec.inputs] for name, spec in rest.items()}):
+        first = rest[next((name for name in reversed(cycle) if name not in bodies), cycle[-1])]
+        findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {_way_round(cycle)}", ("name",))
 
 
 def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion) -> dict[str, Node]:
@@ -191,27 +201,13 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
 
 def _fed_first(nodes: dict[str, Node], findings: Findings) -> dict[str, Node]:
     """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports nodes that wait for each other."""
-    places = {name: place for place, name in enumerate(nodes)}
-    sorter = TopologicalSorter({name: [above for above in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if above in nodes] for name, node in nodes.items()})
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        waiting: list[str] = error.args[1]
-        spec = nodes[waiting[0]].spec
-        message = f"nodes wait for each other's variables: {' -> '.join(waiting)}"
+    above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in nodes] for name, node in nodes.items()}
+    done = _in_order(above)
+    for cycle in _cycles({name: above[name] for name in nodes if name not in done}):
+        spec = nodes[cycle[0]].spec
+        message = f"nodes wait for each other's variables: {_way_round(cycle)}"
         findings.node(spec.document, spec.path, spec.name).report("E003", message, ("name",), help="what a node of the init phase reads must not hang on what it writes")
-        return nodes
-    done: dict[str, Node] = {}
-    ready = [places[name] for name in sorter.get_ready()]
-    names = list(nodes)
-    heapify(ready)
-    while ready:
-        name = names[heappop(ready)]
-        done[name] = nodes[name]
-        sorter.done(name)
-        for freed in sorter.get_ready():
-            heappush(ready, places[freed])
-    return done
+    return {name: nodes[name] for name in (*done, *(one for one in nodes if one not in done))}
 
 
 def _knowing(nodes: Mapping[str, Node], binding: Binding) -> Binding:

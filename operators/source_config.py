@@ -114,12 +114,18 @@ class Merge(Strict):
 
     def misfits(self) -> Iterator[str]:
         """What does not go together: told beside all else that is wrong with the source."""
+        yield from self._incomplete()
+        yield from self._misplaced()
+
+    def _incomplete(self) -> Iterator[str]:
         if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
             yield f"strategy '{self.strategy}' needs primary_key"
         if self.strategy == "changelog" and not self.op:
             yield "strategy 'changelog' needs op, the field that holds the operation"
         if self.strategy == "append" and self.primary_key:
             yield "strategy 'append' takes no primary_key"
+
+    def _misplaced(self) -> Iterator[str]:
         for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
             if getattr(self, name) is not None and self.strategy != strategy:
                 yield f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'"

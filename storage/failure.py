@@ -7,9 +7,8 @@ from contextlib import contextmanager
 __all__ = ["StorageError", "engine_failures", "storing", "unreadable"]
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
-
-
 FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is not a Parquet file")
+"""What engines say of a file that is lost or damaged."""
 
 
 class StorageError(Exception):

@@ -301,25 +301,20 @@ def _standing(one: TableIntake, since: FileRecord, net: pl.DataFrame, based: pa.
     told = one.unique and one.intake.config.merge.compare is None and since.path == one.record.path
     gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
     rest = net.join(gone, on=_BASE, how="anti")
-    found = _found(one, rest)
     images = pl.DataFrame(based.select(names)).unique([_BASE, _HASH], keep="first").join(gone, on=[_BASE, _HASH], how="semi")
-    rows = images.select(pl.col(_BASE).alias("_key"), *(pl.col(name) for name in names)).to_arrow()
-    if found is None:
-        schema = pa.schema([pa.field("_key", pa.binary()), *(based.schema.field(name) for name in names)])
-        return rows.cast(schema)
-    found = found.select(["_key", *names])
-    return pa.concat_tables([rows.cast(found.schema), found])
+    rows = images.select(pl.col(_BASE).alias("_key"), *map(pl.col, names)).to_arrow()
+    schema = pa.schema([pa.field("_key", pa.binary()), *map(based.schema.field, names)])
+    found = [_found(one, rest).select(schema.names)] if rest.height else []
+    return pa.concat_tables([part.cast(schema) for part in (rows, *found)])
 
 
-def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table | None:
-    """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else. None for no bases."""
+def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table:
+    """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
     import pyarrow as pa
     from pyspark.sql import functions as F
 
     from operators.ingest.hashes import joined
 
-    if not net.height:
-        return None
     engine, before = one.intake.engine, one.intake.before
     assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()

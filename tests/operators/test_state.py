@@ -120,58 +120,53 @@ def test_an_init_variable_that_changes_is_read_again(tmp_path: Path, persist: st
 
 
 CHAINED = """
-pipeline: {{name: chained, vars: {{pipeline: {{a: {{type: int}}, b: {{type: int}}}}}}}}
+pipeline: {{name: chained, vars: {{pipeline: {{a: {{type: int, default: 0}}, b: {{type: int, default: 0}}}}}}}}
 nodes:
   - {{type: source, name: ones, config: {{name: ones, type: csv, path: ones.csv, schema: [{{name: c, type: int}}]}}}}
   - {{type: source, name: twos, config: {{name: twos, type: csv, path: twos.csv, schema: [{{name: d, type: int}}]}}}}
-  - {{type: state, name: second, input: twos, config: {{scope: pipeline, phase: init, set: [{{var: b, cxl: "d + $pipeline.a"}}]}}}}
-  - {{type: state, name: first, input: ones, config: {{scope: pipeline, phase: init, set: [{{var: a, cxl: "{first}"}}]}}}}
+{init}
   - {{type: source, name: rows, config: {{name: rows, type: csv, path: rows.csv, schema: [{{name: v, type: int}}]}}}}
-  - {{type: transform, name: shown, input: rows, config: {{cxl: "emit y = v + $pipeline.b"}}}}
+  - {{type: transform, name: shown, input: rows, config: {{cxl: "emit a = v + $pipeline.a\\nemit b = v + $pipeline.b"}}}}
   - {{type: output, name: out, input: shown, config: {{name: out, type: csv, path: out.csv, include_unmapped: false}}}}
 """
 
 
+def chained(folder: Folder, *init: tuple[str, str, str, str]) -> None:
+    """A pipeline whose init nodes are told as name, input, variable and program, over the lists 1, 2 and 10."""
+    told = '  - {{type: state, name: {}, input: {}, config: {{scope: pipeline, phase: init, set: [{{var: {}, cxl: "{}"}}]}}}}'
+    folder.write("pipeline.yaml", CHAINED.format(init="\n".join(told.format(*one) for one in init)))
+    for name, text in (("rows", "v\n0\n"), ("ones", "c\n1\n2\n"), ("twos", "d\n10\n")):
+        folder.write(f"{name}.csv", text)
+
+
 def test_an_init_node_that_reads_the_variable_of_another_runs_behind_it_in_whatever_order_they_are_written(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", CHAINED.format(first="c"))
-    for name, text, total in (("ones", "c\n1\n", 101), ("ones", "c\n2\n", 102), ("twos", "d\n200\n", 202)):
-        folder.write("rows.csv", "v\n0\n")
-        folder.write("twos.csv", "d\n100\n")
+    chained(folder, ("second", "twos", "b", "d + $pipeline.a"), ("first", "ones", "a", "c"))
+    for name, text, total in (("ones", "c\n1\n", 11), ("ones", "c\n2\n", 12), ("twos", "d\n200\n", 202)):
         folder.write(f"{name}.csv", text)
         folder.run()
-        assert folder.text("out.csv") == f"y\n{total}\n"
+        assert [row["b"] for row in folder.rows("out.csv")] == [str(total)]
     assert folder.violations() == []
 
 
 @pytest.mark.parametrize(
     ("first", "second", "above", "shown"),
     [
-        ("a: c + $pipeline.a", "a: $pipeline.a * 3", "first", "a=9 b=0"),
-        ("a: c + $pipeline.a", "a: d + $pipeline.a", "twos", "a=13 b=0"),
-        ("a: c + $pipeline.b", "b: $pipeline.a * 10", "first", "a=2 b=20"),
+        (("a", "c + $pipeline.a"), ("a", "$pipeline.a * 3"), "first", "a,b\n9,0\n"),
+        (("a", "c + $pipeline.a"), ("a", "d + $pipeline.a"), "twos", "a,b\n13,0\n"),
+        (("a", "c + $pipeline.b"), ("b", "$pipeline.a * 10"), "first", "a,b\n2,20\n"),
     ],
 )
-def test_init_nodes_that_write_one_variable_follow_each_other_as_they_are_written(tmp_path: Path, first: str, second: str, above: str, shown: str) -> None:
-    def node(name: str, source: str, text: str) -> str:
-        variable, _, program = text.partition(": ")
-        return f'  - {{type: state, name: {name}, input: {source}, config: {{scope: pipeline, phase: init, set: [{{var: {variable}, cxl: "{program}"}}]}}}}\n'
-
+def test_init_nodes_that_write_one_variable_follow_each_other_as_they_are_written(tmp_path: Path, first: Any, second: Any, above: str, shown: str) -> None:
     folder = Folder(tmp_path)
-    head, rest = CHAINED.format(first="c").replace("type: int}}", "type: int, default: 0}}").replace("a: {type: int}", "a: {type: int, default: 0}").split("  - {type: state, name: second")
-    rest = rest[rest.index("  - {type: source, name: rows") :].replace("emit y = v + $pipeline.b", "emit a = $pipeline.a\\nemit b = $pipeline.b")
-    folder.write("pipeline.yaml", head + node("first", "ones", first) + node("second", above, second) + rest)
-    folder.write("ones.csv", "c\n1\n2\n")
-    folder.write("twos.csv", "d\n10\n")
-    folder.write("rows.csv", "v\n0\n")
+    chained(folder, ("first", "ones", *first), ("second", above, *second))
     folder.run()
-    (row,) = folder.rows("out.csv")
-    assert f"a={row['a']} b={row['b']}" == shown
+    assert folder.text("out.csv") == shown
 
 
 def test_init_nodes_that_wait_for_each_other_are_reported(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", CHAINED.format(first="c + $pipeline.b"))
+    chained(folder, ("second", "twos", "b", "d + $pipeline.a"), ("first", "ones", "a", "c + $pipeline.b"))
     with pytest.raises(PipelineErrors) as raised:
         folder.load()
     assert [one.message for one in raised.value.diagnostics if one.code == "E003"] == ["nodes wait for each other's variables: first -> second -> first"]
