@@ -40,7 +40,7 @@ class Target:
 
     def row_field(self, name: str) -> Type | None:
         """The type of a field of the window's rows, None where there is none."""
-        return (self.window_schema or self.schema).get(name, ANY if self.open else None)
+        return (self.schema if self.window_schema is None else self.window_schema).get(name, ANY if self.open else None)
 
     @property
     def qualified_only(self) -> bool:

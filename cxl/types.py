@@ -139,4 +139,16 @@ class Schema(Mapping[str, Type]):
 
     def with_fields(self, fields: Mapping[str, Type]) -> "Schema":
         """This schema with fields replaced in place or appended."""
-        return Schema({**self._fields, **fields}.items())
+        return type(self)({**self._fields, **fields}.items())
+
+
+class OpenSchema(Schema):
+    """The fields of a row of which some, or all, are not known: any name is one, of type any where nothing else is said."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Type:
+        return self._fields.get(name, ANY)
+
+    def __contains__(self, name: object) -> bool:
+        return True

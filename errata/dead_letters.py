@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from storage.locations import State
 
 Row = Mapping[str, Any]
+ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "trigger", "epoch")
+"""What is told of an entry ahead of its source fields."""
+GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
+"""What is told of a suppressed group."""
 
 
 def rejects_of(reading: Reading) -> pl.DataFrame:
@@ -53,8 +57,7 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> pl.Dat
 def entries(reading: Reading) -> Iterator[Row]:
     """One row an entry of the DLQ: where the record came from, what is said of it, its source fields."""
     rejects = rejects_of(reading)
-    told = [pl.col(name).fill_null("") for name in ("source", "file")]
-    told += [pl.col(name) for name in ("row", "category", "detail", "stage", "route", "trigger", "epoch")]
+    told = [pl.col(name).fill_null("") if name in ("source", "file") else pl.col(name) for name in ENTRIES]
     told += [pl.col("raw")] if (rejects["raw"] != "").any() else []
     names = {one.meta.output_name() for one in told}
     fields = [name for name in (source_columns(reading.plan, rejects) if reading.plan else ()) if name not in names]
@@ -70,8 +73,7 @@ def groups(reading: Reading) -> Iterator[Row]:
         pl.coalesce(_place().filter(failed).first(), pl.col("by").first().str.extract("^([^:]*)")).alias("trigger"), *first.values(),
     )  # fmt: skip
     found = _grouped(reading).group_by("source", "group", "text", maintain_order=True).agg(*told)
-    names = ("source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
-    yield from found.select(pl.col("text").alias("group"), *names).iter_rows(named=True)
+    yield from found.select(pl.col("text").alias("group"), *GROUPS[1:]).iter_rows(named=True)
 
 
 def _place() -> pl.Expr:

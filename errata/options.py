@@ -94,16 +94,23 @@ class LogFilter:
     form: str = "two"
 
 
+class Counts(dict[str, Mapping[str, int]]):
+    """Op counts by node; a node without op rows has none and is not listed."""
+
+    def __missing__(self, node: str) -> Mapping[str, int]:
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit; `counts` are op counts by node.
+    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit; `outputs` are the paths of files by output.
 
     `message` says why a run with exit code 3 or 4 stopped. `preview` is the text of a preview that goes to standard output.
     """
 
     exit_code: int
     epoch: int | None = None
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
     per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
     outputs: Mapping[str, Path] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxl.types import Kind, type_name
+from errata.edited import written
 from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
 from errata.workspace import Workspace
@@ -165,6 +166,6 @@ class Plan:
         output = node.operator.output
         return {
             "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
-            "columns": columns_of(node), "hidden": list(map(list, output.hidden_columns().items())),
+            "written": written(node.spec), "columns": columns_of(node), "hidden": list(map(list, output.hidden_columns().items())),
             **({"riders": stored_types(output.riders)} if output.riders else {}),
         }  # fmt: skip

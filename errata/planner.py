@@ -16,7 +16,6 @@ from errata.models import model_problems
 from errata.pipeline_model import Pipeline
 from errata.pipeline_paths import check_paths
 from errata.plan import Node, Plan
-from errata.raw_nodes import raw_nodes, read_node
 from errata.reporter import Findings, NodeReporter
 from errata.scoping import JOINS, Scoping, entry_names
 from errata.variables import declared_variables
@@ -26,7 +25,7 @@ from operators.binding import Binding
 from operators.documents import together
 from operators.problems import ConfigPath
 from operators.row_logic import RowLogic
-from operators.rows import RowType
+from operators.rows import UNKNOWN, RowType
 from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
 from storage.path_tokens import PathTemplate, TokenError, TokenValues
@@ -45,9 +44,6 @@ def make_plan(
     """
     model = read_model(document, findings)
     if model is None:
-        for raw in raw_nodes(document, findings):
-            if raw.value.get("type") != "composition":
-                read_node(raw, findings)
         raise_errors(findings.diagnostics)
         raise AssertionError("a pipeline that is no model has a diagnostic")
     settings = replace(
@@ -56,8 +52,6 @@ def make_plan(
         date_formats=tuple(model.pipeline.date_formats),
         fail_fast=model.error_handling.strategy == "fail_fast",
     )
-    if not model.nodes:
-        findings.diagnostics.append(document.error(("nodes",), "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list"))
     check_paths(document, model, settings, findings)
     expansion = expand(document, Surroundings(findings, settings.variables, environment, layers or {}))
     ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
@@ -73,16 +67,31 @@ def make_plan(
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:
-    """The top level of the file; None when it cannot be read at all."""
+    """The top level of the file, what is wrong in it reported and left out; None when it cannot be read at all."""
     if not isinstance(document.value, dict):
         if not findings.failed:  # else it could not be read
             findings.diagnostics.append(document.error((), "YAML-010", "a pipeline file is a map with 'pipeline' and 'nodes'"))
         return None
     try:
-        return Pipeline.model_validate(document.value)
+        model = Pipeline.model_validate(document.value)
     except ValidationError as error:
         findings.diagnostics.extend(model_problems(error, document, (), Pipeline))
-        return None
+        return Pipeline.model_validate(_without(document.value, error))
+    if not model.nodes:
+        findings.diagnostics.append(document.error(("nodes",), "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list"))
+    return model
+
+
+def _without(value: Mapping[str, Any], error: ValidationError) -> Mapping[str, Any]:
+    """The top level of a file without the members that are wrong; with what it cannot do without."""
+    rest = dict(value)
+    for one in error.errors():
+        section, *inner = one["loc"]
+        if inner and isinstance(rest.get(str(section)), dict):
+            rest[str(section)] = {name: held for name, held in rest[str(section)].items() if name != inner[0]}
+        else:
+            rest.pop(str(section), None)
+    return {"nodes": [], **rest, "pipeline": {"name": "unnamed", **rest.get("pipeline", {})}}
 
 
 def _unique(specs: list[NodeSpec], findings: Findings) -> list[NodeSpec]:
@@ -98,13 +107,12 @@ def _unique(specs: list[NodeSpec], findings: Findings) -> list[NodeSpec]:
 
 
 def _ordered(specs: list[NodeSpec], expansion: Expansion, findings: Findings) -> list[NodeSpec]:
-    """Topological order, ties by declaration. Unknown inputs and cycles are reported; what hangs on them is left out."""
+    """Topological order, ties by declaration. Unknown inputs and cycles are reported; the nodes of a cycle are left out."""
     by_name = {spec.name: spec for spec in specs}
-    broken = {spec.name for spec in specs if not _inputs_exist(spec, by_name, expansion.declared, findings)}
-    above = {spec.name: [ref.node for ref in spec.inputs] for spec in specs if spec.name not in broken}
+    above = {spec.name: _known_inputs(spec, by_name, expansion.declared, findings) for spec in specs}
     done = _in_order(above)
-    _report_cycle({name: by_name[name] for name in above if name not in done}, expansion.bodies, findings)
-    return [by_name[name] for name in done]
+    ring = _report_cycles({name: above[name] for name in above if name not in done}, by_name, expansion.bodies, findings)
+    return [by_name[name] for name in _in_order({name: [one for one in above[name] if one not in ring] for name in above if name not in ring})]
 
 
 def _in_order(above: Mapping[str, Collection[str]]) -> list[str]:
@@ -136,9 +144,10 @@ def _way_round(cycle: Sequence[str]) -> str:
     return " -> ".join([*cycle, cycle[0]])
 
 
-def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set[str], findings: Findings) -> bool:
+def _known_inputs(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set[str], findings: Findings) -> list[str]:
+    """The nodes that a node reads; reports those that it cannot read."""
     reporter = findings.node(spec.document, spec.path, spec.name)
-    good = True
+    known: list[str] = []
     for index, ref in enumerate(spec.inputs):
         place = _place(spec, index)
         if ref.node == spec.name:
@@ -149,9 +158,8 @@ def _inputs_exist(spec: NodeSpec, by_name: Mapping[str, NodeSpec], declared: set
         elif by_name[ref.node].kind == "output":
             reporter.report("E005", f"'{ref.node}' is an output; nothing can read from it", place)
         else:
-            continue
-        good = False
-    return good
+            known.append(ref.node)
+    return known
 
 
 def _place(spec: NodeSpec, index: int) -> tuple[str | int, ...]:
@@ -171,39 +179,50 @@ def _written_keys(spec: NodeSpec) -> Mapping[str, Any]:
     return value  # type: ignore[no-any-return]  # a node is a map
 
 
-def _report_cycle(rest: Mapping[str, NodeSpec], bodies: Collection[str], findings: Findings) -> None:
-    """One diagnostic for each cycle among the nodes that could not be ordered. `bodies`: names of nodes of compositions."""
-    for cycle in _cycles({name: [ref.node for ref in spec.inputs] for name, spec in rest.items()}):
-        first = rest[next((name for name in reversed(cycle) if name not in bodies), cycle[-1])]
+def _report_cycles(above: Mapping[str, Collection[str]], by_name: Mapping[str, NodeSpec], bodies: Collection[str], findings: Findings) -> set[str]:
+    """One diagnostic for each cycle among the nodes that could not be ordered; gives the nodes of all. `bodies`: names of nodes of compositions."""
+    found: set[str] = set()
+    for cycle in _cycles(above):
+        found.update(cycle)
+        first = by_name[next((name for name in reversed(cycle) if name not in bodies), cycle[-1])]
         findings.node(first.document, first.path, first.name).report("E003", f"the nodes form a cycle: {_way_round(cycle)}", ("name",))
+    return found
 
 
 def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion) -> dict[str, Node]:
-    """Bind nodes in order, those of the init phase first; a node whose inputs could not be bound is left out, its consequence not reported."""
+    """Bind nodes in order, those of the init phase first.
+
+    What is below a node that could not be bound is bound to rows that may have any column: its own problems are told, none that follow from others.
+    """
     nodes: dict[str, Node] = {}
     sources: dict[str, tuple[str, ...]] = {}
+    unsure: set[str] = set()
     scoping = Scoping(specs, settings, expansion.bodies)
     scoping.check_init(findings)
     for spec in scoping.init_first():
         reporter = findings.node(spec.document, spec.path, spec.name)
-        rows = [row for index, ref in enumerate(spec.inputs) if (row := _port(nodes, ref, *_written(spec, index, expansion, reporter))) is not None]
-        if len(rows) < len(spec.inputs) or not _fulfilled(spec, rows, expansion, findings):
-            continue
-        above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources[ref.node]))
+        found = [_port(nodes, ref, *_written(spec, index, expansion, reporter)) for index, ref in enumerate(spec.inputs)]
+        rows = [UNKNOWN if row is None else row.opened() if ref.node in unsure else row for ref, row in zip(spec.inputs, found, strict=True)]
+        if not _fulfilled(spec, rows, expansion, findings):
+            rows = [row.opened() for row in rows]
+        above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources.get(ref.node, ())))
         sources[spec.name] = (spec.name,) if spec.kind == "source" else above
         node = _bound(spec, rows, _knowing(nodes, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping)
         if node is not None:
             nodes[spec.name] = node
+        if any(row.guessed for row in rows):
+            unsure.add(spec.name)
     _keep_promises(expansion, nodes, findings)
     _tell_shadowed(expansion, nodes)
-    return _fed_first(nodes, findings)
+    return _fed_first(nodes, unsure, findings)
 
 
-def _fed_first(nodes: dict[str, Node], findings: Findings) -> dict[str, Node]:
-    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports nodes that wait for each other."""
-    above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in nodes] for name, node in nodes.items()}
+def _fed_first(nodes: dict[str, Node], unsure: Collection[str], findings: Findings) -> dict[str, Node]:
+    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports nodes that wait for each other, if they are not `unsure`."""
+    sure = {name: node for name, node in nodes.items() if name not in unsure}
+    above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in sure] for name, node in sure.items()}
     done = _in_order(above)
-    for cycle in _cycles({name: above[name] for name in nodes if name not in done}):
+    for cycle in _cycles({name: above[name] for name in sure if name not in done}):
         spec = nodes[cycle[0]].spec
         message = f"nodes wait for each other's variables: {_way_round(cycle)}"
         findings.node(spec.document, spec.path, spec.name).report("E003", message, ("name",), help="what a node of the init phase reads must not hang on what it writes")
@@ -291,8 +310,9 @@ def _written(spec: NodeSpec, index: int, expansion: Expansion, reporter: NodeRep
 
 
 def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, place: ConfigPath) -> RowType | None:
+    """The rows of a port; None where they are not known, which was reported."""
     node = nodes.get(ref.node)
-    if node is None:
+    if node is None or node.kind == "output":
         return None
     ports = node.operator.ports()
     if (ref.port is None and not ports) or ref.port in ports:

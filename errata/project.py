@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from errata.options import Correction, EngineOptions, LogFilter, RunOptions, Run
 from errata.plan import Plan
 from errata.planner import make_plan
 from errata.reporter import Findings
-from errata.workspace import find_workspace
+from errata.workspace import Workspace, find_workspace
 from errata.yaml import Document, read_yaml
 from operators.settings import PipelineSettings
 from storage.locations import State, state_of, temporary_state
@@ -57,7 +58,7 @@ def load(
     folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
     rules = _rules_folder(rules_path, document.value, (folder, file.resolve().parent, workspace.folder))
     name = _pipeline_name(document.value)
-    place = state_of(name, workspace.folder, named=state, configured=workspace.settings.state.path)
+    place = _state(name, workspace, state)
     given = dict(variables or {})
     settings = PipelineSettings(
         name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
@@ -79,12 +80,17 @@ def stored(path: str | Path, state: str | None = None) -> Reading | None:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    found = re.search(r"^pipeline:\s*\n(?:[ \t]+.*\n)*?[ \t]+name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
+    found = re.search(r"^pipeline:\s*(?:\n(?:[ \t]+.*\n)*?[ \t]+|\{(?:[^}]*,)?\s*)name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
     if not found:
         return None
-    place = state_of(found[1], find_workspace(file).folder, named=state)
+    place = _state(found[1], find_workspace(file), state)
     reading = Reading(found[1], place, None)
     return reading if reading.head is not None else None
+
+
+def _state(name: str, workspace: Workspace, given: str | None) -> State:
+    """Where the state of a pipeline is: what was given goes before the environment, that before the workspace's file."""
+    return state_of(name, workspace.folder, named=given or os.environ.get("ERRATA_STATE") or None, configured=workspace.settings.state.path)
 
 
 def _pipeline_name(value: Any) -> str:
@@ -201,6 +207,10 @@ class Project:
     def show(self, node: str, at: int | None = None) -> Iterable[Row]:
         """Live rows in their order, data columns only."""
         return self._reading().show(node, at)
+
+    def columns(self, node: str, form: str | None = None) -> Sequence[str]:
+        """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
+        return self._reading().columns(node, form)
 
     def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
         """Net difference between two epochs by key: op, before, after."""

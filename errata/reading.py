@@ -305,6 +305,14 @@ class Reading:
         for row in self.engine.to_arrow(frame).to_pylist():
             yield node.values(row)
 
+    def columns(self, name: str, form: str | None = None) -> Sequence[str]:
+        """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
+        from errata.streams import columns
+
+        node = self._node(name)
+        data = [*node.data, *self.undeclared(node, (1, self.last))] if node else list(cast("Plan", self.plan)[name].operator.output.data)
+        return data if form is None else columns(form, data)
+
     def diff(self, name: str, start: int, end: int) -> Iterator[Row]:
         """Net difference between two epochs by key."""
         node = self._node(name)

@@ -19,7 +19,7 @@ from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_
 from errata.judging import guard, judge, stop_at_first
 from errata.limits import within_limits
 from errata.log_directives import logged
-from errata.options import Event, RunOptions, RunResult
+from errata.options import Counts, Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.preflight import preflight
 from errata.retraction import retract_counters
@@ -146,7 +146,7 @@ class Run:
         self.exports.gone |= targets.leftovers(head)
         self.exports.date(targets.known(head))
         self.exports.publish()
-        return self._result(head, {}, committed=False)
+        return self._result(head, {}, targets, committed=False)
 
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
         flow = self._flow(sources)
@@ -169,7 +169,7 @@ class Run:
 
             for text in in_words(self.rejects):
                 self.warn(text)
-        return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, committed=True, targets=targets)
+        return self._result(entry, {name: dict(delta.ops) for name, delta in flow.done.items()}, targets, committed=True)
 
     def _undo(self) -> None:
         self.exports.discard()
@@ -419,12 +419,12 @@ class Run:
         for path in {*versions, *self.tables.existing()}:
             self.tables.by_path(path).restore(versions.get(path))
 
-    def _result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool, targets: Targets | None = None) -> RunResult:
+    def _result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], targets: Targets, *, committed: bool) -> RunResult:
         rejected = int(entry.counters.get("rejected", 0))
         return RunResult(
-            exit_code=2 if rejected else 0, epoch=entry.epoch, counts={name: ops for name, ops in counts.items() if ops},
+            exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
-            rejected=rejected, outputs={} if targets is None else targets.paths(), seconds=monotonic() - self.began,
+            rejected=rejected, outputs=targets.paths() if committed else targets.standing(entry), seconds=monotonic() - self.began,
             started=self.started, execution_id=self.execution_id, committed=committed,
         )  # fmt: skip
 

@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 class Scoping:
-    """The variables of a plan's nodes, from their specs in topological order.
+    """The variables of a plan's nodes, from their specs in topological order. Of nodes below one that has no spec (`partial`) it is not said what they may not read.
 
     `bodies`: the composition that a node belongs to.
     """
@@ -33,8 +33,11 @@ class Scoping:
         self.bodies = bodies
         self.specs = {spec.name: spec for spec in specs}
         self.above: dict[str, frozenset[str]] = {}
+        self.partial: set[str] = set()
         for spec in specs:
-            direct = [ref.node for ref in spec.inputs]
+            if any(ref.node not in self.above or ref.node in self.partial for ref in spec.inputs):
+                self.partial.add(spec.name)
+            direct = [ref.node for ref in spec.inputs if ref.node in self.above]
             self.above[spec.name] = frozenset(direct).union(*(self.above[name] for name in direct))
 
     @cached_property
@@ -101,13 +104,13 @@ class Scoping:
         variable = self.settings.variables[scope, name]
         if scope != "source":
             return variable.default
-        sources = [one for one in {node, *self.above[node]} if self.specs[one].kind == "source"]
+        sources = [one for one in {node, *self.above.get(node, ())} if one in self.specs and self.specs[one].kind == "source"]
         return self.settings.source_defaults.get((sources[0], name), variable.default) if len(sources) == 1 else variable.default
 
     # -- what it may not read
 
     def _misreads(self, spec: NodeSpec, visible: Mapping[Key, Type]) -> Iterator[tuple[str, Misread]]:
-        for scope, name in visible:
+        for scope, name in visible if spec.name not in self.partial else ():
             wrong = self._ambiguous(spec, scope, name) or self._unwritten(spec, scope, name)
             if wrong is not None:
                 yield f"{scope}.{name}", wrong

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from errata.edited import edited
 from errata.plan import Node, Plan, columns_of
 from errata.returning import NONE
 
@@ -67,10 +68,20 @@ def _of_its_own(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
     if head[node.name]["fingerprint"] == NONE:
         return "it is back, and missed what its inputs became"
     if head[node.name]["fingerprint"] != node.fingerprint():
-        return "its logic changed"
+        return _edit(plan, node, head)
     if list(map(list, head[node.name]["columns"])) != columns_of(node):
         return "its columns have other types"
     return "its changelog is kept from now on" if plan.persisted(node) and _was_derived(head, node.name) else ""
+
+
+def _edit(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
+    """What became another in a node whose logic did."""
+    before = head[node.name]
+    if list(map(list, before["inputs"])) != list(map(list, node.inputs)):
+        return "it reads other nodes"
+    others = [name for name, _ in node.inputs if name in head and head[name]["columns"] != columns_of(plan[name])]
+    own = edited(node.spec, before["written"]) if "written" in before else ""
+    return own or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
 
 
 def _of_its_inputs(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, Stage]) -> str:

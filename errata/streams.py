@@ -34,6 +34,13 @@ def formed(rows: Iterable[dict[str, Any]], form: str, stream: Stream) -> Iterato
     return _SHOWN[form]((row for row in _OPS[form](rows) if stream.keeps(row, (row["data"],))), stream)
 
 
+def columns(form: str, data: Sequence[str]) -> list[str]:
+    """The columns that a form has in csv (`flat`), for data with these columns. Raises KeyError for an unknown one."""
+    names = ("epoch", "offset", "op", "op_code", "node", "cause", "key")
+    pair: list[dict[str, Any]] = [{**dict.fromkeys(names), "op": op, "data": dict.fromkeys(data)} for op in ("-C", "+C")]
+    return list(flat(next(formed(pair, form, Stream("", "")))))
+
+
 def _two(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     return iter(rows)
 

@@ -90,6 +90,11 @@ class Targets:
         """All outputs by node."""
         return dict(self.outputs)
 
+    def standing(self, head: Entry) -> dict[str, Path]:
+        """The same as the last run wrote them: a token may stand for something else in this one."""
+        kept = {name: head.nodes.get(name, {}).get("files", []) for name in self.outputs}
+        return {name: self.folder / kept[name][0]["path"] if len(kept[name]) == 1 else path for name, path in self.outputs.items()}
+
     def files(self, head: Entry | None) -> set[Path]:
         """All files that this run or the last one writes, as far as they are known before."""
         return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *self.known(head)}
@@ -118,10 +123,21 @@ class Targets:
         return self.folder / PathTemplate.parse(path).render(values)
 
     def refuse_foreign(self, head: Entry | None, history: History, *, force: bool) -> None:
-        """Raise StorageFailed where a file is in the way that this pipeline did not write and may not replace."""
+        """Raise StorageFailed where something is in the way that this pipeline did not write and may not replace, or that no file can replace."""
+        for told, path in self._files_written():
+            obstacle = path if path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
+            if obstacle is not None:
+                raise StorageFailed(f"{told}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
         if not force:
             for name, path in self.outputs.items():
                 self._refuse(name, _present(path, self.configs[name]), head, history)
+
+    def _files_written(self) -> Iterator[tuple[str, Path]]:
+        """The files that are known before the rows are, with whose they are."""
+        from storage import formats
+
+        yield from ((f"output '{name}'", path) for name, path in self.outputs.items() if not formats.writer_type(self.configs[name].type).versioned)
+        yield from (("the dead letter queue", path) for path in [self.dlq] if path)
 
     def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
         """`refuse_foreign` for paths that are known only once the rows are."""

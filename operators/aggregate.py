@@ -42,7 +42,7 @@ def _problem_of(name: str, config: AggregateConfig, row: RowType) -> tuple[str, 
     if config.strategy == "streaming" and omitted:
         message = f"aggregate '{name}' leaves out the correlation key {omitted}, so its rows may be retracted; strategy 'streaming' cannot"
         return "E15Y", message, "strategy", "use strategy: hash or auto, or group by the whole key"
-    if config.strategy == "streaming" and not set(config.group_by) <= set(row.sorted_by[: len(set(config.group_by))]):
+    if config.strategy == "streaming" and not row.guessed and not set(config.group_by) <= set(row.sorted_by[: len(set(config.group_by))]):
         message = "strategy 'streaming' needs an input that is sorted by the group fields"
         return "E241", message, "strategy", "declare sort_order on the source, or use strategy: auto"
     if config.allowed_lateness is not None and config.time_window is None:

@@ -218,7 +218,7 @@ def _placed(program: Program, binding: Binding) -> bool:
 
 def _alike(partition: Sequence[Sequence[str]], binding: Binding) -> bool:
     """Whether the partition fields of both sides can be equal."""
-    if len(partition) == 1:
+    if len(partition) == 1 or any(row.guessed for row in binding.inputs):
         return True
     good = True
     for name, other in zip(*partition, strict=True):

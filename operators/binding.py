@@ -75,8 +75,9 @@ class Binding:
     def system(self) -> SystemTypes:
         """System variables that programs of this node may read besides the built-in ones."""
         seen = self.variables
+        guessed = any(row.guessed for row in self.inputs)
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
         return SystemTypes(
             vars=seen.of("vars"), pipeline=seen.of("pipeline"), source=seen.of("source"), record=seen.of("record"),
-            qualified=seen.qualified, meta=meta, withheld=seen.withheld, doc=self.documents or None,
+            qualified=seen.qualified, meta=None if guessed else meta, withheld=seen.withheld, doc=None if guessed else self.documents or None,
         )  # fmt: skip

@@ -44,7 +44,7 @@ def _compiled(spec: NodeSpec, binding: Binding, qualifiers: Sequence[str], drive
     if config.match == "collect" or not config.cxl.strip():
         return where, None
     if config.on_miss == "null_fields":
-        inputs = {name: data if name == driver else Schema((field, type_.or_null) for field, type_ in data.items()) for name, data in inputs.items()}
+        inputs = {name: data if name == driver else data.with_fields({field: type_.or_null for field, type_ in data.items()}) for name, data in inputs.items()}
     body = binding.compile(spec, ("config", "cxl"), config.cxl, "combine", schema=Schema(), inputs=inputs)
     if body is not None and body.distinct:
         binding.problems.report("E312", "'distinct' does not belong into a combine's body", ("config", "cxl"), help="a transform behind the combine can drop duplicates")

@@ -132,8 +132,8 @@ def bind(spec: NodeSpec, binding: Binding) -> Merge | None:
     if len(binding.inputs) > MAX_INPUTS:
         binding.problems.report("E273", f"merge '{spec.name}' has {len(binding.inputs)} inputs, {MAX_INPUTS} at most", ("inputs",))
         return None
-    wrong = False
-    for code, index, message, help_text in _disagreements(spec, binding.inputs):
+    wrong = any(row.guessed for row in binding.inputs)
+    for code, index, message, help_text in () if wrong else _disagreements(spec, binding.inputs):
         binding.problems.report(code, f"merge '{spec.name}': {message}", ("inputs", index), help=help_text)
         wrong = True
     return None if wrong else Merge(spec, binding.inputs, _data(binding.inputs))

@@ -237,7 +237,7 @@ def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> boo
     from storage import formats
 
     tag, section = formats.writer_type(config.type).echoes, output.echoed
-    if tag is None or section is None or binding.headers.get(section) == tag:
+    if tag is None or section is None or binding.headers.get(section) == tag or binding.input.guessed:
         return True
     known = [name for name, found in binding.headers.items() if found == tag]
     declared = f'a source declares one with envelope: {{sections: {{{section}: {{extract: {{segment: "{tag}"}}}}}}}}'

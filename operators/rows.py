@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from changelog.frames import known, typed
 from changelog.lazy import F
 from changelog.schema import TYPES, column
-from cxl.types import Kind, Schema, Type
+from cxl.types import Kind, OpenSchema, Schema, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -150,6 +150,16 @@ class RowType:
         return replace(self, hidden=tuple(name for name in self.hidden if name != hidden))
 
     @property
+    def guessed(self) -> bool:
+        """Whether what makes these rows has a problem, so that any column may be among them."""
+        return isinstance(self.data, OpenSchema)
+
+    def opened(self) -> RowType:
+        """Rows of which no more is known than that they may have these columns; nothing that is asked of rows is missing."""
+        hidden = tuple(name for name in HIDDEN_TYPES if name in {*self.hidden, "_event_time", "_widened"})
+        return replace(self, data=OpenSchema(self.data.items()), hidden=hidden, key=self.key if self.key.sources() else KeyShape("source"))
+
+    @property
     def widened(self) -> bool:
         """Whether undeclared fields of the sources ride along."""
         return "_widened" in self.hidden
@@ -188,3 +198,7 @@ class RowType:
         wanted = {*self.hidden, *names}
         merged = {**(riders or {}), **self.riders}
         return replace(self, hidden=tuple(name for name in HIDDEN_TYPES if name in wanted), riders=merged)
+
+
+UNKNOWN = RowType(Schema()).opened()
+"""The rows of a node that could not be bound."""

@@ -52,6 +52,9 @@ class Project(Protocol):
     def show(self, node: str, at: int | None) -> Iterable[Row]:
         """Live rows, data columns only."""
 
+    def columns(self, node: str, form: str | None = None) -> Sequence[str]:
+        """The columns of `show` or, in csv, of `log` in a form."""
+
     def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
         """op, before, after by key."""
 

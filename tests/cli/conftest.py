@@ -72,6 +72,9 @@ class Application:
         self.calls.append(("verify", recompute))
         return [{"check": "fold", "node": "totals", "epoch": 3, "verdict": "ok" if recompute else "violation", "detail": "key 01"}]
 
+    def columns(self, node: str, form: str | None = None) -> list[str]:
+        return []
+
     def status(self) -> dict[str, Any]:
         return STATUS
 

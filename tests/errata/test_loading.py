@@ -1,4 +1,4 @@
-"""What `errata.load` takes beside the pipeline's file: values of variables (CONTRACT, "Python")."""
+"""What `errata.load` takes beside the pipeline's file, where the state is, and what a run gives back (CONTRACT, "Python")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import errata
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 SOURCE = "{type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: v, type: int}]}}"
 
@@ -52,3 +52,72 @@ def _project(path: Path, kind: str) -> Folder:
     folder = Folder(path)
     folder.write("pipeline.yaml", f"pipeline: {{name: p, vars: {{pipeline: {{x: {{type: {kind}}}}}}}}}\nnodes:\n  - {SOURCE}\n")
     return folder
+
+
+STATED = """\
+pipeline: { name: stated }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: id, type: int }] } }
+  - { type: transform, name: big, input: s, config: { cxl: "filter id > 5" } }
+  - { type: output, name: out, input: big, config: { name: out, type: csv, path: "out_{epoch}.csv" } }
+"""
+
+
+def test_the_state_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CONTRACT, "Files of a project": "under `--state DIR` / `ERRATA_STATE` / `[state] path` of the workspace file", whoever loads the pipeline."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    folder.write("errata.toml", "[state]\npath = 'configured'\n")
+    assert folder.load().state.root == str(tmp_path / "configured" / "stated")
+    monkeypatch.setenv("ERRATA_STATE", str(tmp_path / "named"))
+    assert folder.load().state.root == str(tmp_path / "named" / "stated")
+    assert folder.load(state=str(tmp_path / "given")).state.root == str(tmp_path / "given" / "stated")
+
+
+@pytest.mark.parametrize("broken", [STATED.replace("filter id", "filter idd"), STATED.replace("pipeline: { name: stated }", "pipeline:\n  name: stated\n  nothing: 1")])
+def test_what_the_state_tells_is_found_where_the_workspace_keeps_it(tmp_path: Path, broken: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    folder.write("errata.toml", "[state]\npath = 'configured'\n")
+    folder.write("s.csv", "id\n7\n")
+    folder.run()
+    folder.write("pipeline.yaml", broken)
+    code, out, _ = command("show", str(tmp_path / "pipeline.yaml"), "big", "--format", "jsonl")
+    assert (code, out) == (0, '{"id":7}\n')
+
+
+def test_a_result_counts_every_node_and_names_every_output(tmp_path: Path) -> None:
+    """CONTRACT, "Python": `.counts[node]`, `.outputs`, also of what a run did not change."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    folder.write("s.csv", "id\n1\n")
+    first = folder.run()
+    assert (first.counts["s"], first.counts["big"]) == ({"+A": 1}, {})
+    second = folder.run()
+    assert (second.committed, second.counts["s"]) == (False, {})
+    assert second.outputs == first.outputs == {"out": tmp_path / "out_1.csv"}
+
+
+@pytest.mark.parametrize(
+    ("words", "header"),
+    [
+        (("show", "big"), "id"),
+        (("log", "big"), "epoch,offset,op,op_code,node,cause,key,id"),
+        (("log", "big", "--form", "single"), "epoch,offset,op,op_code,node,cause,key,id,old_id"),
+        (("log", "big", "--form", "debezium"), "op,ts_ms,source,id,old_id"),
+        (("log", "big", "--form", "odf"), "offset,op,system_time,event_time,id"),
+        (("dlq",), "source,file,row,category,detail,stage,route,trigger,epoch"),
+        (("dlq", "groups"), "group,source,records,triggers,collateral,trigger,category,stage,detail"),
+    ],
+)
+def test_an_answer_without_rows_has_its_header_in_csv(tmp_path: Path, words: tuple[str, ...], header: str) -> None:
+    """As it would have it with rows; a program reads its columns from there."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    name, *rest = words
+    said = [command(name, str(tmp_path / "pipeline.yaml"), *rest, "--format", "csv")]  # before the first run
+    for records in ("1\n", "1\n7\n"):
+        folder.write("s.csv", f"id\n{records}")
+        folder.run()
+        said.append(command(name, str(tmp_path / "pipeline.yaml"), *rest, "--format", "csv"))
+    assert [(code, out.splitlines()[0]) for code, out, _ in said] == [(0, header)] * 3

@@ -59,3 +59,61 @@ def test_what_moves_and_what_goes_is_planned(tmp_path: Path) -> None:
     planned(rejecting.replace("DLQ", "a.csv"))
     assert planned(rejecting.replace("DLQ", "b.csv")) == [("dlq", "dlq", "move", 3)]
     assert planned(rejecting.replace("DLQ", "b.csv")) == []
+
+
+EDITED = """\
+pipeline: { name: edited }
+nodes:
+  - { type: source, name: words, config: { name: words, type: csv, path: words.csv, schema: [{ name: word, type: string }] } }
+  - type: transform
+    name: sized
+    input: words
+    config:
+      cxl: |
+        emit size = word.length()
+        # as people read it
+        emit shown = word.upper()
+        emit first = word.left(1)
+  - type: aggregate
+    name: sizes
+    input: sized
+    config: { group_by: [size], cxl: "emit n = count(*)" }
+  - { type: output, name: out, input: sizes, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "node", "reason"),
+    [
+        ({"upper()": "lower()"}, "sized", "expression changed at line 11"),
+        ({"# as people read it": "# in capitals", "left(1)": "left(2)"}, "sized", "expression changed at line 12"),
+        ({"        emit first = word.left(1)\n": ""}, "sized", "expression changed at line 11"),
+        ({"upper()\n": "upper()\n        emit more = 1\n", "left(1)": "left(2)"}, "sized", "expression changed at line 12"),
+        ({"[size]": "[size, shown]"}, "sizes", "'group_by' changed at line 16"),
+        ({"count(*)": "count(*) + 1", "[size]": "[shown]"}, "sizes", "expression changed at line 16; 'group_by' changed at line 16"),
+        ({"path: out.csv": "path: out.csv, exclude: [n]"}, "out", "'exclude' changed at line 17"),
+    ],
+)
+def test_the_line_of_an_edit_is_told(tmp_path: Path, edits: dict[str, str], node: str, reason: str) -> None:
+    """CONTRACT, "Commands": "and why (input changed, expression changed at line 14)"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", EDITED)
+    folder.write("words.csv", "word\none\nthree\nsix\n")
+    folder.run()
+    text = EDITED
+    for old, new in edits.items():
+        assert old in text
+        text = text.replace(old, new)
+    folder.write("pipeline.yaml", text)
+    told = {row["node"]: row["reason"] for row in folder.load().plan_next() if row["action"] == "rebuild"}
+    assert told.pop(node) == reason
+    assert all(" changed" in why and why.startswith("the columns of ") for why in told.values())
+
+
+def test_what_is_no_edit_of_the_file_is_told_without_a_line(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", EDITED.replace("name: edited", "name: edited, vars: { pipeline: { least: { type: int, default: 1 } } }").replace("word.length()", "word.length() + $pipeline.least"))
+    folder.write("words.csv", "word\none\nthree\nsix\n")
+    folder.run()
+    (told,) = (row for row in folder.load(variables={"pipeline.least": 2}).plan_next() if row["action"] == "rebuild")
+    assert (told["node"], told["reason"]) == ("sized", "its logic changed")

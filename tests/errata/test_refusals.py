@@ -113,3 +113,56 @@ def test_the_type_of_a_parameter(tmp_path: Path) -> None:
     assert wrong.message.startswith("'type': unknown type 'integer'; there are bool, int")
     folder.write("twice.comp.yaml", BODY.replace("TYPE", "int"))
     folder.load()
+
+
+BRANCH = """\
+pipeline: { name: branch, NOTHING }
+error_handling: { strategy: continue, dlq: { paths: x } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: id, type: int }] } }
+  - { type: transform, name: first, input: s, config: { cxl: "emit a = nowhere" } }
+  - { type: transform, name: second, input: first, config: { cxl: "emit b = a + 1 emit c = length(a" } }
+  - { type: aggregate, name: third, input: second, config: { group_by: [b], cxl: "emit n = sum(a) emit m = 'x' - 1" } }
+  - { type: transform, name: away, input: gone, config: { cxl: "emit d = whatever.uper()" } }
+  - { type: transform, name: ring, input: round, config: { cxl: "emit e = 1" } }
+  - { type: transform, name: round, input: ring, config: { cxl: "emit e = 1" } }
+  - { type: transform, name: behind, input: round, config: { cxl: "emit f = " } }
+  - { type: merge, name: both, inputs: [second, s] }
+  - { type: output, name: out, input: third, config: { name: out, type: cvs, path: out.csv, sort_order: [n, other] } }
+"""
+
+
+def test_every_problem_is_told_and_none_that_follows_from_another(tmp_path: Path) -> None:
+    """CONTRACT, "Commands": "every problem of a pipeline at once"; a node below one with a mistake has mistakes of its own."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", BRANCH.replace("NOTHING", "nothing: 1"))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(one.node, one.code) for one in caught.value.diagnostics] == [
+        ("", "CFG-001"), ("", "CFG-001"),
+        ("first", "CXL-R001"), ("second", "CXL-P001"), ("third", "CXL-T004"),
+        ("away", "E004"), ("away", "CXL-T001"), ("ring", "E003"), ("behind", "CXL-P010"), ("out", "E217"),
+    ]  # fmt: skip
+
+
+def test_a_mistake_in_one_node_makes_no_other_of_those_below_it(tmp_path: Path) -> None:
+    """Whatever they ask of their rows: fields, types, an order, event time, variables, records of single sources."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", """\
+pipeline: { name: below, vars: { record: { seen: { type: bool } } } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, zzz: 1 } }
+  - { type: state, name: noted, input: s, config: { scope: record, set: [{ var: seen, cxl: "v > 1" }] } }
+  - { type: transform, name: t, input: noted, config: { cxl: "emit w = v.upper() + $doc.head.day\\nemit x = $meta.kind\\nemit y = $record.seen" } }
+  - { type: merge, name: m, inputs: [t, s] }
+  - { type: combine, name: c, input: { l: m, r: s }, config: { where: "l.id == r.id", match: first, on_miss: null_fields, cxl: "emit id = l.id\\nemit z = r.anything", propagate_ck: driver } }
+  - { type: transform, name: ranked, input: c, config: { cxl: "emit n = $window.lag(1).some", analytic_window: { group_by: [k], sort_by: [o] } } }
+  - { type: route, name: parted, input: m, config: { conditions: { high: "v > 10" }, default: low } }
+  - { type: aggregate, name: hourly, input: parted.high, config: { group_by: [k], time_window: { tumbling: { size: 1h } }, cxl: "emit total = sum(v)\\nemit at = $window.start" } }
+  - { type: aggregate, name: streamed, input: s, config: { group_by: [k], strategy: streaming, cxl: "emit n = count(*)" } }
+  - { type: output, name: o, input: parted.low, config: { name: o, type: csv, path: "o_{source_file}.csv", sort_order: [f], mapping: { f: g }, exclude: [h] } }
+  - { type: output, name: p, input: ranked, config: { name: p, type: csv, path: p.csv } }
+""")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(one.node, one.code) for one in caught.value.diagnostics if one.is_error] == [("s", "CFG-002"), ("s", "CFG-001")]

@@ -191,3 +191,30 @@ def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[
     assert (result.committed, result.exit_code, result.rejected) == (True, 2, 2)
     assert made.text("out/rejected.csv") == rejected
     assert made.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "there", "told"),
+    [
+        ("out", "out/kept.txt", "output 'out': {}/out is a folder"),
+        ("out.csv/in.csv", "out.csv", "output 'out': {}/out.csv is no folder"),
+        ("out.csv", "rejects.csv/kept.txt", "the dead letter queue: {}/rejects.csv is a folder"),
+    ],
+)
+def test_what_no_file_can_replace_is_told_before_anything_is_read(path: str, there: str, told: str, tmp_path: Path) -> None:
+    """CONTRACT, "Exit codes": on 4 "the state and the outputs are those of the last committed epoch"; `--force` does not remove folders."""
+    folder = Folder(tmp_path)
+    folder.write(there, "kept")
+    folder.write("rows.csv", "id\n1\n")
+    folder.write("pipeline.yaml", f"""\
+pipeline: {{ name: blocked }}
+error_handling: {{ strategy: continue, dlq: {{ path: rejects.csv }} }}
+nodes:
+  - {{ type: source, name: rows, config: {{ name: rows, type: csv, path: rows.csv, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: out, input: rows, config: {{ name: out, type: csv, path: {path}, if_exists: overwrite }} }}
+""")
+    with pytest.raises(StorageFailed) as caught:
+        folder.run(force=True)
+    assert str(caught.value) == told.format(tmp_path)
+    assert folder.text(there) == "kept"
+    assert folder.load().head() is None

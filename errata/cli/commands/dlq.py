@@ -1,6 +1,5 @@
 """`errata dlq`: rejected and suppressed records by trigger."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -32,8 +31,12 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     project = project_of(console, words, commits=action == "retry")
     if group is not None:
         return _retry(console, project, group, engine)
-    listing: Callable[[], Any] = project.dlq_list if action == "list" else project.dlq_groups
-    rows_answer(console, listing(), format)
+    from errata.dead_letters import ENTRIES, GROUPS
+
+    if action == "list":
+        rows_answer(console, project.dlq_list(), format, ENTRIES)
+    else:
+        rows_answer(console, project.dlq_groups(), format, GROUPS)
     return 0
 
 

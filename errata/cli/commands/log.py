@@ -12,6 +12,7 @@ from errata.options import LogFilter
 from errata.streams import flat
 
 _FORMS = ("two", "retract", "upsert", "single", "debezium", "flink", "odf")
+_RUN = ("epoch", "started", "finished", "execution_id", "counts", "exit_code")
 _OPS = ("+A", "-R", "-C", "+C")
 
 
@@ -36,10 +37,11 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
     if node is None:
         runs = project.runs()
-        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format)
+        rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN)
     else:
-        rows = project.log(known_node(project, node), filters)
-        rows_answer(console, map(flat, rows) if format == "csv" else rows, format)
+        known = known_node(project, node)
+        rows = project.log(known, filters)
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, project.columns(known, filters.form) if format == "csv" else ())
     return 0
 
 

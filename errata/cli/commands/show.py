@@ -19,5 +19,6 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, a
     """Show the live rows of a node."""
     console = console_of(quiet, verbose, no_color)
     project = reading_of(console, words)
-    rows_answer(console, project.show(known_node(project, node), at), format)
+    known = known_node(project, node)
+    rows_answer(console, project.show(known, at), format, project.columns(known))
     return 0
