@@ -201,10 +201,7 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
     scoping.check_init(findings)
     for spec in scoping.init_first():
         reporter = findings.node(spec.document, spec.path, spec.name)
-        found = [_port(nodes, ref, *_written(spec, index, expansion, reporter)) for index, ref in enumerate(spec.inputs)]
-        rows = [UNKNOWN if row is None else row.opened() if ref.node in unsure else row for ref, row in zip(spec.inputs, found, strict=True)]
-        if not _fulfilled(spec, rows, expansion, findings):
-            rows = [row.opened() for row in rows]
+        rows = _rows(spec, nodes, unsure, expansion, findings)
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources.get(ref.node, ())))
         sources[spec.name] = (spec.name,) if spec.kind == "source" else above
         node = _bound(spec, rows, _knowing(nodes, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping)
@@ -215,6 +212,14 @@ def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findin
     _keep_promises(expansion, nodes, findings)
     _tell_shadowed(expansion, nodes)
     return _fed_first(nodes, unsure, findings)
+
+
+def _rows(spec: NodeSpec, nodes: Mapping[str, Node], unsure: Collection[str], expansion: Expansion, findings: Findings) -> list[RowType]:
+    """What the inputs of a node give: any column where that is not sure, or not what its composition demands."""
+    reporter = findings.node(spec.document, spec.path, spec.name)
+    found = [_port(nodes, ref, *_written(spec, index, expansion, reporter)) for index, ref in enumerate(spec.inputs)]
+    rows = [UNKNOWN if row is None else row.opened() if ref.node in unsure else row for ref, row in zip(spec.inputs, found, strict=True)]
+    return rows if _fulfilled(spec, rows, expansion, findings) else [row.opened() for row in rows]
 
 
 def _fed_first(nodes: dict[str, Node], unsure: Collection[str], findings: Findings) -> dict[str, Node]:

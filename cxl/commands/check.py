@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from cxl import ast
-from cxl.commands.terminal import read_text, show
+from cxl.commands.terminal import common_options, note, read_text, show
 from cxl.compile import findings_of, module_findings
 from cxl.diagnostics import Diagnostic
 from cxl.modules import Modules, read_module
@@ -19,6 +19,7 @@ from cxl.types import Schema
 @click.argument("files", nargs=-1, required=True)
 @click.option("--field", "fields", multiple=True, metavar="NAME=TYPE", help="A field of the input; without any, every name may be a field.")
 @click.option("--rules-path", type=click.Path(path_type=Path), default=Path("rules"), help="Folder of the modules that use names.")
+@common_options
 def command(files: tuple[str, ...], fields: tuple[str, ...], rules_path: Path) -> int:
     """Check programs and modules; every error at once."""
     schema = _schema(fields)
@@ -41,7 +42,7 @@ def _check(file: str, schema: Schema | None, modules: Modules) -> bool:
     show(found)
     failed = any(one.severity == "error" for one in found)
     if not failed:
-        click.echo(f"ok: {file} is valid")
+        note(f"ok: {file} is valid")
     return failed
 
 

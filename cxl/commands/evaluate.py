@@ -10,7 +10,7 @@ import click
 
 from cxl.cases import Answer, Unanswered, inferred_type, json_value, typed_record
 from cxl.commands import batch
-from cxl.commands.terminal import engine_failed, read_text, show
+from cxl.commands.terminal import common_options, engine_failed, note, read_text, show
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
@@ -35,6 +35,7 @@ from cxl.types import Schema
     "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", envvar="ERRATA_ENGINE", help="Engine of the spark backend."
 )
 @click.option("--rules-path", type=click.Path(path_type=Path), default=Path("rules"), help="Folder of the modules that use names.")
+@common_options
 def command(
     file: str | None, expressions: tuple[str, ...], fields: tuple[str, ...], record: str | None,
     jsonl: bool, backend: str, engine: str, rules_path: Path,
@@ -95,7 +96,7 @@ def _print(program: Program, records: list[dict[str, Any]]) -> None:
         click.echo(_object(records[0], ""))
     else:
         click.echo("{}")
-        click.echo("note: record filtered by predicate or dropped as duplicate", err=True)
+        note("note: record filtered by predicate or dropped as duplicate", err=True)
 
 
 def _object(record: Mapping[str, Any], indent: str) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cxl.commands.terminal import read_text, show
+from cxl.commands.terminal import common_options, read_text, show
 from cxl.diagnostics import CxlErrors
 from cxl.format import format_text
 
@@ -13,6 +13,7 @@ from cxl.format import format_text
 @click.argument("files", nargs=-1, required=True)
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 where a file is not formatted.")
 @click.option("--write", is_flag=True, help="Write the files in place instead of printing them.")
+@common_options
 def command(files: tuple[str, ...], only_check: bool, write: bool) -> int:
     """Print programs in canonical format; - is standard input."""
     results = [_format(file, only_check, write) for file in files]

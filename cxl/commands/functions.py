@@ -1,7 +1,13 @@
 """`cxl fn`: the builtins, all or one."""
 
+import csv
+import json
+import sys
+from collections.abc import Sequence
+
 import click
 
+from cxl.commands.terminal import common_options
 from cxl.diagnostics import did_you_mean
 from cxl.functions.registry import Builtin, all_builtins
 
@@ -10,11 +16,13 @@ _PREFIXES = {"method": ".", "aggregate": "", "window": "$window."}
 
 @click.command(name="fn")
 @click.argument("name", required=False)
-def command(name: str | None) -> int:
+@click.option("--format", "form", type=click.Choice(["text", "json", "jsonl", "csv"]), default="text", show_default=True)
+@common_options
+def command(name: str | None, form: str) -> int:
     """List every builtin, or explain the ones called NAME."""
     entries = list(all_builtins())
     if name is None:
-        _list(entries)
+        _list(entries) if form == "text" else _rows(entries, form)
         return 0
     wanted = name.removeprefix("$window.").removeprefix(".")
     found = [entry for entry in entries if entry.name == wanted]
@@ -22,8 +30,32 @@ def command(name: str | None) -> int:
         help = did_you_mean(wanted, [entry.name for entry in entries])
         click.echo(f"unknown builtin '{name}'{'; ' + help if help else ''}", err=True)
         return 1
-    click.echo("\n\n".join(explain(entry) for entry in found))
+    click.echo("\n\n".join(explain(entry) for entry in found)) if form == "text" else _rows(found, form)
     return 0
+
+
+def _rows(entries: Sequence[Builtin], form: str) -> None:
+    """Builtins for programs: name, kind, category, receiver (null where it has none), signature, doc, examples."""
+    rows = [_row(entry) for entry in entries]
+    if form == "csv":
+        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, "examples": json.dumps(row["examples"], ensure_ascii=False)} for row in rows)
+    elif form == "json":
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+
+
+def _row(entry: Builtin) -> dict[str, object]:
+    return {
+        "name": entry.name, "kind": entry.kind, "category": entry.category, "receiver": _receiver(entry) if entry.receiver is not None else None,
+        "signature": entry.signature, "doc": entry.doc, "examples": [{"code": code, "result": result} for code, result in entry.examples],
+    }  # fmt: skip
+
+
+def _receiver(entry: Builtin) -> str:
+    return " | ".join(map(str, entry.receiver)) if isinstance(entry.receiver, tuple) else str(entry.receiver)
 
 
 def _list(entries: list[Builtin]) -> None:
@@ -38,9 +70,8 @@ def _list(entries: list[Builtin]) -> None:
 
 def explain(entry: Builtin) -> str:
     """A builtin for people: signature, receiver, what it does, examples."""
-    receiver = " | ".join(map(str, entry.receiver)) if isinstance(entry.receiver, tuple) else str(entry.receiver)
     head = f"{_PREFIXES[entry.kind]}{entry.signature}"
-    lines = [head if entry.receiver is None else f"{receiver}{head}", "", entry.doc]
+    lines = [head if entry.receiver is None else f"{_receiver(entry)}{head}", "", entry.doc]
     lines += [f"  {code}  =>  {result}" for code, result in entry.examples]
     if not entry.takes_null and entry.receiver is not None:
         lines.append("Null gives null.")

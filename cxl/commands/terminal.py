@@ -1,13 +1,33 @@
 """Reading what a command is given and saying what is wrong."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cxl.cases import Unanswered
 from cxl.diagnostics import Diagnostic, render_all
+
+_QUIET = "cxl.quiet"
+
+
+def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What every command takes (CONTRACT, "Commands"); `cxl` writes no colours, and nothing that more words would explain."""
+    command = click.option("--no-color", is_flag=True, expose_value=False, help="Plain text, which it is anyway.")(command)
+    command = click.option("--verbose", "-v", count=True, expose_value=False, help="As errata takes it; there is no more to tell.")(command)
+    return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, help="No notes; errors and warnings are still told.")(command)
+
+
+def _silence(context: click.Context, option: click.Parameter, quiet: bool) -> None:
+    context.meta[_QUIET] = quiet
+
+
+def note(text: str, *, err: bool = False) -> None:
+    """Print what is neither an answer nor an error, unless it is not wanted."""
+    if not click.get_current_context().meta.get(_QUIET):
+        click.echo(text, err=err)
 
 
 def read_text(name: str) -> str:

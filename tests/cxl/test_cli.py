@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import resource
@@ -314,6 +315,29 @@ def test_fn_lists_every_builtin_and_explains_one(cxl):
     assert code == 0
     assert out.startswith("String.pad_left(width: Int[, char: String]) -> String\n")
     assert "=>" in out
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv"])
+def test_fn_tells_programs_the_same(cxl, form):
+    """CONTRACT, "Commands": "Every command takes `--format text|json|jsonl|csv` where it prints rows"."""
+    read = {"json": json.loads, "jsonl": lambda text: [json.loads(line) for line in text.splitlines()], "csv": lambda text: list(csv.DictReader(io.StringIO(text)))}[form]
+    for words in ((), ("pad_left",)):
+        code, out, _ = cxl("fn", *words, "--format", form)
+        rows = [row for row in read(out) if row["name"] == "pad_left"]
+        assert (code, [(row["kind"], row["receiver"], row["signature"]) for row in rows]) == (0, [("method", "String", "pad_left(width: Int[, char: String]) -> String")])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [(("check", "a.cxl"), ("ok: a.cxl is valid\n", "")), (("eval", "-e", "filter false"), ("", "note: record filtered by predicate or dropped as duplicate\n"))],
+)
+def test_notes_are_told_unless_it_is_quiet(cxl, tmp_path, words, told):
+    """CONTRACT, "Commands": every command takes `-q/--quiet`, `-v`, `--no-color`."""
+    (tmp_path / "a.cxl").write_text("emit a = 1\n")
+    answers = [cxl(*words, *more)[1:] for more in ((), ("-v", "--no-color"), ("-q",))]
+    assert answers == [answers[0]] * 2 + [tuple(text.replace(note, "") for text, note in zip(answers[0], told, strict=True))]
+    assert answers[0] != answers[2]
+    assert cxl("check", "gone.cxl", "-q")[2] != ""
 
 
 def test_help_and_start_are_quick():
