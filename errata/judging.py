@@ -24,7 +24,7 @@ MAX_RETRACT_SHARE = 0.5
 def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> None:
     """Stop a run that would take back most of a source's rows, as an emptied or truncated file would. Raises Stopped.
 
-    `before`: how many stood, rejects left out. A row that is replaced by another is not lost.
+    `before`: how many stood, those that are rolled back among them and no other rejects. A row that is replaced by another is not lost.
     """
     share = MAX_RETRACT_SHARE if options.max_retract_share is None else options.max_retract_share
     taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)

@@ -288,8 +288,8 @@ class Run:
         if stage.action == "rebuild":
             source = source.from_nothing()
         try:
-            before = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name)
             stood, held = self.head.plan.get(node.name) if self.head else None, Before.of(self.head).held.get(node.name, 0)
+            before = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name) + held
             floors = floors_before(self, flow, source) if stood is not None and self.options.from_cursors and not source.rebuilt else {}
             delta, files = ingest(
                 flow, source, self.plan.settings.folder, before=stood, suppressed=held, floors=floors, copies=self.copies, warn=self.warn
