@@ -49,15 +49,22 @@ def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settle
 
 
 def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]:
-    """By path how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected."""
+    """By path how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
+
+    Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
+    """
     import polars as pl
 
-    from errata.dead_letters import rejects_at
+    from errata.dead_letters import rejecting_nodes, rejects_at
     from operators.ingest.intake import Floor
 
     if run.head is None or not source.changes.changed:
         return {}
-    rejects = rejects_at(run.head, run.plan, run.state, flow.engine).filter(pl.col("source") == source.node.name)
+    rejecting = [name for name in rejecting_nodes(run.head, run.plan) if source.node.name in run.plan.sources_of(name)]
+    involved = {one.name for name in rejecting for one in (run.plan[name], *run.plan.upstream(name))}
+    if any(run.head.plan.get(name, {}).get("fingerprint") != run.plan[name].fingerprint() for name in involved):
+        return {}
+    rejects = rejects_at(run.head, run.plan, run.state, flow.engine, rejecting).filter(pl.col("source") == source.node.name)
     again = {file: frozenset(keys) for file, keys in rejects.select("file", "record").group_by("file").all().iter_rows()}
     left = run.head.sources[source.node.name]
     found: dict[str, Floor] = {}

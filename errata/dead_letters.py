@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -34,21 +34,28 @@ GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "ca
 
 
 def rejects_of(reading: Reading) -> pl.DataFrame:
-    """Everything that stands rejected after the last epoch."""
+    """Everything that stands rejected after the last epoch. Raises Usage where an edit since gave records keys of another kind, by which those of the rejects cannot be read."""
     if reading.head is None or reading.plan is None:
         return pl.DataFrame(schema=COLUMNS)
-    return rejects_at(reading.head, reading.plan, reading.state, reading.engine)
+    try:
+        return rejects_at(reading.head, reading.plan, reading.state, reading.engine, rejecting_nodes(reading.head, reading.plan))
+    except ValueError as error:
+        raise Usage("the pipeline was edited since its last run so that records have other keys", help="run it first") from error
 
 
-def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine) -> pl.DataFrame:
-    """Everything that stood rejected after an epoch, whatever its tables have got since."""
+def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
+    """The nodes of which rejects stood after an epoch."""
+    return [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
+
+
+def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
+    """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
     from operators.evaluation import RunValues
 
     tables = Tables(state.root, plan)
     states = {name: SourceState(int(one["number"]), FileRecord.all_of(one)) for name, one in entry.sources.items() if name in plan.nodes}
     values = RunValues.none()
     places = Places(plan, tables, engine, values, states, entry.epoch)
-    nodes = [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
     found = Rejects(plan, tables, engine, values, places)
     rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
     return found.standing(nodes, rows)

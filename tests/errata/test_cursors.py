@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 SOURCE = """\
   - type: source
@@ -163,3 +163,31 @@ def test_a_combine_row_that_fails_rewinds_driver_and_build(tmp_path: Path, match
     folder.write("data/products.csv", PRODUCTS.replace("a,1", "a,2").replace("b,0", "b,5"))
     assert folder.run(from_cursors=True).exit_code == 0
     assert [(row["id"], row["share"]) for row in folder.rows("result.csv")] == [("1", "100"), ("2", "20"), ("3", "33"), ("4", "20"), ("5", "100")]
+
+
+REKEYED = """\
+pipeline: { name: rekeyed }
+error_handling: { strategy: continue, dlq: { path: rejects.csv } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, MERGE schema: [{ name: id, type: string }, { name: v, type: int }] } }
+  - { type: source, name: t, config: { name: t, type: csv, path: t.csv, schema: [{ name: id, type: string }, { name: v, type: int }] } }
+  - { type: merge, name: both, inputs: [s, t] }
+  - { type: transform, name: shares, input: both, config: { cxl: "emit share = 12 / v" } }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_cursors_know_nothing_of_rejects_whose_keys_are_of_another_kind(tmp_path: Path) -> None:
+    """The other source is not edited, but its rejects stand among those of records whose keys were."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", REKEYED.replace("MERGE", ""))
+    folder.write("s.csv", "id,v\na,0\nb,1\n")
+    folder.write("t.csv", "id,v\nc,0\nd,2\n")
+    folder.run()
+    folder.write("pipeline.yaml", REKEYED.replace("MERGE", "merge: { primary_key: [id] },"))
+    code, _, told = command("dlq", str(tmp_path / "pipeline.yaml"))
+    assert (code, "run it first" in told) == (64, True)
+    folder.write("t.csv", "id,v\nc,3\nd,2\n")
+    folder.run(from_cursors=True)
+    assert folder.text("out.csv") == "id,v,share\nb,1,12\nc,3,4\nd,2,6\n"
+    assert [row["_cxl_dlq_source_row"] for row in folder.rows("rejects.csv")] == ["1"]

@@ -98,8 +98,8 @@ class Story:
 
 
 @st.composite
-def stories(draw: st.DrawFn, most: int = 6) -> Story:
-    """A pipeline of up to so many nodes besides sources and outputs, and one to three changes."""
+def stories(draw: st.DrawFn, most: int = 6, changes: int = 3) -> Story:
+    """A pipeline of up to so many nodes besides sources and outputs, and one or two changes, now and then so many."""
     pipeline = Pipeline(draw(sources()), settings=_settings(draw))
     pipeline.streams = [
         Stream(one.name, one.columns, timed=one.marked, variables=frozenset({"source"}), widened=one.extra != "no") for one in pipeline.sources
@@ -117,7 +117,7 @@ def stories(draw: st.DrawFn, most: int = 6) -> Story:
     names = [*(one.name for one in pipeline.sources), *(node["name"] for node in pipeline.nodes)]
     pipeline.renames = {name: f"new_{name}" for name in _chosen(draw, [*names, *PLAIN_NAMES], 2)} if draw(st.booleans()) else {}
     pipeline.channel = bool(pipeline.variables or pipeline.parameters) and draw(st.booleans())
-    return Story(pipeline, draw(scripts(pipeline.sources, 3)), draw(st.integers(0, 3)) == 0, draw(st.integers(0, 3)) == 0)
+    return Story(pipeline, draw(scripts(pipeline.sources, changes)), draw(st.integers(0, 3)) == 0, draw(st.integers(0, 3)) == 0)
 
 
 def _only(node: Record, version: str) -> None:

@@ -1,7 +1,7 @@
 """I1 (DESIGN section 9) over random pipelines of all node types: any change script ends as one full run over the last input would.
 
-The suite takes a few that are always the same; `--hypothesis-profile deep` takes ERRATA_TEST_EXAMPLES (5,000) others. Cases that were
-found this way stand below, cut down to what made them fail.
+The suite takes 300 small ones and a few large ones, which are always the same; `--hypothesis-profile deep` takes ERRATA_TEST_EXAMPLES
+(5,000) other large ones. Cases that were found this way stand below, cut down to what made them fail.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 from operators import combine_ranges
 from tests.invariants.dags import Story, stories
@@ -18,7 +18,7 @@ from tests.invariants.walking import walk
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
 
-IN_SUITE = 4
+LARGE, SMALL, SHARES = 4, 300, 10
 asked = settings.default.max_examples
 deep = settings.get_current_profile_name() == "deep"
 
@@ -31,10 +31,23 @@ def buckets() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=asked if deep else IN_SUITE, derandomize=not deep, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=asked if deep else LARGE, derandomize=not deep, deadline=None, suppress_health_check=list(HealthCheck))
 @given(stories())
 def test_every_step_ends_as_one_full_run(story: Story) -> None:
     walk(story)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_step_of_a_small_pipeline_ends_as_one_full_run(share: int) -> None:
+    """Sources, one node of any type, outputs."""
+
+    @seed(share)
+    @settings(max_examples=SMALL // SHARES, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(stories(most=1, changes=1))
+    def each(story: Story) -> None:
+        walk(story)
+
+    each()
 
 
 # Found cases --------------------------------------------------------------------------------------------------------------
