@@ -16,7 +16,7 @@ EXPRESSIONS = ("cxl", "where")
 
 
 def written(spec: NodeSpec) -> dict[str, str]:
-    """What the ledger keeps of a node's text: by key of its configuration the digests of its lines, comments and empty ones left out."""
+    """What the ledger keeps of a node's text: by key of its configuration the digests of its lines, empty ones and those of a comment left out."""
     return {key: "".join(digest for _, digest in lines) for key, lines in _keys(spec)}
 
 

@@ -103,9 +103,9 @@ class Counts(dict[str, Mapping[str, int]]):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit; `outputs` are the paths of files by output.
+    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit.
 
-    `message` says why a run with exit code 3 or 4 stopped. `preview` is the text of a preview that goes to standard output.
+    `outputs` are the paths of all outputs, of one in parts that from which the names of the parts are made. `message` says why a run with exit code 3 or 4 stopped. `preview` is the text of a preview that goes to standard output.
     """
 
     exit_code: int

@@ -30,6 +30,9 @@ from operators.settings import InputRef, NodeSpec, PipelineSettings
 from operators.variables import dotted, qualifying
 from storage.path_tokens import PathTemplate, TokenError, TokenValues
 
+OF_VARIABLES = ("E174", "E200")
+"""What is told of variables that are not declared."""
+
 if TYPE_CHECKING:
     from errata.composition_calls import Contract, Layers
 
@@ -58,12 +61,17 @@ def make_plan(
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
     check_dlq(document, model, nodes, findings)
-    raise_errors(findings.diagnostics)
+    raise_errors(findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES])
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
     plan = Plan(model, settings, carry_hidden(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
     check_source_names(plan, findings)
     raise_errors(findings.diagnostics)
     return plan
+
+
+def _declares(value: Any) -> bool:
+    """Whether it can be told what variables a file declares."""
+    return isinstance(value["pipeline"], dict) and isinstance(value["pipeline"].get("vars", {}), dict)
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:
@@ -76,8 +84,8 @@ def read_model(document: Document, findings: Findings) -> Pipeline | None:
         model = Pipeline.model_validate(document.value)
     except ValidationError as error:
         findings.diagnostics.extend(model_problems(error, document, (), Pipeline))
-        return Pipeline.model_validate(_without(document.value, error))
-    if not model.nodes:
+        model = Pipeline.model_validate(_without(document.value, error))
+    if document.value.get("nodes") == []:
         findings.diagnostics.append(document.error(("nodes",), "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list"))
     return model
 
@@ -126,18 +134,27 @@ def _in_order(above: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def _cycles(above: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """The cycles among names, each once and from what stands above to what stands below; what merely hangs on one, or on what is not among them, is passed over."""
+    """Cycles, from what stands above to what stands below, so many that each name that is in one is in one of these."""
     reported: set[str] = set()
     for start in above:
-        trail: list[str] = []
-        name = start
-        while name in above and name not in trail:
-            trail.append(name)
-            name = next((one for one in above[name] if one in above), "")
-        cycle = trail[trail.index(name) :] if name in trail else []
-        if cycle and not reported & set(cycle):
-            reported |= set(cycle)
+        cycle = [] if start in reported else _back_to(start, above)
+        reported |= set(cycle)
+        if cycle:
             yield cycle[::-1]
+
+
+def _back_to(start: str, above: Mapping[str, Collection[str]]) -> list[str]:
+    """The shortest way from a name over what stands above it back to it, without its end; empty where there is none."""
+    came: dict[str, str] = {}
+    turn = [start]
+    while turn and start not in came:
+        found = [(one, name) for name in turn for one in above.get(name, ()) if one not in came]
+        turn = [one for one, _ in found]
+        came |= dict(reversed(found))
+    trail = [came[start]] if start in came else []
+    while trail and trail[-1] != start:
+        trail.append(came[trail[-1]])
+    return trail[::-1]
 
 
 def _way_round(cycle: Sequence[str]) -> str:

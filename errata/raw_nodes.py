@@ -118,7 +118,7 @@ def _read_inputs(wiring: str, raw: RawNode, findings: Findings) -> tuple[InputRe
     key = "inputs" if wiring == "inputs" else "input"
     value = raw.value.get(key)
     if value is None:
-        if not any(did_you_mean(str(other), [key]) for other in raw.value if other not in _NODE_KEYS):  # a misspelt key is reported as such
+        if key in raw.value or not any(did_you_mean(str(other), [key]) for other in raw.value if other not in _NODE_KEYS):  # a misspelt key is reported as such
             reporter.report("E014", f"node '{raw.name}' has no '{key}'", (), help=f"name the node that it reads: '{key}: ...'")
         return None
     if wiring == "map":

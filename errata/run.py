@@ -113,7 +113,7 @@ class Run:
         fetch_services(self.plan, self.warn)
         sources = self.look()
         left, targets = Before.of(self.head), Targets.of(self.plan, self)
-        targets.refuse_foreign(self.head, self.history, force=self.options.force)
+        targets.refuse_foreign(self.plan, self.head, self.history, force=self.options.force)
         self.moved = targets.moved(self.plan, self.head) if self.head else set()
         anew, always = self.reasons(sources) | ruled_anew(self.plan, left), self.retry or self._rearranged()
         stages = with_retries(self.plan, self.head.plan if self.head else None, anew, left.held, always=always)
@@ -424,7 +424,7 @@ class Run:
         return RunResult(
             exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
             per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
-            rejected=rejected, outputs=targets.paths() if committed else targets.standing(entry), seconds=monotonic() - self.began,
+            rejected=rejected, outputs=targets.standing(self.plan, entry), seconds=monotonic() - self.began,
             started=self.started, execution_id=self.execution_id, committed=committed,
         )  # fmt: skip
 

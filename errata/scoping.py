@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from errata.diagnostics import Label
 from errata.reporter import Findings
+from errata.variables import RESERVED
 from operators.settings import NodeSpec, PipelineSettings
 from operators.variables import Misread, NodeVariables, riding
 
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
 JOINS = ("merge", "combine")
 SCOPES = ("pipeline", "source", "record")
 Key = tuple[str, str]
+
+
+class AnyEntry(dict[str, "Mapping[str, Type]"]):
+    """The source variables by the name of an input where not all inputs are known: any name but a member of `$source` may be one."""
+
+    def __init__(self, known: Mapping[str, Mapping[str, Type]], types: Mapping[str, Type]) -> None:
+        super().__init__(known)
+        self.types = types
+
+    def __contains__(self, name: object) -> bool:
+        return name not in RESERVED["source"]
+
+    def __missing__(self, name: str) -> Mapping[str, Type]:
+        return self.types
 
 
 class Scoping:
@@ -70,7 +85,10 @@ class Scoping:
         for (scope, name), type_ in visible.items():
             types[scope][name] = type_
         withheld = frozenset(f"{scope}.{name}" for scope, name in self.settings.variables if scope != "vars" and (scope, name) not in visible)
-        qualified = dict.fromkeys(self._entries(spec), types["source"]) if types["source"] else {}
+        entries = self._entries(spec)
+        qualified: Mapping[str, Mapping[str, Type]] = {}
+        if types["source"]:
+            qualified = AnyEntry(dict.fromkeys(entries, types["source"]), types["source"]) if spec.name in self.partial else dict.fromkeys(entries, types["source"])
         return NodeVariables(types, qualified, withheld, dict(self._misreads(spec, visible)), dict(self._constants(spec, visible)))
 
     def _visible(self, spec: NodeSpec) -> Mapping[Key, Type]:

@@ -90,10 +90,13 @@ class Targets:
         """All outputs by node."""
         return dict(self.outputs)
 
-    def standing(self, head: Entry) -> dict[str, Path]:
-        """The same as the last run wrote them: a token may stand for something else in this one."""
-        kept = {name: head.nodes.get(name, {}).get("files", []) for name in self.outputs}
-        return {name: self.folder / kept[name][0]["path"] if len(kept[name]) == 1 else path for name, path in self.outputs.items()}
+    def standing(self, plan: Plan, entry: Entry) -> dict[str, Path]:
+        """Where the outputs stand after an epoch, which need not have written them; of one in parts, or of one for each source file, the path that their names are made of."""
+        found = dict(self.outputs)
+        for node in plan.of_kind("output"):
+            data = [] if self.configs[node.name].split is not None or self.by_source_file(node) else entry.nodes.get(node.name, {}).get("files", [])
+            found |= {node.name: self.folder / data[0]["path"]} if data and is_local(data[0]["path"]) else {}
+        return found
 
     def files(self, head: Entry | None) -> set[Path]:
         """All files that this run or the last one writes, as far as they are known before."""
@@ -122,22 +125,27 @@ class Targets:
 
         return self.folder / PathTemplate.parse(path).render(values)
 
-    def refuse_foreign(self, head: Entry | None, history: History, *, force: bool) -> None:
+    def refuse_foreign(self, plan: Plan, head: Entry | None, history: History, *, force: bool) -> None:
         """Raise StorageFailed where something is in the way that this pipeline did not write and may not replace, or that no file can replace."""
-        for told, path in self._files_written():
-            obstacle = path if path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
-            if obstacle is not None:
-                raise StorageFailed(f"{told}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
+        self._refuse_obstacles(plan)
         if not force:
             for name, path in self.outputs.items():
                 self._refuse(name, _present(path, self.configs[name]), head, history)
 
-    def _files_written(self) -> Iterator[tuple[str, Path]]:
-        """The files that are known before the rows are, with whose they are."""
+    def _refuse_obstacles(self, plan: Plan) -> None:
+        """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
+        written = [(f"output '{node.name}'", Path(path), self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
+        for told, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
+            obstacle = path if is_file and path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
+            if obstacle is not None:
+                raise StorageFailed(f"{told}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
+
+    def _is_file(self, node: Node, path: str) -> bool:
+        """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""
         from storage import formats
 
-        yield from ((f"output '{name}'", path) for name, path in self.outputs.items() if not formats.writer_type(self.configs[name].type).versioned)
-        yield from (("the dead letter queue", path) for path in [self.dlq] if path)
+        config = self.configs[node.name]
+        return path != os.path.normpath(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
 
     def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
         """`refuse_foreign` for paths that are known only once the rows are."""

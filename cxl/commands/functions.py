@@ -1,8 +1,8 @@
 """`cxl fn`: the builtins, all or one."""
 
 import csv
+import io
 import json
-import sys
 from collections.abc import Sequence
 
 import click
@@ -22,7 +22,7 @@ def command(name: str | None, form: str) -> int:
     """List every builtin, or explain the ones called NAME."""
     entries = list(all_builtins())
     if name is None:
-        _list(entries) if form == "text" else _rows(entries, form)
+        click.echo(_listed(entries) if form == "text" else _rows(entries, form), nl=form != "csv")
         return 0
     wanted = name.removeprefix("$window.").removeprefix(".")
     found = [entry for entry in entries if entry.name == wanted]
@@ -30,21 +30,20 @@ def command(name: str | None, form: str) -> int:
         help = did_you_mean(wanted, [entry.name for entry in entries])
         click.echo(f"unknown builtin '{name}'{'; ' + help if help else ''}", err=True)
         return 1
-    click.echo("\n\n".join(explain(entry) for entry in found)) if form == "text" else _rows(found, form)
+    click.echo("\n\n".join(explain(entry) for entry in found) if form == "text" else _rows(found, form), nl=form != "csv")
     return 0
 
 
-def _rows(entries: Sequence[Builtin], form: str) -> None:
+def _rows(entries: Sequence[Builtin], form: str) -> str:
     """Builtins for programs: name, kind, category, receiver (null where it has none), signature, doc, examples."""
     rows = [_row(entry) for entry in entries]
     if form == "csv":
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({**row, "examples": json.dumps(row["examples"], ensure_ascii=False)} for row in rows)
-    elif form == "json":
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        return text.getvalue()
+    return json.dumps(rows, ensure_ascii=False, indent=1) if form == "json" else "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
 def _row(entry: Builtin) -> dict[str, object]:
@@ -58,14 +57,15 @@ def _receiver(entry: Builtin) -> str:
     return " | ".join(map(str, entry.receiver)) if isinstance(entry.receiver, tuple) else str(entry.receiver)
 
 
-def _list(entries: list[Builtin]) -> None:
+def _listed(entries: list[Builtin]) -> str:
+    lines: list[str] = []
     groups: dict[str, list[Builtin]] = {}
     for entry in entries:
         groups.setdefault(entry.category or entry.kind.capitalize(), []).append(entry)
     for number, (category, members) in enumerate(sorted(groups.items())):
-        click.echo(("\n" if number else "") + category)
-        for entry in members:
-            click.echo(f"  {_PREFIXES[entry.kind]}{entry.signature:<48}  {entry.doc.splitlines()[0]}".rstrip())
+        lines += [("\n" if number else "") + category]
+        lines += [f"  {_PREFIXES[entry.kind]}{entry.signature:<48}  {entry.doc.splitlines()[0]}".rstrip() for entry in members]
+    return "\n".join(lines)
 
 
 def explain(entry: Builtin) -> str:

@@ -15,9 +15,13 @@ _QUIET = "cxl.quiet"
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What every command takes (CONTRACT, "Commands"); `cxl` writes no colours, and nothing that more words would explain."""
-    command = click.option("--no-color", is_flag=True, expose_value=False, help="Plain text, which it is anyway.")(command)
-    command = click.option("--verbose", "-v", count=True, expose_value=False, help="As errata takes it; there is no more to tell.")(command)
-    return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, help="No notes; errors and warnings are still told.")(command)
+    command = click.option("--no-color", is_flag=True, expose_value=False, envvar=_variables("NO_COLOR"), help="Plain text, which it is anyway.")(command)
+    command = click.option("--verbose", "-v", count=True, expose_value=False, envvar=_variables("VERBOSE"), help="As errata takes it; there is no more to tell.")(command)
+    return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, envvar=_variables("QUIET"), help="No notes; errors and warnings are still told.")(command)
+
+
+def _variables(name: str) -> list[str]:
+    return [f"ERRATA_{name}", f"CLINKER_{name}"]
 
 
 def _silence(context: click.Context, option: click.Parameter, quiet: bool) -> None:

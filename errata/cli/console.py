@@ -1,8 +1,9 @@
 """Where a command writes: answers to standard output, everything else to standard error; and how it ends."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from errata.diagnostics import Diagnostic
@@ -112,6 +113,13 @@ def summary(result: RunResult) -> str:
 def plural(count: int, word: str) -> str:
     """`1 row`, `2 rows`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence[str]]) -> tuple[Iterator[Any], Sequence[str]]:
+    """The rows and, where there are none and the answer is csv, the columns that they would have."""
+    stream = iter(rows)
+    held = list(islice(stream, 1))
+    return chain(held, stream), columns() if format == "csv" and not held else ()
 
 
 def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, whole: bool = False) -> None:

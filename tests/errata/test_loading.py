@@ -121,3 +121,14 @@ def test_an_answer_without_rows_has_its_header_in_csv(tmp_path: Path, words: tup
         folder.run()
         said.append(command(name, str(tmp_path / "pipeline.yaml"), *rest, "--format", "csv"))
     assert [(code, out.splitlines()[0]) for code, out, _ in said] == [(0, header)] * 3
+
+
+def test_csv_has_the_columns_of_its_rows(tmp_path: Path) -> None:
+    """Not those that earlier epochs had besides."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED.replace("schema:", "on_unmapped: { mode: auto_widen }, schema:"))
+    for text in ("id,x\n7,z\n", "id\n7\n"):
+        folder.write("s.csv", text)
+        folder.run()
+    shown = [command("show", str(tmp_path / "pipeline.yaml"), "out", "--format", "csv", *at)[1] for at in ((), ("--at", "1"))]
+    assert shown == ["id\n7\n", "id,x\n7,z\n"]

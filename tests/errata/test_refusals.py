@@ -127,6 +127,12 @@ nodes:
   - { type: transform, name: ring, input: round, config: { cxl: "emit e = 1" } }
   - { type: transform, name: round, input: ring, config: { cxl: "emit e = 1" } }
   - { type: transform, name: behind, input: round, config: { cxl: "emit f = " } }
+  - { type: merge, name: x, inputs: [p, q] }
+  - { type: merge, name: p, inputs: [p2, s] }
+  - { type: merge, name: p2, inputs: [p, s] }
+  - { type: transform, name: q, input: x, config: { cxl: "emit g = 1" } }
+  - { type: aggregate, name: empty, input: , config: { group_by: [id], cxl: "emit n = count(*)" } }
+  - { type: output, name: none, input: empty, config: { name: none, type: csv, path: none.csv } }
   - { type: merge, name: both, inputs: [second, s] }
   - { type: output, name: out, input: third, config: { name: out, type: cvs, path: out.csv, sort_order: [n, other] } }
 """
@@ -141,7 +147,8 @@ def test_every_problem_is_told_and_none_that_follows_from_another(tmp_path: Path
     assert [(one.node, one.code) for one in caught.value.diagnostics] == [
         ("", "CFG-001"), ("", "CFG-001"),
         ("first", "CXL-R001"), ("second", "CXL-P001"), ("third", "CXL-T004"),
-        ("away", "E004"), ("away", "CXL-T001"), ("ring", "E003"), ("behind", "CXL-P010"), ("out", "E217"),
+        ("away", "E004"), ("away", "CXL-T001"), ("ring", "E003"), ("behind", "CXL-P010"),
+        ("x", "E003"), ("p", "E003"), ("empty", "E014"), ("out", "E217"),
     ]  # fmt: skip
 
 
@@ -166,3 +173,37 @@ nodes:
     with pytest.raises(errata.PipelineErrors) as caught:
         folder.load()
     assert [(one.node, one.code) for one in caught.value.diagnostics if one.is_error] == [("s", "CFG-002"), ("s", "CFG-001")]
+
+
+@pytest.mark.parametrize(
+    ("header", "codes"),
+    [
+        ("pipeline: { name: p, vars: [1] }", ["CFG-003"]),
+        ("pipeline: 5", ["CFG-003"]),
+        ("pipeline: { name: p, nothing: 1, vars: { rate: { type: int, default: 1 } } }", ["CFG-001"]),
+        ("pipeline: { name: p, nothing: 1 }", ["CFG-001", "E200"]),
+    ],
+)
+def test_variables_are_not_missed_where_it_cannot_be_read_what_is_declared(tmp_path: Path, header: str, codes: list[str]) -> None:
+    folder = Folder(tmp_path)
+    read = '  - { type: transform, name: rated, input: s, config: { cxl: "emit r = id * $vars.rate" } }\n'
+    folder.write("pipeline.yaml", f"{header}\nnodes:\n" + SOURCES.replace("nodes:\n", "") + read + OUT.replace("input: s", "input: rated"))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [one.code for one in caught.value.diagnostics] == codes
+
+
+def test_variables_of_an_input_are_not_missed_below_a_join_that_cannot_be_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", """\
+pipeline: { name: below, vars: { source: { label: { type: string } } } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: id, type: int }] } }
+  - { type: source, name: u, config: { name: u, type: csv, path: u.csv, schema: [{ name: id, type: int }] } }
+  - { type: combine, name: c, input: { l: s, r: u }, config: { where: "l.id == r.id", cxl: "emit id = l.id", propagate_ck: driver, zzz: 1 } }
+  - { type: transform, name: shown, input: c, config: { cxl: "emit a = $source.l.label\\nemit b = $source.file.file_stem()\\nemit c = $source.l.other" } }
+  - { type: output, name: o, input: shown, config: { name: o, type: csv, path: o.csv } }
+""")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [("CFG-001", "unknown key 'zzz'"), ("E200", "unknown source member '$source.l.other'")]

@@ -196,6 +196,8 @@ def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[
 @pytest.mark.parametrize(
     ("path", "there", "told"),
     [
+        ("out.csv, write_meta: true", "out.csv.meta.json/kept.txt", "output 'out': {}/out.csv.meta.json is a folder"),
+        ("'o.csv', changelog: { path: out, form: two, format: csv }", "out/kept.txt", "output 'out': {}/out is a folder"),
         ("out", "out/kept.txt", "output 'out': {}/out is a folder"),
         ("out.csv/in.csv", "out.csv", "output 'out': {}/out.csv is no folder"),
         ("out.csv", "rejects.csv/kept.txt", "the dead letter queue: {}/rejects.csv is a folder"),
@@ -218,3 +220,35 @@ nodes:
     assert str(caught.value) == told.format(tmp_path)
     assert folder.text(there) == "kept"
     assert folder.load().head() is None
+
+
+def test_a_folder_may_have_the_name_that_parts_are_named_after(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("out/kept.txt", "kept")
+    folder.write("rows.csv", "id\n1\n2\n")
+    folder.write("pipeline.yaml", """\
+pipeline: { name: parts }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }] } }
+  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out, split: { max_records: 1 } } }
+""")
+    result = folder.run()
+    assert (result.exit_code, result.outputs) == (0, {"out": tmp_path / "out"})
+    assert len([path for path in tmp_path.iterdir() if path.name.startswith("out_")]) == 2
+
+
+def test_a_result_names_files_that_stand(tmp_path: Path) -> None:
+    """CONTRACT, "Python": `.outputs`; an output that a run had nothing for stands where an earlier one wrote it."""
+    folder = Folder(tmp_path)
+    nodes = "".join(f"""\
+  - {{ type: source, name: {one}, config: {{ name: {one}, type: csv, path: {one}.csv, schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: out_{one}, input: {one}, config: {{ name: out_{one}, type: csv, path: "{one}_{{epoch}}.csv" }} }}
+""" for one in "ab")  # fmt: skip
+    folder.write("pipeline.yaml", "pipeline: { name: two }\nnodes:\n" + nodes)
+    for one in "ab":
+        folder.write(f"{one}.csv", "id\n1\n")
+    folder.run()
+    folder.write("a.csv", "id\n1\n2\n")
+    expected = {"out_a": tmp_path / "a_2.csv", "out_b": tmp_path / "b_1.csv"}
+    assert (folder.run().outputs, folder.run().outputs) == (expected, expected)
+    assert all(path.is_file() for path in expected.values())

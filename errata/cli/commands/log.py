@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import rows_answer
+from errata.cli.console import csv_columns, rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 from errata.options import LogFilter
@@ -40,8 +40,8 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
         rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN)
     else:
         known = known_node(project, node)
-        rows = project.log(known, filters)
-        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, project.columns(known, filters.form) if format == "csv" else ())
+        rows, columns = csv_columns(project.log(known, filters), format, lambda: project.columns(known, filters.form))
+        rows_answer(console, map(flat, rows) if format == "csv" else rows, format, columns)
     return 0
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from errata.cli.console import rows_answer
+from errata.cli.console import csv_columns, rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
 
@@ -20,5 +20,6 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, a
     console = console_of(quiet, verbose, no_color)
     project = reading_of(console, words)
     known = known_node(project, node)
-    rows_answer(console, project.show(known, at), format, project.columns(known))
+    rows, columns = csv_columns(project.show(known, at), format, lambda: project.columns(known))
+    rows_answer(console, rows, format, columns)
     return 0
