@@ -204,6 +204,7 @@ class Run:
 
         engine = start_engine(self.options, self.plan)
         self.state.prepare()
+        self.tables.require(self.head.tables if self.head else {})
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
         kept = {name: one for name, one in (self.head.nodes if self.head else {}).items() if name in self.plan.nodes or name == TRIGGERS}
         flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept), folded=self.head.folded if self.head else {})

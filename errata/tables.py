@@ -17,6 +17,7 @@ from operators.evaluation import Narrow, as_it_is
 from operators.lineage import key_slice
 from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
+from storage.failure import StorageError
 from storage.physical import declared
 from storage.tables import ChangelogTable
 
@@ -180,6 +181,13 @@ class Tables:
                     found[path] = version
         triggers = self.triggers.version() if any(node.operator.output.riding(CK) for node in self.plan.of_kind("source")) else None
         return found if triggers is None else found | {TRIGGERS: triggers}
+
+    def require(self, versions: Mapping[str, int]) -> None:
+        """Raise StorageError where a table of the plan is not there that the ledger names: what it held would be taken for nothing."""
+        known = {f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state")}
+        for path, version in versions.items():
+            if path in known and not self.by_path(path).exists():
+                raise StorageError(f"{self.root}/{path}", f"the table is gone, the ledger says version {version}; put it back, or let --full-refresh make all tables anew")
 
     def existing(self) -> set[str]:
         """The paths of all tables of the plan that exist."""

@@ -21,7 +21,7 @@ from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
-from storage.failure import storing
+from storage.failure import StorageError, storing
 from storage.locations import engine_uri
 from storage.physical import Placement, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns, stored_table
 from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -404,7 +404,9 @@ class ChangelogTable:
                 return self._opened
             try:
                 self._opened = DeltaTable(self.uri, version=self._pinned)
-            except TableNotFoundError:
+            except TableNotFoundError as problem:
+                if self._pinned is not None:
+                    raise StorageError(self.uri, f"the table is gone, the ledger says version {self._pinned}") from problem
                 return None
             return self._opened
 

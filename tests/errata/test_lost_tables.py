@@ -1,0 +1,53 @@
+"""A table of the state that somebody removed: what it held is not taken for nothing (CONTRACT, "Exit codes": 4, and the outputs are those of the last epoch)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from errata.failures import StorageFailed
+from tests.pipelines import Folder, command
+
+PIPELINE = """\
+pipeline: { name: lost }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, merge: { primary_key: [id] }, schema: [{ name: id, type: int }, { name: g, type: string }, { name: v, type: int }] } }
+  - { type: transform, name: doubled, input: rows, config: { cxl: "emit w = v * 2" } }
+  - { type: aggregate, name: sums, input: doubled, config: { group_by: [g], cxl: "emit total = sum(w)" } }
+  - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
+"""
+TABLES = ("changelog/rows", "changelog/doubled", "changelog/sums", "changelog/out", "state/sums")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write("pipeline.yaml", PIPELINE)
+    for text in ("1,a,1\n2,b,2\n", "1,a,1\n2,b,2\n3,c,3\n"):
+        made.write("rows.csv", "id,g,v\n" + text)
+        made.run()
+    return made
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_run_ends_and_says_which_table_it_is(folder: Folder, table: str) -> None:
+    kept = folder.text("out.csv")
+    shutil.rmtree(folder.path / ".errata/lost" / table)
+    folder.write("rows.csv", "id,g,v\n2,b,2\n3,c,4\n")
+    with pytest.raises(StorageFailed, match=f"{table}: the table is gone, the ledger says version") as caught:
+        folder.run()
+    assert caught.value.exit_code == 4
+    assert folder.text("out.csv") == kept
+    assert folder.run(full_refresh=True).exit_code == 0
+    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("words", [("show", "sums"), ("log", "sums"), ("diff", "sums", "--from", "1", "--to", "2"), ("why", "sums", "g=a")])
+def test_a_command_that_looks_says_so_too(folder: Folder, words: tuple[str, ...]) -> None:
+    shutil.rmtree(folder.path / ".errata/lost/changelog/sums")
+    name, *rest = words
+    code, out, told = command(name, str(folder.path / "pipeline.yaml"), *rest)
+    assert (code, out, "changelog/sums: the table is gone" in told) == (4, "", True)
