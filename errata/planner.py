@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from errata.compositions import Expansion, Surroundings, expand
 from errata.correlation_scope import COUNTED, splitting, takers
 from errata.diagnostics import raise_errors
+from errata.likely import likely
 from errata.models import model_problems
 from errata.pipeline_model import Pipeline
 from errata.pipeline_paths import check_paths
@@ -206,42 +207,61 @@ def _report_cycles(above: Mapping[str, Collection[str]], by_name: Mapping[str, N
     return found
 
 
+@dataclass(slots=True)
+class _Progress:
+    """What was bound. `unsure`: nodes that have problems themselves or stand below one that has; `guesses`: rows of those that could not be bound."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)
+    guesses: dict[str, RowType] = field(default_factory=dict)
+
+    @property
+    def sure(self) -> dict[str, Node]:
+        """The nodes without those."""
+        return {name: node for name, node in self.nodes.items() if name not in self.unsure}
+
+    def rows(self, ref: InputRef, reporter: NodeReporter, place: ConfigPath) -> RowType:
+        """The rows of a port, as far as they are known; reports a port that is not there."""
+        row = _port(self.nodes, ref, reporter, place)
+        if row is None:
+            return self.guesses.get(ref.node, UNKNOWN)
+        return row.loosened() if ref.node in self.unsure else row
+
+    def note(self, spec: NodeSpec, rows: Sequence[RowType], node: Node | None) -> None:
+        """Keep a node, or what its rows are likely to be where it could not be bound."""
+        if node is None:
+            self.guesses[spec.name] = likely(spec, rows)
+        else:
+            self.nodes[spec.name] = node
+        if spec.partial or any(row.guessed for row in rows):
+            self.unsure.add(spec.name)
+
+
 def bind_all(specs: list[NodeSpec], settings: PipelineSettings, findings: Findings, expansion: Expansion) -> dict[str, Node]:
     """Bind nodes in order, those of the init phase first.
 
-    What is below a node that could not be bound is bound to rows that may have any column: its own problems are told, none that follow from others.
+    What is below a node with problems is bound to rows as they are likely to be: its own problems are told, none that follow from others.
     """
-    nodes: dict[str, Node] = {}
+    bound = _Progress()
     sources: dict[str, tuple[str, ...]] = {}
-    unsure: set[str] = set()
     scoping = Scoping(specs, settings, expansion.bodies)
     scoping.check_init(findings)
     for spec in scoping.init_first():
         reporter = findings.node(spec.document, spec.path, spec.name)
-        rows = _rows(spec, nodes, unsure, expansion, findings)
+        rows = [bound.rows(ref, *_written(spec, index, expansion, reporter)) for index, ref in enumerate(spec.inputs)]
+        if not _fulfilled(spec, rows, expansion, findings):
+            rows = [row.opened() for row in rows]
         above = tuple(dict.fromkeys(name for ref in spec.inputs for name in sources.get(ref.node, ())))
         sources[spec.name] = (spec.name,) if spec.kind == "source" else above
-        node = _bound(spec, rows, _knowing(nodes, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping)
-        if node is not None:
-            nodes[spec.name] = node
-        if any(row.guessed for row in rows):
-            unsure.add(spec.name)
-    _keep_promises(expansion, nodes, findings)
-    _tell_shadowed(expansion, nodes)
-    return _fed_first(nodes, unsure, findings)
+        bound.note(spec, rows, _bound(spec, rows, _knowing(bound.sure, Binding((), settings, reporter, above, variables=scoping.of(spec))), scoping))
+    _keep_promises(expansion, bound.sure, findings)
+    _tell_shadowed(expansion, bound.nodes)
+    return _fed_first(bound, findings)
 
 
-def _rows(spec: NodeSpec, nodes: Mapping[str, Node], unsure: Collection[str], expansion: Expansion, findings: Findings) -> list[RowType]:
-    """What the inputs of a node give: any column where that is not sure, or not what its composition demands."""
-    reporter = findings.node(spec.document, spec.path, spec.name)
-    found = [_port(nodes, ref, *_written(spec, index, expansion, reporter)) for index, ref in enumerate(spec.inputs)]
-    rows = [UNKNOWN if row is None else row.opened() if ref.node in unsure else row for ref, row in zip(spec.inputs, found, strict=True)]
-    return rows if _fulfilled(spec, rows, expansion, findings) else [row.opened() for row in rows]
-
-
-def _fed_first(nodes: dict[str, Node], unsure: Collection[str], findings: Findings) -> dict[str, Node]:
-    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports nodes that wait for each other, if they are not `unsure`."""
-    sure = {name: node for name, node in nodes.items() if name not in unsure}
+def _fed_first(bound: _Progress, findings: Findings) -> dict[str, Node]:
+    """The nodes in an order in which those of the init phase stand behind the ones whose variables they read. Reports those that wait for each other, if they are sure."""
+    nodes, sure = bound.nodes, bound.sure
     above = {name: [one for one in (*(ref for ref, _ in node.inputs), *node.feeds.values()) if one in sure] for name, node in sure.items()}
     done = _in_order(above)
     for cycle in _cycles({name: above[name] for name in sure if name not in done}):

@@ -56,10 +56,10 @@ def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
     if found is None:
         return None
     inputs = _read_inputs(found.wiring, raw, findings)
-    config = _read_config(found, raw, findings)
-    if problems or inputs is None or config is None or not good_name(raw.name, reporter):
+    config, partial = _read_config(found, raw, findings)
+    if inputs is None or config is None or not good_name(raw.name, reporter):
         return None
-    return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document)
+    return NodeSpec(raw.name, found.name, config, (*inputs, *_side_inputs(config, inputs)), raw.path, raw.document, partial=partial)
 
 
 def _report_unknown(kind: str, reporter: Any) -> None:
@@ -67,16 +67,36 @@ def _report_unknown(kind: str, reporter: Any) -> None:
     reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(kind, known) or f"known: {', '.join(known)}")
 
 
-def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> BaseModel | None:
-    """The configuration by the node type's model; None when problems were reported."""
+def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> tuple[BaseModel | None, bool]:
+    """The configuration by the node type's model, and whether problems of it were reported: then it is what can be read without them, None where nothing can."""
     written = raw.value.get("config")
     if written is None and not found.config_optional:
         help_text = "every node but a merge needs a 'config:' block"
         findings.node(raw.document, raw.path, raw.name).report("E013", f"node '{raw.name}' has no config", (), help=help_text)
-        return None
-    problems = _validate(found.config, {} if written is None else written, raw, ("config",))
+        return None, True
+    given = {} if written is None else written
+    problems = _validate(found.config, given, raw, ("config",))
     findings.diagnostics.extend(problems)
-    return None if problems else found.config.model_validate({} if written is None else written)
+    return (_without_problems(found.config, given), True) if problems else (found.config.model_validate(given), False)
+
+
+ESSENTIAL = frozenset({"analytic_window", "conditions", "cxl", "declares", "default", "drive", "group_by", "phase", "schema", "scope", "set", "time_window", "where"})
+"""The keys of configurations without which programs mean something else."""
+
+
+def _without_problems(model: type[BaseModel], given: Any) -> BaseModel | None:
+    """A configuration without the keys that are wrong; None where it is nothing without one of them."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        wrong = {str(one["loc"][0]) if one["loc"] else "" for one in error.errors()}
+    rest = {key: value for key, value in given.items() if key not in wrong} if isinstance(given, dict) else {}
+    if wrong & ESSENTIAL or "" in wrong:
+        return None
+    try:
+        return model.model_validate(rest)
+    except ValidationError:
+        return None
 
 
 def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:

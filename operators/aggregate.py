@@ -3,6 +3,7 @@
 Plain ones are `operators.group_aggregate`, those over windows of time `operators.time_window`.
 """
 
+from cxl.types import ANY
 from operators.aggregate_config import AggregateConfig
 from operators.binding import Binding
 from operators.group_aggregate import Aggregate, correlation_fields
@@ -24,10 +25,10 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     if problem is not None:
         code, message, key, help_text = problem
         binding.problems.report(code, message, ("config", key), help=help_text)
-        return None
-    bounds = config.time_window is not None
-    program = None if unknown else binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", group_by=tuple(config.group_by), window_bounds=bounds)
-    if program is None:
+    fields = (*config.group_by, *(row.data if unknown else ()))  # an unknown one may stand for any
+    schema = row.data.with_fields(dict.fromkeys(unknown, ANY))
+    program = binding.compile(spec, ("config", "cxl"), config.cxl, "aggregate", schema=schema, group_by=fields, window_bounds=config.time_window is not None)
+    if program is None or unknown or problem is not None:
         return None
     if config.time_window is None:
         return Aggregate(spec, row, program)

@@ -135,7 +135,7 @@ class RowType:
     `data`: the user's columns in order. `hidden`: which columns of `HIDDEN_TYPES` ride along. `emitted`: the names that the
     nearest transform upstream emitted (None: all columns), which `include_unmapped: false` keeps. `riders`: typed columns of
     `$meta`, `$record` and `$ck` by column name. `sorted_by`: fields by which the rows are declared to be sorted. `key`: shape of `_key`.
-    `widening`: the sources' `on_unmapped` policy as merges must agree on it (E315).
+    `guessed`: something above has a problem, so that it is not said of these rows what they lack.
     """
 
     data: Schema
@@ -144,20 +144,20 @@ class RowType:
     riders: Mapping[str, Type] = field(default_factory=dict)
     sorted_by: tuple[str, ...] = ()
     key: KeyShape = GROUP_KEY
+    guessed: bool = False
 
     def without(self, hidden: str) -> RowType:
         """The same port without a hidden column."""
         return replace(self, hidden=tuple(name for name in self.hidden if name != hidden))
 
-    @property
-    def guessed(self) -> bool:
-        """Whether what makes these rows has a problem, so that any column may be among them."""
-        return isinstance(self.data, OpenSchema)
+    def loosened(self) -> RowType:
+        """The same columns from somewhere that has a problem, of which no more is known: nothing that is asked of rows is missing."""
+        hidden = tuple(name for name in HIDDEN_TYPES if name in {*self.hidden, "_event_time", "_widened"})
+        return replace(self, hidden=hidden, key=self.key if self.key.sources() else KeyShape("source"), guessed=True)
 
     def opened(self) -> RowType:
-        """Rows of which no more is known than that they may have these columns; nothing that is asked of rows is missing."""
-        hidden = tuple(name for name in HIDDEN_TYPES if name in {*self.hidden, "_event_time", "_widened"})
-        return replace(self, data=OpenSchema(self.data.items()), hidden=hidden, key=self.key if self.key.sources() else KeyShape("source"))
+        """The same, of which any column may be one."""
+        return replace(self.loosened(), data=OpenSchema(self.data.items()))
 
     @property
     def widened(self) -> bool:

@@ -40,7 +40,10 @@ class InputRef:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node as it was written: `path` is where it stands in the YAML, `document` which file that is (compositions have their own)."""
+    """One node as it was written: `path` is where it stands in the YAML, `document` which file that is (compositions have their own).
+
+    `partial`: what is wrong in its configuration was reported and left out of `config`.
+    """
 
     name: str
     kind: str
@@ -48,6 +51,7 @@ class NodeSpec:
     inputs: tuple[InputRef, ...]
     path: tuple[str | int, ...] = ()
     document: Any = field(default=None, compare=False, repr=False)
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

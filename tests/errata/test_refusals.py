@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,7 @@ nodes:
   - { type: transform, name: t, input: noted, config: { cxl: "emit w = v.upper() + $doc.head.day\\nemit x = $meta.kind\\nemit y = $record.seen" } }
   - { type: merge, name: m, inputs: [t, s] }
   - { type: combine, name: c, input: { l: m, r: s }, config: { where: "l.id == r.id", match: first, on_miss: null_fields, cxl: "emit id = l.id\\nemit z = r.anything", propagate_ck: driver } }
-  - { type: transform, name: ranked, input: c, config: { cxl: "emit n = $window.lag(1).some", analytic_window: { group_by: [k], sort_by: [o] } } }
+  - { type: transform, name: ranked, input: c, config: { cxl: "emit n = $window.lag(1).z", analytic_window: { group_by: [id], sort_by: [z] } } }
   - { type: route, name: parted, input: m, config: { conditions: { high: "v > 10" }, default: low } }
   - { type: aggregate, name: hourly, input: parted.high, config: { group_by: [k], time_window: { tumbling: { size: 1h } }, cxl: "emit total = sum(v)\\nemit at = $window.start" } }
   - { type: aggregate, name: streamed, input: s, config: { group_by: [k], strategy: streaming, cxl: "emit n = count(*)" } }
@@ -207,3 +208,57 @@ nodes:
     with pytest.raises(errata.PipelineErrors) as caught:
         folder.load()
     assert [(one.code, one.message) for one in caught.value.diagnostics] == [("CFG-001", "unknown key 'zzz'"), ("E200", "unknown source member '$source.l.other'")]
+
+
+CHAIN = """\
+pipeline: { name: chain }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, schema: [{ name: id, type: int }, { name: region, type: string }, { name: v, type: float }] } }
+  - { type: source, name: u, config: { name: u, type: csv, path: u.csv, schema: [{ name: id, type: int }, { name: title, type: string }] } }
+  - { type: transform, name: t, input: s, config: { cxl: "emit w = v * 2.0", validations: [{ check: "w >= 0.0" }] } }
+  - { type: combine, name: c, input: { l: t, r: u }, config: { where: "l.id == r.id", match: first, propagate_ck: driver, cxl: "emit region = l.region\\nemit w = l.w\\nemit title = r.title" } }
+  - { type: aggregate, name: a, input: c, config: { group_by: [region], cxl: "emit total = sum(w)" } }
+  - { type: route, name: parted, input: a, config: { conditions: { high: "total > 10.0" }, default: low } }
+  - { type: output, name: o, input: parted.high, config: { name: o, type: csv, path: o.csv } }
+  - { type: output, name: p, input: parted.low, config: { name: p, type: csv, path: p.csv } }
+"""
+MISTAKES = {
+    "a key of a source": ("path: u.csv,", "path: u.csv, colour: red,", "CFG-001"),
+    "a path": ("path: s.csv,", "path: /s.csv,", "E231"),
+    "a correlation key": ("schema: [{ name: id, type: int }, { name: region", "correlation_key: nope, schema: [{ name: id, type: int }, { name: region", "E153"),
+    "a primary key": ("schema: [{ name: id, type: int }, { name: title", "merge: { primary_key: [oid] }, schema: [{ name: id, type: int }, { name: title", "E215"),
+    "a severity": ('{ check: "w >= 0.0" }', '{ check: "w >= 0.0", severity: erorr }', "CFG-004"),
+    "a field": ("emit w = v * 2.0", "emit w = amunt * 2.0", "CXL-R001"),
+    "an input": ("name: t, input: s,", "name: t, input: sales,", "E004"),
+    "a match": ("match: first", "match: frist", "CFG-004"),
+    "a field of an input": ("emit title = r.title", "emit title = r.titel", "CXL-R001"),
+    "a group": ("group_by: [region]", "group_by: [regoin]", "E240"),
+    "an expression": ("sum(w)", "sum(w", "CXL-P001"),
+    "a key of a node": ("type: route, name", "type: route, colour: red, name", "CFG-001"),
+    "a condition": ("total > 10.0", "total.uper() == 1", "CXL-T001"),
+    "a port": ("input: parted.low", "input: parted.lo", "E006"),
+    "a format": ("name: o, type: csv", "name: o, type: cvs", "E217"),
+    "a token": ("path: p.csv", "path: 'p{nope}.csv'", "E324"),
+    "a size": ("path: o.csv", "path: o.csv, split: { max_record: 3 }", "CFG-001"),
+}
+FOLLOWING = {("a condition", "a port"), ("a field", "an input")}
+"""Pairs of which the second cannot be told: the branches are those of the conditions; nothing is known of the rows of an input that is not there."""
+
+
+def test_any_two_mistakes_are_told_together(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Pipeline 29: "All independent errors are reported at once", in whatever nodes they are."""
+    folder = Folder(tmp_path)
+
+    def found(*names: str) -> list[str]:
+        text = CHAIN
+        for name in names:
+            old, new, _ = MISTAKES[name]
+            assert old in text
+            text = text.replace(old, new, 1)
+        folder.write("pipeline.yaml", text)
+        with pytest.raises(errata.PipelineErrors) as caught:
+            folder.load()
+        return sorted(one.code for one in caught.value.diagnostics if one.is_error)
+
+    told = {pair: found(*pair) for pair in combinations(MISTAKES, 2) if pair not in FOLLOWING}
+    assert {pair: codes for pair, codes in told.items() if codes != sorted(MISTAKES[name][2] for name in pair)} == {}
