@@ -40,10 +40,9 @@ def open_connect(url: str, *, near: bool = False) -> "SparkSession":
     with undoing(lambda: _forget(session)):
         if near:
             session.client.disable_reattachable_execute()
+            session.client.set_retry_policies([])  # to try again is to wait ten minutes for a server that is gone, by an interrupt even now, or to write rows twice
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
-        if near:
-            session.client.set_retry_policies([])  # to try again is to wait ten minutes for a server that is gone, or to write rows twice
     return cast("SparkSession", session)  # by its methods, though not by its class
 
 
