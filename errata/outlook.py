@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from errata.correlation_plan import Before, ruled_anew
 from errata.fetching import services
 from errata.ingest import look_at_sources
 from errata.options import RunOptions
-from errata.stages import rows_known, with_retries
+from errata.stages import Stage, rows_known, with_retries
 
 if TYPE_CHECKING:
+    from errata.plan import Node
     from errata.project import Project
+    from errata.targets import Targets
     from storage.ledger import Entry
 
 Row = Mapping[str, Any]
@@ -26,27 +29,50 @@ def outlook(project: Project) -> Iterator[Row]:
     plan, head = project.plan, project.before()
     sources = look_at_sources(plan, head.sources if head else {})
     changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
-    before, moved, gone = Before.of(head), _moved(project, head), _gone(project, head)
-    stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=bool(moved or gone))
+    before, gone, outputs = Before.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
+    stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=bool((outputs and outputs.moved) or gone))
     rows = rows_known(plan, stages, head.nodes if head else {})
     for stage in stages:
         told = {"node": stage.node, "type": plan[stage.node].kind, "action": stage.action, "rows": rows[stage.node], "reason": stage.reason}
-        yield {**told, **moved.get(stage.node, {})} if stage.action == "skip" else told
-    if "dlq" in moved:
-        yield {"node": "dlq", "type": "dlq", **moved["dlq"]}
+        yield {**told, **(outputs.of_stage(plan[stage.node], stage) if outputs else {})}
+    yield from outputs.of_dlq() if outputs else ()
     yield from gone
 
 
-def _moved(project: Project, head: Entry | None) -> dict[str, Row]:
-    """What is said of the outputs, and "dlq", that lie elsewhere than the last epoch wrote them."""
-    from errata.run import Run
-    from errata.targets import Targets
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """The outputs, and "dlq", that lie elsewhere than the last epoch wrote them (`moved`), or not as it left them."""
 
-    if head is None:
+    head: Entry
+    targets: Targets
+    moved: set[str]
+
+    @classmethod
+    def of(cls, project: Project, head: Entry) -> _Outputs:
+        """Those of the next run."""
+        from errata.run import Run
+        from errata.targets import Targets
+
+        targets = Targets.of(project.plan, Run(project.plan, project.state, RunOptions(), head))
+        return cls(head, targets, targets.moved(project.plan, head))
+
+    def of_stage(self, node: Node, stage: Stage) -> Row:
+        """What is said of an output besides: it is written although its node has nothing to do, or elsewhere."""
+        if node.name in self.moved and stage.action in ("skip", "delta"):
+            return self._written("move", "it is written elsewhere", stage)
+        if node.kind == "output" and stage.action == "skip" and not self.targets.intact(node, self.head):
+            return self._written("restore", "it is not as the last run left it", stage)
         return {}
-    found = Targets.of(project.plan, Run(project.plan, project.state, RunOptions(), head)).moved(project.plan, head)
-    live = {name: int(head.nodes.get(name, {}).get("live", 0)) for name in found} | {"dlq": int(head.counters.get("rejected", 0))}
-    return {name: {"action": "move", "rows": live[name], "reason": "it is written elsewhere"} for name in found}
+
+    def _written(self, action: str, reason: str, stage: Stage) -> Row:
+        if stage.action != "skip":
+            return {"action": action, "reason": f"{reason}; {stage.reason}"}
+        return {"action": action, "rows": int(self.head.nodes.get(stage.node, {}).get("live", 0)), "reason": reason}
+
+    def of_dlq(self) -> Iterator[Row]:
+        """The DLQ file, where it is to be written elsewhere."""
+        if "dlq" in self.moved:
+            yield {"node": "dlq", "type": "dlq", "action": "move", "rows": int(self.head.counters.get("rejected", 0)), "reason": "it is written elsewhere"}
 
 
 def _gone(project: Project, head: Entry | None) -> list[Row]:

@@ -80,8 +80,8 @@ def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> 
     return (_without_problems(found.config, given), True) if problems else (found.config.model_validate(given), False)
 
 
-ESSENTIAL = frozenset({"analytic_window", "conditions", "cxl", "declares", "default", "drive", "group_by", "phase", "schema", "scope", "set", "time_window", "where"})
-"""The keys of configurations without which programs mean something else."""
+ESSENTIAL = frozenset({"analytic_window", "conditions", "cxl", "declares", "default", "drive", "group_by", "phase", "schema", "scope", "set", "time_window", "transport", "where"})
+"""The keys of configurations without which the others mean something else."""
 
 
 def _without_problems(model: type[BaseModel], given: Any) -> BaseModel | None:

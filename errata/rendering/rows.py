@@ -140,7 +140,7 @@ def cell(value: object) -> str:
         return json_text(value)
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
-    return value.isoformat() if isinstance(value, dt.date) else str(value)
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, dt.date) else str(value)
 
 
 def _float_text(value: float) -> str:

@@ -55,10 +55,35 @@ def test_what_moves_and_what_goes_is_planned(tmp_path: Path) -> None:
     assert [action for _, _, action, _ in planned(more)] == ["first"] * 5
     assert planned(pipeline) == [("more", "output", "remove", 0)]
     assert planned(pipeline.replace("out.csv", "other.csv")) == [("out", "output", "move", 2)]
+    folder.run()
+    folder.remove("other.csv")
+    (restored,) = (row for row in folder.load().plan_next() if row["action"] != "skip")
+    assert (restored["node"], restored["action"], restored["rows"], restored["reason"]) == ("out", "restore", 2, "it is not as the last run left it")
+    assert (folder.run().committed, (tmp_path / "other.csv").exists()) == (False, True)
     rejecting = pipeline.replace("type: string", "type: int").replace("word.length()", "word") + "error_handling: { strategy: continue, dlq: { path: DLQ } }\n"
     planned(rejecting.replace("DLQ", "a.csv"))
     assert planned(rejecting.replace("DLQ", "b.csv")) == [("dlq", "dlq", "move", 3)]
     assert planned(rejecting.replace("DLQ", "b.csv")) == []
+
+
+HELD = """\
+pipeline: { name: held }
+error_handling: { strategy: continue, dlq: { path: rejects.csv } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, path: s.csv, correlation_key: [g], schema: [{ name: g, type: string }, { name: v, type: int }] } }
+  - { type: transform, name: t, input: s, config: { cxl: "emit share = 12 / v" } }
+  - { type: output, name: out, input: t, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_a_move_is_told_where_records_that_are_held_back_are_tried_again_too(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", HELD)
+    folder.write("s.csv", "g,v\na,1\na,0\nb,2\n")
+    folder.run()
+    folder.write("pipeline.yaml", HELD.replace("out.csv", "moved.csv"))
+    (told,) = (row for row in folder.load().plan_next() if row["node"] == "out")
+    assert (told["action"], told["rows"], told["reason"]) == ("move", None, "it is written elsewhere; input changed: t")
 
 
 EDITED = """\
