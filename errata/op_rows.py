@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
+from cxl.text import date_time_text
 from cxl.types import Schema
 from errata.export import OutputRows
 from errata.tables import SYSTEM_COLUMNS
@@ -76,12 +77,12 @@ def paired(rows: Iterator[Mapping[str, Any]] | list[dict[str, Any]], node: Kept)
 
 
 def shown_value(value: Any, *, dynamic: bool = False) -> Any:
-    """A stored value as JSON shows it: dynamic values as what their text says, date-times without zone."""
+    """A stored value as JSON shows it: dynamic values as what their text says, date-times without zone and as files have them."""
     if dynamic and isinstance(value, str):
         try:
             return json.loads(value)
         except ValueError:
             return value
     if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None).isoformat()
+        return date_time_text(value.astimezone(UTC).replace(tzinfo=None))
     return value

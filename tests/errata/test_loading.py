@@ -132,3 +132,12 @@ def test_csv_has_the_columns_of_its_rows(tmp_path: Path) -> None:
         folder.run()
     shown = [command("show", str(tmp_path / "pipeline.yaml"), "out", "--format", "csv", *at)[1] for at in ((), ("--at", "1"))]
     assert shown == ["id\n7\n", "id,x\n7,z\n"]
+
+
+def test_date_times_are_shown_as_files_have_them(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED.replace("{ name: id, type: int }", "{ name: at, type: date_time }").replace("filter id > 5", "filter true").replace("{epoch}", "x"))
+    folder.write("s.csv", "at\n2026-01-02T03:04:05.123\n2026-01-02T03:04:06.1234\n2026-01-02T03:04:07\n")
+    folder.run()
+    shown = command("show", str(tmp_path / "pipeline.yaml"), "out", "--format", "csv")[1]
+    assert shown == folder.text("out_x.csv") == "at\n2026-01-02T03:04:05.123\n2026-01-02T03:04:06.1234\n2026-01-02T03:04:07\n"
