@@ -63,7 +63,10 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A composition node that fits its file. `ports`: input port to a reference of the file around it. `prefix`: where its nodes stand."""
+    """A composition node that fits its file. `ports`: input port to a reference of the file around it. `prefix`: where its nodes stand.
+
+    `input`: what it says that it reads, which beside `inputs` no port may be bound to.
+    """
 
     name: str
     prefix: str
@@ -73,6 +76,7 @@ class Call:
     ports: Mapping[str, InputRef]
     consumers: Mapping[str, str]
     reporter: NodeReporter
+    input: str | None = None
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -132,7 +136,7 @@ def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Pl
     if not good_name(written.name, reporter) or len(reporter.findings.diagnostics) > before:
         return None
     prefix = place.prefix + alias
-    return Call(written.name, prefix, written.alias, signed, Body(prefix, parameters, scoped), ports, written.outputs, reporter)
+    return Call(written.name, prefix, written.alias, signed, Body(prefix, parameters, scoped), ports, written.outputs, reporter, written.input)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,8 +175,10 @@ class _Level:
         for port, consumer in call.consumers.items():
             if consumer not in self.names:
                 call.reporter.report("E004", f"there is no node '{consumer}'", ("outputs", port), help=call.reporter.similar(consumer, sorted(self.names)))
+        known = [*self.names, *(self.call.ports if self.call else ())]
+        if call.input is not None and InputRef.parse(call.input).node not in known:
+            call.reporter.report("E004", f"there is no node '{call.input}'", ("input",), help=call.reporter.similar(call.input, known))
         for port, ref in call.ports.items():
-            known = [*self.names, *(self.call.ports if self.call else ())]
             if ref.node not in known:
                 call.reporter.report("E004", f"there is no node '{ref.node}'", call.place_of(port), help=call.reporter.similar(ref.node, known))
                 level.broken.add(port)

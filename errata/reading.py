@@ -226,7 +226,7 @@ class Reading:
     # -- answers
 
     def status(self) -> Mapping[str, Any]:
-        """The object of CONTRACT.md; a node's `last_epoch` is the last one that brought it op rows."""
+        """The object of CONTRACT.md; a node's `last_epoch` is the last one that brought it op rows, `rows_live` null where it keeps none."""
         head = self.head
         nodes = head.nodes if head else {}
         sources = head.sources if head else {}
@@ -237,7 +237,7 @@ class Reading:
             "per_source_rollback_cursors": {name: one["cursor"] for name, one in sources.items() if one["cursor"]},
             "sources": [self._source_status(name, one, nodes.get(name, {})) for name, one in sources.items()],
             "nodes": [
-                {"name": node.name, "type": node.kind, "rows_live": nodes.get(node.name, {}).get("live", 0), "last_epoch": changed.get(node.name)}
+                {"name": node.name, "type": node.kind, "rows_live": nodes.get(node.name, {}).get("live", 0) if node.persisted else None, "last_epoch": changed.get(node.name)}
                 for node in self.nodes.values()
             ],
             "rejected": int(head.counters.get("rejected", 0)) if head else 0,

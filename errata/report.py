@@ -29,7 +29,7 @@ def report(project: Project, reading: Reading) -> str:
 def _sections(project: Project, reading: Reading, runs: list[Row]) -> Iterator[tuple[str, str]]:
     status = reading.status()
     live = {node["name"]: node["rows_live"] for node in status["nodes"]}
-    boxes = [Box(node.name, f"{node.kind}, {live.get(node.name, 0):,} rows", tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
+    boxes = [Box(node.name, node.kind if live.get(node.name, 0) is None else f"{node.kind}, {live.get(node.name, 0):,} rows", tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
     yield "Nodes", dag(boxes)
     legend = ", ".join(f'<span class="{style}">■</span> {op}' for op, style in OPS.items())
     yield "Changes by epoch", f"<p>{legend}</p>\n{bars({run['epoch']: _totals(run) for run in runs[-NEWEST_RUNS:]})}" if runs else "<p>no run yet</p>"

@@ -75,3 +75,10 @@ def test_the_file_of_a_record_is_told_when_it_is_gone(tmp_path: Path) -> None:
     folder.run()
     shown = [[Path(row["w"]).name for row in folder.load().show("doubled", at=at)] for at in (1, 2)]
     assert shown == [["a.csv", "b.csv"], ["b.csv"]]
+
+
+def test_rows_of_a_node_without_a_table_are_not_counted(edited: Folder) -> None:
+    """None is told where none is known: 0 would say that there are none."""
+    told = {node["name"]: node["rows_live"] for node in edited.load().status()["nodes"]}
+    assert told == {"s": 2, "doubled": None, "named": None, "o": 2}
+    assert "transform, 0 rows" not in edited.load().report()

@@ -262,3 +262,15 @@ def test_any_two_mistakes_are_told_together(tmp_path: Path) -> None:
 
     told = {pair: found(*pair) for pair in combinations(MISTAKES, 2) if pair not in FOLLOWING}
     assert {pair: codes for pair, codes in told.items() if codes != sorted(MISTAKES[name][2] for name in pair)} == {}
+
+
+def test_an_input_that_a_composition_names_beside_its_ports_is_a_node(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("twice.comp.yaml", BODY.replace("TYPE", "int"))
+    call = "  - { type: composition, name: c, input: INPUT, inputs: { input: s }, use: ./twice.comp.yaml }\n"
+    folder.write("pipeline.yaml", PIPELINE + SOURCES + call.replace("INPUT", "t") + OUT.replace("input: s", "input: c"))
+    folder.load()
+    folder.write("pipeline.yaml", PIPELINE + SOURCES + call.replace("INPUT", "nowhere") + OUT.replace("input: s", "input: c"))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E004", "there is no node 'nowhere'")]
