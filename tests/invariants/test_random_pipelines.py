@@ -1,6 +1,6 @@
 """I1 (DESIGN section 9) over random pipelines of all node types: any change script ends as one full run over the last input would.
 
-The suite takes 100 small ones and a few large ones, which are always the same; `--hypothesis-profile deep` takes ERRATA_TEST_EXAMPLES
+The suite takes 60 small ones and a few large ones, which are always the same; `--hypothesis-profile deep` takes ERRATA_TEST_EXAMPLES
 (5,000) other large ones. Cases that were found this way stand below, cut down to what made them fail.
 """
 
@@ -18,7 +18,7 @@ from tests.invariants.walking import walk
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
 
-LARGE, SMALL, SHARES = 4, 100, 10
+LARGE, SMALL, SHARES = 4, 60, 10
 asked = settings.default.max_examples
 deep = settings.get_current_profile_name() == "deep"
 
