@@ -30,13 +30,13 @@ def outlook(project: Project) -> Iterator[Row]:
     sources = look_at_sources(plan, head.sources if head else {})
     changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
     before, gone, outputs = Before.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
-    stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=bool((outputs and outputs.moved) or gone))
+    always = bool(gone) or (outputs is not None and bool(outputs.moved))
+    stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=always)
     rows = rows_known(plan, stages, head.nodes if head else {})
     for stage in stages:
         told = {"node": stage.node, "type": plan[stage.node].kind, "action": stage.action, "rows": rows[stage.node], "reason": stage.reason}
-        yield {**told, **(outputs.of_stage(plan[stage.node], stage) if outputs else {})}
-    yield from outputs.of_dlq() if outputs else ()
-    yield from gone
+        yield told if outputs is None else {**told, **outputs.of_stage(plan[stage.node], stage)}
+    yield from [*(outputs.of_dlq() if outputs else ()), *gone]
 
 
 @dataclass(frozen=True, slots=True)

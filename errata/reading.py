@@ -236,10 +236,7 @@ class Reading:
             "epoch": head.epoch if head else None,
             "per_source_rollback_cursors": {name: one["cursor"] for name, one in sources.items() if one["cursor"]},
             "sources": [self._source_status(name, one, nodes.get(name, {})) for name, one in sources.items()],
-            "nodes": [
-                {"name": node.name, "type": node.kind, "rows_live": nodes.get(node.name, {}).get("live", 0) if node.persisted else None, "last_epoch": changed.get(node.name)}
-                for node in self.nodes.values()
-            ],
+            "nodes": [_node_status(node, nodes.get(node.name, {}), changed.get(node.name)) for node in self.nodes.values()],
             "rejected": int(head.counters.get("rejected", 0)) if head else 0,
         }
 
@@ -328,6 +325,10 @@ class Reading:
         from errata.why import why
 
         return why(self, name, conditions)
+
+
+def _node_status(node: Kept, counts: Mapping[str, Any], last: int | None) -> Row:
+    return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0) if node.persisted else None, "last_epoch": last}
 
 
 def _standing(rows: DataFrame) -> DataFrame:

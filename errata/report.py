@@ -29,7 +29,7 @@ def report(project: Project, reading: Reading) -> str:
 def _sections(project: Project, reading: Reading, runs: list[Row]) -> Iterator[tuple[str, str]]:
     status = reading.status()
     live = {node["name"]: node["rows_live"] for node in status["nodes"]}
-    boxes = [Box(node.name, node.kind if live.get(node.name, 0) is None else f"{node.kind}, {live.get(node.name, 0):,} rows", tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
+    boxes = [Box(node.name, _said(node.kind, live.get(node.name, 0)), tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
     yield "Nodes", dag(boxes)
     legend = ", ".join(f'<span class="{style}">■</span> {op}' for op, style in OPS.items())
     yield "Changes by epoch", f"<p>{legend}</p>\n{bars({run['epoch']: _totals(run) for run in runs[-NEWEST_RUNS:]})}" if runs else "<p>no run yet</p>"
@@ -37,6 +37,11 @@ def _sections(project: Project, reading: Reading, runs: list[Row]) -> Iterator[t
     yield "Runs", table([{**run, "counts": _totals(run)} for run in reversed(runs[-NEWEST_RUNS:])], "no run yet")
     yield f"Rejected records: {status['rejected']:,}", table(list(islice(project.dlq_list(), SHOWN_REJECTS)) if status["rejected"] else [])
     yield "Keys that changed most", table(hottest(reading), "no key changed more than once")
+
+
+def _said(kind: str, rows: int | None) -> str:
+    """What stands in a box: the type, and the rows where they are counted."""
+    return kind if rows is None else f"{kind}, {rows:,} rows"
 
 
 def _totals(run: Row) -> dict[str, int]:
