@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,8 +12,10 @@ from changelog.frames import chosen, united, without
 from changelog.on_driver import standing
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
+from errata.op_rows import Kept
 from errata.plan import Node, Plan
 from errata.stretch_lists import Listed, read_lists, write_lists
+from errata.tables import folded
 from operators.evaluation import Narrow, as_it_is
 from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.lineage import FileLabels
@@ -260,6 +262,8 @@ def ingest(
     made = _read(intake)
     if anew and stood is not None:
         made = _replacing(flow, made, stood.rows)
+    elif source.rebuilt and before is not None and stood is not None:
+        made = _redeclared(intake, made, stood, Kept.of(source.node.name, before))
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     if before is not None and not source.rebuilt:
@@ -320,6 +324,8 @@ class _Stood:
     flow: Flow
     node: Node
     suppressed: int
+    other: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the source had, which are read besides its own."""
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -332,12 +338,20 @@ class _Stood:
             return self._shaped(self._live(narrow))
         from errata.correlation_rows import is_suppressed, unmarked
 
-        flow = self.flow
-        held = flow.tables.rejects(flow.engine, self.node, flow.epoch - 1).where(is_suppressed())
+        held = self._live(lambda rows: rows.where(is_suppressed())) if self.other else self._rejects().where(is_suppressed())
         return self._shaped(united(self._live(lambda rows: narrow(rows.where(~is_suppressed()))), narrow(unmarked(held))))
+
+    def beside(self, columns: Mapping[str, str]) -> _Stood:
+        """The same rows with columns that the source had."""
+        return replace(self, other=columns)
+
+    def _rejects(self) -> DataFrame:
+        return self.flow.tables.rejects(self.flow.engine, self.node, self.flow.epoch - 1)
 
     def _live(self, narrow: Narrow) -> DataFrame:
         flow = self.flow
+        if self.other:
+            return folded(flow.engine, flow.tables.wider(self.node, self.other), flow.epoch - 1, narrow)
         return flow.tables.narrowed(flow.engine, self.node, flow.values, narrow, flow.epoch - 1)
 
     def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
@@ -367,6 +381,22 @@ def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
     came = made.frame if made.table is None else flow.engine.from_arrow(made.table)
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
     return replace(made, table=None, frame=rows, signed=True, bound=None)
+
+
+def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept) -> Ingested:
+    """The delta, with the values of rows whose files are gone where the source has them now. `before`: the source as it was."""
+    from operators.ingest.redeclared import Redeclared, corrections, lasting
+
+    change = Redeclared.between(before.data, before.hidden, intake)
+    if not change or not lasting(intake):
+        return made
+    came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
+    columns = before.columns()
+    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change)
+    gone = {record.label for record in lasting(intake) if not record.present}
+    files = tuple(change.told(record, intake.files.reader.undeclared_type) if record.label in gone else record for record in made.files)
+    rows = more if came is None else united(chosen(came, more.columns), more)
+    return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)
 
 
 def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:

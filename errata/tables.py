@@ -50,6 +50,10 @@ class Tables:
         """The op rows of a node, rejects among them."""
         return self._table(f"changelog/{node.name}", lambda: self.columns(node))
 
+    def wider(self, node: Node, columns: Mapping[str, str]) -> ChangelogTable:
+        """The same with columns that the node had besides those that it has."""
+        return ChangelogTable(f"{self.root}/changelog/{node.name}", {**columns, **self.columns(node)})
+
     def columns(self, node: Node) -> dict[str, str]:
         """The columns of a node's changelog besides `_epoch`."""
         return SYSTEM_COLUMNS | node.operator.output.stored()

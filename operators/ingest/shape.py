@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,7 @@ class RowShape:
         import pyarrow as pa
 
         if name == "_event_time":
-            return self._event_times(batch)
+            return self.event_times(batch)
         if name == "_file":
             return pa.repeat(file, batch.num_rows)
         if name == "_doc":
@@ -74,13 +74,14 @@ class RowShape:
     def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
         return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())), dynamic)
 
-    def _event_times(self, batch: pa.RecordBatch) -> pa.Array:
+    def event_times(self, columns: pa.RecordBatch | Mapping[str, pa.Array]) -> pa.Array:
+        """The event times of rows with these columns."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         assert self.event_time is not None  # the row type has `_event_time` only with a watermark
         column, delay = self.event_time
-        stamp = batch.column(column).cast(pa.timestamp("us", "UTC"))
+        stamp = columns[column].cast(pa.timestamp("us", "UTC"))
         return pc.subtract(stamp, pa.scalar(delay, pa.duration("us")))
 
 

@@ -280,6 +280,8 @@ class Reader:
     """Whether its records have arrays, which `array_paths` makes records or text of."""
     laid_out: ClassVar[bool] = False
     """Whether a format schema says where the fields are."""
+    undeclared_type: ClassVar[str] = "string"
+    """The type of columns that the schema does not name."""
 
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""

@@ -80,7 +80,7 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
         records = enumerate(_expanded(reader, data, name), 1)
         number = next(number for number, record in records if not isinstance(record, Reject) and field in members.record(record))
         raise InputError(name, f"undeclared field '{field}' in record {number}: the schema does not name it and on_unmapped is reject")
-    return tuple(Column(key, "any") for key in found)
+    return tuple(Column(key, reader.undeclared_type) for key in found)
 
 
 def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> Iterator[Iterable[str]]:

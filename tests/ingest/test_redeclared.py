@@ -1,0 +1,90 @@
+"""Columns that become declared, or undeclared, when files have gone whose rows stand: these rows come to be what they would be, were their files still there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.pipelines import Folder
+
+PIPELINE = """\
+pipeline: { name: redeclared, vars: {} }
+error_handling: { strategy: continue, dlq: { path: dlq.csv } }
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: TYPE
+      glob: "in/*.TYPE"
+      merge: MERGE
+      schema: [{ name: id, type: int }COLUMNS]
+  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }
+"""
+LEDGER, UPSERT = "{ strategy: ledger, primary_key: [id] }", "{ strategy: upsert, primary_key: [id] }"
+RECORDS = {"a": [{"id": 1, "x": "7", "y": "p"}, {"id": 2, "x": "seven", "y": None}], "b": [{"id": 3, "x": "9", "y": "q"}], "c": [{"id": 4, "y": "r"}]}
+
+
+def text_of(type_: str, records: list[dict[str, object]]) -> str:
+    if type_ == "json":
+        return "".join(json.dumps(record) + "\n" for record in records)
+    names = list(records[0])
+    return "\n".join([",".join(names), *(",".join(str(record[name] or "") for name in names) for record in records)]) + "\n"
+
+
+def told(folder: Folder, type_: str, merge: str, columns: list[str], *, gone: bool) -> tuple[str, list[tuple[str, str]]]:
+    """The output and the rejects once the source had declared several columns, one after the other, the first of two files gone or not."""
+    for name, records in RECORDS.items():
+        folder.write(f"in/{name}.{type_}", text_of(type_, records))
+    for number, declared in enumerate(columns):
+        text = PIPELINE.replace("TYPE", type_).replace("MERGE", merge).replace("COLUMNS", declared)
+        folder.write("pipeline.yaml", text)
+        folder.run()
+        assert folder.violations() == []
+        if gone and not number:
+            folder.remove(f"in/a.{type_}")
+            folder.run()
+    rejects = folder.rows("dlq.csv") if (folder.path / "dlq.csv").exists() else []
+    return folder.text("out.csv"), sorted((row["_cxl_dlq_error_category"], row["_cxl_dlq_error_detail"]) for row in rejects)
+
+
+@pytest.mark.parametrize(("type_", "merge"), [("csv", "append"), ("json", LEDGER), ("csv", UPSERT)])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["", ", { name: x, type: string }"],
+        ["", ", { name: x, type: int }, { name: y, type: string }"],
+        [", { name: x, type: string }", ""],
+        [", { name: x, type: string }", ", { name: y, type: any }"],
+        ["", ", { name: x, type: any }", ", { name: y, type: string }", ""],
+    ],
+    ids=["declared", "typed", "undeclared", "exchanged", "there-and-back"],
+)
+def test_rows_are_as_if_their_files_were_there(tmp_path: Path, type_: str, merge: str, columns: list[str]) -> None:
+    expected = told(Folder(tmp_path / "there"), type_, merge, columns, gone=False)
+    assert told(Folder(tmp_path / "gone"), type_, merge, columns, gone=True) == expected
+
+
+@pytest.mark.parametrize("merge", ["append", LEDGER])
+def test_correlation_keys_and_event_times_follow(tmp_path: Path, merge: str) -> None:
+    """A record of a file that is gone is in the group, and in the window, that its fields say, once the source declares these."""
+    folder = Folder(tmp_path)
+    head, output = PIPELINE.replace("TYPE", "csv").replace("MERGE", merge).split("  - { type: output")
+    folder.write("pipeline.yaml", f"{head}  - {{ type: output{output}".replace("COLUMNS", ""))
+    folder.write("in/a.csv", "id,g,t\n1,k,2024-01-01T00:00:00\n2,m,2024-01-01T00:30:00\n3,m,2024-01-01T05:00:00\n")
+    folder.run()
+    folder.remove("in/a.csv")
+    folder.write("in/b.csv", "id,g,t\n9,z,2024-01-01T07:00:00\n")
+    folder.run()
+    hours = "    config: { group_by: [], time_window: { tumbling: { size: 1h } }, cxl: 'emit n = count(*)' }\n"
+    declared = ", { name: g, type: string }, { name: t, type: date_time }"
+    keyed = head.replace("COLUMNS", declared).replace("merge:", "correlation_key: g\n      watermark: { column: t }\n      merge:")
+    folder.write("pipeline.yaml", f"{keyed}  - type: aggregate\n    name: hours\n    input: rows\n{hours}  - {{ type: output{output}".replace("input: rows, config: { name: out", "input: hours, config: { name: out"))
+    folder.run()
+    assert [row["n"] for row in folder.rows("out.csv")] == ["2", "1", "1"]
+    folder.write("in/c.csv", "id,g,t\nno,k,2024-01-01T08:00:00\n")
+    folder.run()
+    assert [row["n"] for row in folder.rows("out.csv")] == ["1", "1", "1"]
+    assert folder.violations() == []
