@@ -20,6 +20,16 @@ def written(spec: NodeSpec) -> dict[str, str]:
     return {key: "".join(digest for _, digest in lines) for key, lines in _keys(spec)}
 
 
+def beside(things: Mapping[str, Any]) -> dict[str, str]:
+    """What the ledger keeps of what a node's logic depends on besides its own text: the digest of each, by what people call it."""
+    return {name: _digest(repr(thing)) for name, thing in things.items()}
+
+
+def changed_beside(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    """Which of them are others than before."""
+    return [f"{name} changed" for name, digest in now.items() if before.get(name, digest) != digest]
+
+
 def edited(spec: NodeSpec, before: Mapping[str, str]) -> str:
     """Which keys differ from what `written` gave, each with the first line that does, and which are gone; empty where none does."""
     found = [(line, key) for key, lines in _keys(spec) if (line := _first_other(lines, before.get(key, ""))) is not None]
@@ -55,4 +65,8 @@ def _lines(source: Any, start: int, end: int) -> Iterator[tuple[int, str]]:
         begins, ends = source.line_bounds(number)
         text = source.text[max(begins, start) : min(ends, end)].strip()
         if text and not text.startswith("#"):
-            yield number, hashlib.blake2b(text.encode(), digest_size=DIGITS // 2).hexdigest()
+            yield number, _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=DIGITS // 2).hexdigest()

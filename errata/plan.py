@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxl.types import Kind, type_name
-from errata.edited import written
+from errata.edited import beside, written
 from errata.parameters import Parameter
 from errata.pipeline_model import Pipeline
 from errata.workspace import Workspace
@@ -28,7 +28,7 @@ class Node:
 
     `init`: it runs before the records flow. `entries`: the names of a merge's or combine's inputs. `constants`: declared variables
     by dotted name, as they are where nothing was written; `used` are those that the node's programs read. `feeds`: variables that
-    a state node finished before this one (dotted name to that node).
+    a state node finished before this one (dotted name to that node). `modules` are those that its programs use, with their text.
     """
 
     spec: NodeSpec
@@ -39,6 +39,7 @@ class Node:
     constants: Mapping[str, Any] = field(default_factory=dict)
     feeds: Mapping[str, str] = field(default_factory=dict)
     used: Mapping[str, Any] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -59,6 +60,11 @@ class Node:
         content += [dict(self.feeds)] if self.feeds else []
         text = json.dumps([*content, *self._rules()], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def beside(self) -> dict[str, str]:
+        """Digests of what its logic depends on besides its own text: variables, modules, what the operator names; by what people call it."""
+        variables = {f"${name}": value for name, value in self.used.items()}
+        return beside(variables | {f"module {name}": text for name, text in self.modules.items()} | dict(self.operator.beside()))
 
     def _rules(self) -> Iterator[str]:
         """What the program does otherwise than it once did, where it concerns the node."""
@@ -167,5 +173,5 @@ class Plan:
         return {
             "type": node.kind, "fingerprint": node.fingerprint(), "inputs": [list(pair) for pair in node.inputs], "persisted": self.persisted(node),
             "written": written(node.spec), "columns": columns_of(node), "hidden": list(map(list, output.hidden_columns().items())),
-            **({"riders": stored_types(output.riders)} if output.riders else {}),
+            **({"beside": others} if (others := node.beside()) else {}), **({"riders": stored_types(output.riders)} if output.riders else {}),
         }  # fmt: skip

@@ -323,7 +323,7 @@ def _bound(spec: NodeSpec, rows: list[RowType], binding: Binding, scoping: Scopi
     feeds = scoping.feeds(spec, reads, given)
     constants = binding.variables.constants
     inputs = tuple((ref.node, ref.port) for ref in spec.inputs)
-    return Node(spec, operator, inputs, spec.name in scoping.init, entries, constants, feeds, {name: constants[name] for name in sorted(reads) if name in constants})
+    return Node(spec, operator, inputs, spec.name in scoping.init, entries, constants, feeds, {name: constants[name] for name in sorted(reads) if name in constants}, binding.modules)
 
 
 def _entered(rows: list[RowType], entries: tuple[str, ...]) -> list[RowType]:

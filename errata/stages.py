@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from errata.edited import edited
+from errata.edited import changed_beside, edited
 from errata.plan import Node, Plan, columns_of
 from errata.returning import NONE
 
@@ -80,8 +80,9 @@ def _edit(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
     if list(map(list, before["inputs"])) != list(map(list, node.inputs)):
         return "it reads other nodes"
     others = [name for name, _ in node.inputs if name in head and head[name]["columns"] != columns_of(plan[name])]
-    own = edited(node.spec, before["written"]) if "written" in before else ""
-    return own or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
+    own = [edited(node.spec, before["written"])] if "written" in before else []
+    told = "; ".join(filter(None, [*own, *changed_beside(node.beside(), before.get("beside", {}))]))
+    return told or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
 
 
 def _of_its_inputs(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, Stage]) -> str:

@@ -134,6 +134,10 @@ class Operator(ABC):
         self.output = output
         self.fingerprint = fingerprint
 
+    def beside(self) -> Mapping[str, Any]:
+        """What its logic depends on that stands elsewhere than in its own configuration, by what people call it."""
+        return {}
+
     @property
     def may_reject(self) -> bool:
         """Whether a record can fail here."""

@@ -21,7 +21,8 @@ from operators.variables import NodeVariables
 class Binding:
     """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
 
-    `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read.
+    `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read,
+    `modules` the modules that they use, with their text.
     `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any. `headers`: those of them that are
     whole segments, with their tags.
     """
@@ -33,6 +34,7 @@ class Binding:
     undated: Sequence[str] = ()
     variables: NodeVariables = field(default_factory=NodeVariables)
     reads: set[str] = field(default_factory=set)
+    modules: dict[str, str] = field(default_factory=dict)
     documents: Documents = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,6 +53,7 @@ class Binding:
         try:
             program = compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
             self.reads.update(program.reads_system)
+            self.modules.update({module.name: module.normal_text() for module in program.modules})
             if program.warnings and not generated:
                 self.problems.cxl(CxlErrors(program.warnings), path)
             return program if self._may_read(program, path, origin) else None

@@ -126,6 +126,12 @@ class Source(Operator):
         """The file in which the records of a service are kept; None for files, and where nothing was told of a place."""
         return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
 
+    def beside(self) -> Mapping[str, Any]:
+        """The date formats of the pipeline, and what its format schema says."""
+        plan = self._reader.plan
+        named = {f"format_schema {self.config.format_schema}": plan.layout} if isinstance(self.config.format_schema, str) else {}
+        return {"'date_formats' of the pipeline": list(plan.date_formats), **named}
+
     def describe(self) -> Sequence[str]:
         """Format, files, merge strategy and key."""
         config = self.config

@@ -141,4 +141,51 @@ def test_what_is_no_edit_of_the_file_is_told_without_a_line(tmp_path: Path) -> N
     folder.write("words.csv", "word\none\nthree\nsix\n")
     folder.run()
     (told,) = (row for row in folder.load(variables={"pipeline.least": 2}).plan_next() if row["action"] == "rebuild")
-    assert (told["node"], told["reason"]) == ("sized", "its logic changed")
+    assert (told["node"], told["reason"]) == ("sized", "$pipeline.least changed")
+
+
+BESIDE = """\
+pipeline: { name: beside, date_formats: ["%d.%m.%Y"], vars: { pipeline: { least: { type: int, default: 1 } } } }
+nodes:
+  - type: source
+    name: fixed
+    config: { name: fixed, type: fixed_width, path: fixed.txt, format_schema: layout.yaml, schema: [{ name: a, type: string }, { name: at, type: date }] }
+  - { type: composition, name: call, input: fixed, use: part.comp.yaml, config: { most: 9 } }
+  - { type: transform, name: kept, input: call, config: { cxl: "use sizes\\nfilter a.length() >= $pipeline.least\\nemit b = sizes::sized(a)" } }
+  - { type: output, name: out, input: kept, config: { name: out, type: csv, path: out.csv } }
+"""
+FILES = {
+    "layout.yaml": "fields:\n  - { name: a, start: 0, width: 2 }\n  - { name: at, start: 2, width: 10 }\n",
+    "part.comp.yaml": """\
+_compose:
+  name: part
+  inputs: { rows: { schema: [{ name: a, type: string }] } }
+  outputs: { rows: short }
+  config_schema: { most: { type: int, required: true } }
+nodes:
+  - { type: transform, name: short, input: rows, config: { cxl: "filter a.length() < $vars.most" } }
+""",
+    "rules/sizes.cxl": "fn sized(s) = s.length() + 1\n",
+    "fixed.txt": "aa01.02.2024\nbb03.04.2024\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "node", "reason"),
+    [
+        ("pipeline.yaml", ("default: 1", "default: 2"), "kept", "$pipeline.least changed"),
+        ("pipeline.yaml", ("%d.%m", "%m.%d"), "fixed", "'date_formats' of the pipeline changed"),
+        ("layout.yaml", ("start: 0, width: 2", "start: 0, width: 1"), "fixed", "format_schema layout.yaml changed"),
+        ("rules/sizes.cxl", ("+ 1", "+ 2"), "kept", "module sizes changed"),
+        ("pipeline.yaml", ("most: 9", "most: 8"), "call/short", "$vars.most changed"),
+        ("part.comp.yaml", ("<", "<="), "call/short", "expression changed at line 7 of part.comp.yaml"),
+    ],
+)
+def test_what_changed_beside_a_node_is_named(tmp_path: Path, file: str, edit: tuple[str, str], node: str, reason: str) -> None:
+    folder = Folder(tmp_path)
+    for name, text in {**FILES, "pipeline.yaml": BESIDE}.items():
+        folder.write(name, text)
+    folder.run()
+    assert edit[0] in folder.text(file)
+    folder.write(file, folder.text(file).replace(*edit))
+    assert {row["node"]: row["reason"] for row in folder.load().plan_next() if row["action"] == "rebuild"}[node] == reason
