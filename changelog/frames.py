@@ -6,17 +6,40 @@ keeps the answer with the frame and with what filters make of it; here it gets t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.schema import TYPES, column, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
 
 _ACCEPTED: Final = "_errata_accepted"
+_MADE: Final = "_errata_made"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How tasks make rows in Python: `work` makes batches of them out of those of `seeds`."""
+
+    seeds: DataFrame
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def made_in_tasks(made: Made, schema: StructType) -> DataFrame:
+    """The rows that tasks make, of a schema. How they do is kept with the frame, so that they can be written where they are made (`making`)."""
+    frame = told(made.seeds.mapInArrow(made.work, schema), schema)
+    vars(frame)[_MADE] = made
+    return frame
+
+
+def making(frame: DataFrame) -> Made | None:
+    """How tasks make the rows of a frame, some columns of which it may have chosen; None of any other frame."""
+    return vars(frame).get(_MADE)
 
 
 def told(frame: DataFrame, schema: StructType | None) -> DataFrame:
@@ -40,7 +63,10 @@ def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 def chosen(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     """Columns of a frame."""
-    return told(frame.select(*map(column, names)), among(known(frame), names))
+    rows = told(frame.select(*map(column, names)), among(known(frame), names))
+    if (made := making(frame)) is not None:
+        vars(rows)[_MADE] = made
+    return rows
 
 
 def without(frame: DataFrame, *names: str) -> DataFrame:

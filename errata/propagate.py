@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from changelog.frames import accepted, alike, without
+from changelog.frames import accepted, alike, chosen, without
 from changelog.lazy import F
 from changelog.on_driver import consolidated
 from changelog.ops import SYMBOLS, Op
-from changelog.schema import column
 from errata.handed import Handed
 from errata.source_counts import SourceCounts
 from errata.surroundings import NodeSurroundings
@@ -375,7 +374,7 @@ class Flow:
 
 def _whole(node: Node, rows: DataFrame) -> DataFrame:
     """Op rows with the columns of a node's table."""
-    return alike(rows, lambda rows: rows.select(*map(column, [*("_op", "_key", "_cause"), *node.operator.output.columns()])))
+    return alike(rows, lambda rows: chosen(rows, ["_op", "_key", "_cause", *node.operator.output.columns()]))
 
 
 def _together(outcome: Outcome, rows: pa.Table) -> pa.Table:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Placement",
+    "Storing",
     "TableSchema",
     "declared",
     "escaped",
@@ -36,7 +37,6 @@ __all__ = [
     "new_fields",
     "place",
     "stored_columns",
-    "stored_table",
 ]
 
 TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
@@ -205,15 +205,28 @@ def escaped(name: str) -> str:
     return "".join(f"~{ord(char):x}~" if char in REFUSED or not char.isprintable() else char for char in name) or "~~"
 
 
-def stored_table(table: pa.Table, stored: Sequence[Field], placements: Sequence[Placement]) -> pa.Table:
-    """The rows of an Arrow table as all the stored fields, null where nothing is declared."""
-    sources = {where.stored.name: where.column.name for where in placements}
-    fields = [_physical(field) for field in stored]
-    return pa.table([_stored_array(table, sources.get(field.name), field.type) for field in fields], schema=pa.schema(fields))
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """How rows are stored: all fields of a table, and by their names the columns that they hold. Picklable."""
+
+    fields: tuple[pa.Field, ...]
+    sources: Mapping[str, str]
+
+    @classmethod
+    def of(cls, stored: Sequence[Field], placements: Sequence[Placement]) -> Storing:
+        """What the columns of some placements become."""
+        return cls(tuple(map(_physical, stored)), {where.stored.name: where.column.name for where in placements})
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Rows as the stored fields, null where nothing is declared."""
+        return pa.table([_stored_array(rows, self.sources.get(field.name), field.type) for field in self.fields], schema=pa.schema(self.fields))
 
 
-def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(table.num_rows, kind) if source is None else _shaped(_whole(table.column(source)), kind)
+def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if source is None:
+        return pa.nulls(table.num_rows, kind)
+    found = table.column(source)
+    return found if found.type == kind else _shaped(_whole(found), kind)
 
 
 def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:

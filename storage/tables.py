@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
-from changelog.frames import told
+from changelog.frames import making, told
 from changelog.lazy import pa
 from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
@@ -23,7 +23,7 @@ from storage import durable
 from storage.buckets import bucket_array, bucket_column
 from storage.failure import StorageError, storing
 from storage.locations import engine_uri
-from storage.physical import Placement, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns, stored_table
+from storage.physical import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
 
 if TYPE_CHECKING:
@@ -228,10 +228,12 @@ class ChangelogTable:
 
     def _write(self, data: DataFrame | pa.Table, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         if isinstance(data, pa.Table):
-            rows = stored_table(self._stamped(data, epoch), table.schema().fields, placements)
-            write_deltalake(
-                table, rows, mode="append", commit_properties=CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"})
-            )
+            rows = Storing.of(table.schema().fields, placements).table(self._stamped(data, epoch))
+            write_deltalake(table, rows, mode="append", commit_properties=_of_epoch(epoch))
+        elif (made := making(data)) is not None and self.buckets is None:
+            from storage.task_writing import write
+
+            write(table, made, Storing.of(table.schema().fields, placements), epoch, _of_epoch(epoch))
         else:
             self._write_by_engine(data, epoch, table, placements)
 
@@ -338,7 +340,7 @@ class ChangelogTable:
             earlier = f"{EPOCH} < {int(epoch)}"
             self._changing(0)
             if isinstance(rows, pa.Table):
-                stored = stored_table(self._bucketed(rows), table.schema().fields, placements)
+                stored = Storing.of(table.schema().fields, placements).table(self._bucketed(rows))
                 durable.step(f"fold:{self.label}", lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier))
             else:
                 system = {EPOCH: column(EPOCH)}
@@ -429,6 +431,10 @@ class ChangelogTable:
         if table is None:
             return []
         return add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}")
+
+
+def _of_epoch(epoch: int) -> CommitProperties:
+    return CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"})
 
 
 def _row_count(table: DeltaTable) -> int:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import chosen, told, united
+from changelog.frames import Made, chosen, made_in_tasks, united
 from changelog.labels import row_label
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
@@ -167,9 +167,7 @@ class FileReader:
             return _finish(batch, values, shape, schema, dynamic)
 
         read = chunk_reader(_reader_of(self.reader, record), attached, finish)
-        spread = engine.from_arrow(task_table(tasks, attached)).repartition(max(1, len(tasks)))
-        columns = from_arrow_schema(schema)
-        return told(spread.mapInArrow(read, columns), columns)
+        return made_in_tasks(Made(engine.spread(task_table(tasks, attached)), read), from_arrow_schema(schema))
 
     def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
         """The op rows of files, read where their size says."""

@@ -68,6 +68,10 @@ class Engine(ABC):
             return nothing.where(column(table.column_names[0]).isNotNull())
         return frame_of(self.session, table)
 
+    def spread(self, work: "pa.Table") -> "DataFrame":
+        """Rows of which each is work for a task."""
+        return self.from_arrow(work).repartition(max(1, work.num_rows))
+
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":
         """Bytes, each once, as a frame of one column."""
         import pyarrow as pa

@@ -41,6 +41,10 @@ class Sail(Engine):
         """Sail does not count jobs."""
         return None
 
+    def spread(self, work: "pa.Table") -> "DataFrame":
+        """Over as many tasks as there are cores: more of them wait for each other's turn in the interpreter, which took a third of their time."""
+        return self.from_arrow(work).repartition(max(1, min(work.num_rows, self.cores)))
+
     def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
         """All at a time: files that are parsed in Python leave cores to a table that is not."""
         with ThreadPoolExecutor(len(frames)) as pool:
