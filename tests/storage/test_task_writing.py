@@ -1,0 +1,87 @@
+"""Rows that tasks make and write themselves stand in a table as those that its engine writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from changelog.frames import Made, chosen, made_in_tasks, making
+from changelog.ops import Op
+from storage import task_writing
+from storage.engines import Engine
+from storage.tables import ChangelogTable
+
+SCHEMA = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("a b", pa.int64()), ("_error", pa.string()), ("_row", pa.int64())])
+COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string", "_error": "string", "a b": "bigint"}
+
+
+def rows_of(first: int, count: int) -> pa.Table:
+    """Records from a number on; every fifth is a reject."""
+    numbers = range(first, first + count)
+    errors = [None if number % 5 else '{"category":"x"}' for number in numbers]
+    keys = [number.to_bytes(3, "big") for number in numbers]
+    return pa.table([[0] * count, keys, ["ingest"] * count, list(numbers), errors, list(numbers)], schema=SCHEMA)
+
+
+def frame_of(engine: Engine) -> object:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for first, count in zip(batch.column("first").to_pylist(), batch.column("count").to_pylist(), strict=True):
+                yield from rows_of(first, count).to_batches(max_chunksize=7)
+
+    seeds = engine.spread(pa.table({"first": [0, 40, 100, 200], "count": [20, 33, 0, 1]}))
+    rows = made_in_tasks(Made(seeds, work), from_arrow_schema(SCHEMA))
+    return chosen(rows, [name for name in SCHEMA.names if name != "_row"])
+
+
+def told(table: ChangelogTable) -> tuple[object, ...]:
+    rows = table.read_arrow().sort_by([("_epoch", "ascending"), ("_key", "ascending")])
+    return rows.to_pylist(), table.counts(2), table.rejected_rows(), table.sound(1), table.sound(2), table.retractions()
+
+
+def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
+    one, other = (ChangelogTable(str(tmp_path / name), COLUMNS) for name in ("tasks", "driver"))
+    for table in (one, other):
+        ChangelogTable(table.uri, {"before": "text", **COLUMNS}).create()
+        table.append(rows_of(900, 4).filter(pa.array([False, True, True, True])).drop_columns(["_row"]), 1)
+    frame = frame_of(engine)
+    assert making(frame) is not None
+    whole = pa.concat_tables([rows_of(0, 20), rows_of(40, 33), rows_of(200, 1)]).drop_columns(["_row"])
+    assert one.append(frame, 2).rows == other.append(whole, 2).rows == 54
+    assert told(one) == told(other)
+    assert one.counts(2)[Op.APPEND] == 54
+    assert engine.to_arrow(one.read(engine, epochs=(2, 2))).num_rows == 54
+
+
+def test_a_failing_task_leaves_the_table_as_it_was(engine: Engine, tmp_path: Path) -> None:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from rows_of(0, 3).to_batches()
+            if 1 in batch.column("n").to_pylist():
+                raise ValueError("no record")
+
+    table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
+    table.create()
+    frame = made_in_tasks(Made(engine.spread(pa.table({"n": [0, 1]})), work), from_arrow_schema(SCHEMA))
+    with pytest.raises(Exception, match="no record"):
+        table.append(frame, 1)
+    assert (table.version(), table.rows()) == (0, 0)
+
+
+def test_no_rows_are_no_version(engine: Engine, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
+    frame = made_in_tasks(Made(engine.spread(pa.table({"n": [0, 1]})), lambda batches: (rows for _ in batches for rows in rows_of(0, 0).to_batches())), from_arrow_schema(SCHEMA))
+    assert table.append(frame, 1).rows == 0
+    assert table.version() == 0
+
+
+def test_many_rows_become_several_files(sail: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_writing, "HELD_BYTES", 200)
+    table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
+    assert table.append(frame_of(sail), 1).rows == 54
+    assert table.files() > 4
+    assert table.counts(1)[Op.APPEND] == 54
