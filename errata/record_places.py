@@ -123,7 +123,7 @@ class Places:
             return none
         if (stat.st_size, stat.st_mtime_ns) != (record.size, record.mtime_ns):
             return none
-        found = rows_now(files, self.engine, operator.config.merge.primary_key, record, arrow_keys(keys.sort()))
+        found = rows_now(files, self.engine, record, arrow_keys(keys.sort()))
         return pl.DataFrame({"key": found.column("_key"), "now": found.column("_row")})
 
     # -- sources whose keys name the file and the row

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxl import Program
-from cxl.types import STRING, Kind, Schema, Type, parse_type, type_name
+from cxl.types import STRING, Kind, Schema, Type, parse_type
 from operators.base import Operator, Outcome, Surroundings
 from operators.binding import Binding
 from operators.durations import microseconds
@@ -75,7 +75,8 @@ class Source(Operator):
         mark = self.config.watermark
         event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
         riders = tuple((CK + name, name) for name in self.config.correlation_key)
-        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, event_time, riders, self.config.merge.op)
+        key = tuple((name, kind) for name, kind in self.identity) if self.keyed and not self.versioned else ()
+        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, self.config.merge.op)
 
     def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
         """Keep the row number of each record where a program from here on reads `$source.row`."""
@@ -217,7 +218,7 @@ def _row_type(name: str, config: SourceConfig, data: Schema, *, versioned: bool)
 def config_type(config: SourceConfig, field: str) -> str:
     """The name of a declared column's type without `nullable`, as keys encode it."""
     column = next(column for column in config.schema_ if column.name == field)
-    return type_name(column.cxl_type.base)
+    return key_type(column.cxl_type)
 
 
 def _problems_of(config: SourceConfig, problems: Problems, binding: Binding) -> list[None]:

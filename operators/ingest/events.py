@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final
 from changelog.images import alike, fingerprint, parts
 from changelog.lazy import F, Window
 from changelog.schema import column
+from operators.ingest.shape import REJECT_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
-
-REJECT_TAG: Final = b"\xff"
-"""First byte of a rejected record's key: it has no primary key that can be trusted, so its place in the files stands for it."""
 
 _REJECT: Final = 4
 _OLD: Final = "_ev_old"

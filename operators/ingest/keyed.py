@@ -9,12 +9,10 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, diff
-from changelog.frames import united
-from changelog.keys import key_column
+from changelog.frames import chosen, united
 from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import whole
-from operators.ingest.events import place_key
 from operators.ingest.files import FileRecord, Label, Part
 from operators.ingest.hashes import image_hash, joined
 from operators.ingest.intake import Ingested, Intake, Stood
@@ -47,25 +45,18 @@ class Keyed:
 def read(intake: Intake, parts: Sequence[Part]) -> Keyed:
     """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
     files, engine = intake.files, intake.engine
-    primary_key = intake.config.merge.primary_key
     if not files.is_small(parts):
-        return Keyed(_under_keys(files, primary_key, files.large(engine, parts)), None, tuple(part.record for part in parts))
+        return Keyed(files.large(engine, parts), None, tuple(part.record for part in parts))
     table, counted = files.small(parts)
-    rows = engine.to_arrow(_under_keys(files, primary_key, engine.from_arrow(table)))
-    return Keyed(engine.from_arrow(rows), rows, tuple(counted))
+    return Keyed(engine.from_arrow(table), table, tuple(counted))
 
 
-def rows_now(files: FileReader, engine: Engine, primary_key: Sequence[str], record: FileRecord, keys: pa.Array) -> pa.Table:
+def rows_now(files: FileReader, engine: Engine, record: FileRecord, keys: pa.Array) -> pa.Table:
     """The rows of a file in which the records of some keys stand (`_key`, `_row`)."""
     import pyarrow as pa
 
-    rows = _under_keys(files, primary_key, files.frame(engine, [Part(record)])).select("_key", "_row")
+    rows = files.frame(engine, [Part(record)]).select("_key", "_row")
     return engine.to_arrow(joined(rows, pa.table({"_key": keys}), engine, "left_semi"))
-
-
-def _under_keys(files: FileReader, primary_key: Sequence[str], rows: DataFrame) -> DataFrame:
-    types = [(column(name), files.key_type(name)) for name in primary_key]
-    return rows.withColumn("_key", F.when(F.col("_error").isNull(), key_column(types)).otherwise(place_key()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +134,7 @@ def ingest(intake: Intake) -> Ingested:
 
 def _of_nothing(intake: Intake, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested:
     """The delta where nothing stood."""
-    rows = fresh.frame.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *map(column, intake.files.shape.columns))
+    rows = chosen(fresh.frame if intake.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(intake.fresh_cause)), ["_op", "_key", "_cause", *intake.files.shape.columns])
     spans = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
     return replace(made, frame=rows, lists=_lists(found, spans))
 
@@ -287,8 +278,7 @@ def _read_again(intake: Intake, found: Sequence[_File], came: pl.DataFrame) -> D
     held = [one for one in found if one.part.order in places]
     parts = [one.part if one.stretches is None else replace(one.part, ranges=one.stretches.holding(places[one.part.order])) for one in held]
     files, engine = intake.files, intake.engine
-    rows = files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
-    return _under_keys(files, intake.config.merge.primary_key, rows)
+    return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
 
 
 def _spans(intake: Intake, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, Spans]:

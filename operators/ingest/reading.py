@@ -60,11 +60,6 @@ class FileReader:
         """The first bytes of the keys of a file's records."""
         return bytes([self.number]) + row_label(record.label)
 
-    def key_type(self, name: str) -> str:
-        """The name of a declared column's type as keys encode it."""
-        kind = next(column.type for column in self.reader.plan.declared if column.name == name).removeprefix("nullable(").removesuffix(")")
-        return {"numeric": "any", "array": "any", "map": "any"}.get(kind, kind)
-
     def is_small(self, parts: Sequence[Part]) -> bool:
         """Whether the files are read on the driver."""
         return self.limit is not None or sum(part.size for part in parts) <= SMALL_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from changelog.labels import row_labels
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+REJECT_TAG: Final = b"\xff"
+"""First byte of the key of a rejected record of a keyed source: it has no primary key that can be trusted, so its place in the files stands for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
     """What a source's rows carry besides what the reader gives. Picklable: it travels to the executors.
 
     `declared`: the data columns in order. `hidden`: the hidden columns of the row type in order. `keyed`: the key comes from
-    the values, so the batch keeps its row number and gets no `_key`. `event_time`: column and delay in microseconds.
+    the values, so the batch keeps its row number: from those of the columns `key` (with their types as keys encode them), or where it names none later. `event_time`: column and delay in microseconds.
     `riders`: correlation-key columns by rider name. `mark`: a column of the reader that the merge strategy consumes, kept
     as `_mark`.
     """
@@ -26,6 +29,7 @@ class RowShape:
     declared: tuple[str, ...]
     hidden: tuple[str, ...] = ()
     keyed: bool = False
+    key: tuple[tuple[str, str], ...] = ()
     event_time: tuple[str, int] | None = None
     riders: tuple[tuple[str, str], ...] = ()
     mark: str | None = None
@@ -36,7 +40,7 @@ class RowShape:
         return (*self.hidden, *(rider for rider, _ in self.riders), *self.declared)
 
     def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int, dynamic: frozenset[str] = frozenset()) -> pa.RecordBatch:
-        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label), hidden columns, riders, data, `_error`.
+        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label; a reject of a keyed source has its place for a key), hidden columns, riders, data, `_error`.
 
         Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`. `dynamic`: the undeclared columns that hold JSON text.
         """
@@ -45,6 +49,8 @@ class RowShape:
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
             columns["_key"] = row_keys(prefix, batch.column("_row"), batch.column("_error"))
+        elif self.key:
+            columns["_key"] = self._value_keys(batch, file)
         columns["_cause"] = pa.repeat("ingest", batch.num_rows)
         for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
             columns[name] = self._widened(batch, dynamic) if name == "_widened" else self._hidden(name, batch, file)
@@ -59,6 +65,19 @@ class RowShape:
         if self.mark is not None:
             columns["_mark"] = batch.column(self.mark)
         return pa.RecordBatch.from_pydict(columns)
+
+    def _value_keys(self, batch: pa.RecordBatch, file: str) -> pa.Array:
+        """The keys of records by their values, of rejects by their places."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from changelog.key_arrays import encoded
+
+        keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column("_error").is_valid()
+        if not bad.true_count:
+            return keys
+        places = row_labels(REJECT_TAG + file.encode() + b"\x00", batch.column("_row").filter(bad).to_numpy(zero_copy_only=False))
+        return pc.replace_with_mask(keys, bad, pa.array([place + b"!" for place in places.to_pylist()], pa.binary()))
 
     def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
         import pyarrow as pa
@@ -131,7 +150,7 @@ def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
     import pyarrow as pa
 
     fields = [pa.field("_op", pa.int8())]
-    if not shape.keyed:
+    if shape.key or not shape.keyed:
         fields.append(pa.field("_key", pa.binary()))
     fields.append(pa.field("_cause", pa.string()))
     hidden = {"_event_time": pa.timestamp("us", "UTC")}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
+from changelog.key_arrays import encoded
 from changelog.key_columns import row_label_column, with_index, with_prefix
 from changelog.keys import decode_key, encode_key, key_column
 from changelog.labels import row_label, row_labels
@@ -78,6 +79,15 @@ def test_keys_decode(row, tail):
     back = decode_key(encode_key(row, TYPES) + tail, TYPES)
     aware = tuple(value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value for value in row)
     assert tuple(map(ranked, back)) == tuple(map(ranked, aware))
+
+
+@given(batch=st.lists(rows, max_size=30), start=st.integers(0, 3))
+def test_arrays_make_the_same_bytes(batch, start):
+    """Also of a part of an array."""
+    arrays = [(pa.array([row[at] for row in batch], ARROW[kind]).slice(start), kind) for at, kind in enumerate(TYPES)]
+    assert encoded(arrays).to_pylist() == [encode_key(row, TYPES) for row in batch[start:]]
+    for at, pair in enumerate(arrays):
+        assert encoded([pair]).to_pylist() == [encode_key([row[at]], [TYPES[at]]) for row in batch[start:]]
 
 
 @on_engines
