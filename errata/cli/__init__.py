@@ -3,6 +3,7 @@
 `main` may be called again and again in one process: it returns the exit code, never exits and keeps no state.
 """
 
+import _thread
 import atexit
 import contextlib
 import gc
@@ -10,8 +11,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import Final, NoReturn
+
+_INTERRUPTED: Final = 130
+_PATIENCE: Final = 2.0
+"""So many seconds an interrupted command is given for each step of its end: to come back from where it was, to end its engine and remove its folders."""
+_TIMES: Final = 2
+"""So often an interrupt is raised again that seems to be lost."""
 
 
 def run() -> None:
@@ -21,7 +30,21 @@ def run() -> None:
         from errata.cli.group import errata
 
         errata.main(prog_name="errata")
-    sys.exit(main())
+    code = _main(sys.argv[1:], lambda: os._exit(_INTERRUPTED))
+    if code == _INTERRUPTED:
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process soon: an import that was interrupted can leave the lock of a module taken for ever, and then the thread in which an engine starts never ends."""
+    tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  # what the interpreter would call, but for as long as it takes
+    tidying.start()
+    tidying.join(_PATIENCE)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _collect_seldom() -> None:
@@ -32,19 +55,24 @@ def _collect_seldom() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. `argv` are the words after `errata`, by default those of the process."""
+    return _main(sys.argv[1:] if argv is None else argv, lambda: None)
+
+
+def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
+    """`main`; `give_up` is called where the command goes on after an interrupt."""
     from errata.cli.console import Console
     from errata.environment import secrets_kept
 
     console = Console()
-    with _terminated_as_interrupted(), secrets_kept():
+    with _interrupts(give_up) as interrupts, secrets_kept():
         try:
-            return _command(list(sys.argv[1:] if argv is None else argv), console)
+            return _command(list(argv), console)
         except BrokenPipeError:
             return _reader_gone()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one top-level guard: a defect is told with exit code 70
             from errata.cli.endings import ended
 
-            return ended(error, console)
+            return ended(KeyboardInterrupt() if interrupts.came else error, console)  # an interrupt may show as something else: half a module, a query that ended
 
 
 def _command(words: list[str], console: object) -> int:
@@ -62,18 +90,46 @@ def _reader_gone() -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends a command as SIGINT does; outside the main thread signals are not ours."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+class _Interrupts:
+    """What becomes of signals that ask a command to end.
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    An interrupt may be lost: raised where the interpreter ignores exceptions, while it imports a module, it leaves the main thread waiting for
+    another that waits for the module. So it is raised again after a while, and at last `give_up` is called. Nothing here takes a lock.
+    """
+
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        self.came = False
+        self.over = False
+        self._give_up = give_up
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if not self.came:
+            self.came = True
+            _thread.start_new_thread(self._insist, ())
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    def _insist(self) -> None:
+        for _ in range(_TIMES):
+            time.sleep(_PATIENCE)
+            if self.over:
+                return
+            _thread.interrupt_main()
+        time.sleep(_PATIENCE)
+        if not self.over:
+            self._give_up()
+
+
+@contextlib.contextmanager
+def _interrupts(give_up: Callable[[], None]) -> Iterator[_Interrupts]:
+    """Have SIGTERM end a command as SIGINT does; outside the main thread signals are not ours."""
+    interrupts = _Interrupts(give_up)
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    before = {number: signal.signal(number, interrupts) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield interrupts
     finally:
-        signal.signal(signal.SIGTERM, before)
+        interrupts.over = True
+        for number, handler in before.items():
+            signal.signal(number, handler)
