@@ -71,18 +71,32 @@ def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame
 
 
 def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
-    """The difference between what all deliveries give and what stood; rows of deliveries that cannot be read again stay."""
+    """The difference between what all deliveries give and what stood; where some cannot be read again, no other record comes to stand than those that did."""
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    rows = net_changes(events, None, names, compared, first_wins=first_wins)
     if stood is None:
-        return rows
-    gone = [record.path for record in intake.changes.now if not record.present]
-    overwritten = [record.path for record in intake.changes.now if record.present and record.replaced]
-    if gone or overwritten:
-        lasts = F.col("_file").isin(gone) | F.col("_file").isin(overwritten) & F.col("_error").isNull()
-        lasting = stood.where(lasts).select("_key").join(rows.select("_key"), "_key", "left_anti")
-        stood = stood.join(lasting, "_key", "left_anti")
+        return net_changes(events, None, names, compared, first_wins=first_wins)
+    lost = [record.path for record in intake.changes.now if not record.present or record.replaced]
+    if lost:
+        events = _standing(events, stood.where(~F.col("_file").isin(lost)), stood.where(F.col("_file").isin(lost)))
+    rows = net_changes(events, None, names, compared, first_wins=first_wins)
+    if lost:
+        overwritten = [record.path for record in intake.changes.now if record.present and record.replaced]
+        lasts = F.col("_file").isin(lost) & ~(F.col("_file").isin(overwritten) & F.col("_error").isNotNull())
+        stood = stood.where(~lasts)
     return diff(stood, rows.drop("_op"), intake.cause, compare=compared)
+
+
+def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
+    """The events that stand as rows or rejects (`kept`), read again: what became of the others was decided by deliveries that are gone.
+
+    A reject that can be read now comes to stand unless its key has a row, in `kept` or among those of files that cannot be read again (`lost`).
+    """
+    places = kept.select("_file", "_row", F.col("_error").isNotNull().alias("_was_reject"))
+    again = events.join(places, ["_file", "_row"])
+    taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("_taken", F.lit(True))
+    told = again.join(taken, "_key", "left")
+    kept_out = F.col("_was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
+    return told.where(~kept_out).withColumn("_wrong", F.when(F.col("_was_reject"), F.col("_wrong"))).select(*map(column, events.columns))
 
 
 def _with_keys(intake: Intake, rows: DataFrame) -> DataFrame:

@@ -315,3 +315,56 @@ def test_files_with_other_columns_beside_each_other(folder: Folder, small_bytes:
     assert found == [
         {"id": "1", "v": "10", "extra": "", "more": ""}, {"id": "2", "v": "20", "extra": "x", "more": ""}, {"id": "3", "v": "30", "extra": "", "more": "y"},
     ]  # fmt: skip
+
+
+KEPT_FIRST, KEPT_LAST, SAID = "{strategy: ledger, primary_key: [id]}", "{strategy: upsert, primary_key: [id], deleted: \"d == 'y'\"}", "{strategy: changelog, primary_key: [id], op: d}"
+
+
+@pytest.mark.parametrize(
+    ("merge", "deliveries", "stands"),
+    [
+        (KEPT_FIRST, [{"a": "1,10,\n2,20,\n"}, {"a": "1,99,\n3,30,\n"}], "1:10 2:20 3:30"),
+        (KEPT_FIRST, [{"a": "1,10,\n"}, {"b": "1,99,\n"}, {"a": None}], "1:10"),
+        (KEPT_LAST, [{"a": "1,10,n\n2,20,n\n"}, {"b": "1,,y\n2,99,n\n"}, {"b": None}], "2:99"),
+        (KEPT_LAST, [{"a": "1,10,n\n2,20,n\n"}, {"b": "1,,y\n2,99,n\n"}, {"a": None}], "2:99"),
+        (KEPT_LAST, [{"a": "1,10,n\n2,20,n\n", "b": "1,11,n\n"}, {"a": "1,12,n\n"}], "1:12 2:20"),
+        (SAID, [{"a": "1,10,+A\n2,20,+A\n"}, {"b": "1,10,-R\n2,20,-C\n2,99,+C\n"}, {"b": None}], "2:99"),
+        (SAID, [{"a": "1,10,+A\n2,20,+A\n"}, {"b": "1,10,-R\n2,20,-C\n2,99,+C\n9,9,-R\n"}, {"a": None}], "2:99"),
+    ],
+)
+def test_what_deliveries_that_are_gone_decided_stands_when_the_source_is_edited(folder: Folder, merge: str, deliveries: list[dict[str, str | None]], stands: str) -> None:
+    """A file that can be read again does not win over one that came after it and is gone; nor is what was taken back missed."""
+
+    def run(columns: str) -> None:
+        folder.write("pipeline.yaml", source(merge, columns=columns))
+        folder.run()
+
+    columns = "{name: id, type: int}, {name: v, type: int}, {name: d, type: string}"
+    for files in deliveries:
+        for name, text in files.items():
+            if text is None:
+                folder.remove(f"in/{name}.csv")
+            else:
+                folder.write(f"in/{name}.csv", "id,v,d\n" + text)
+        run(columns)
+    rejected = [row["_cxl_dlq_error_category"] for row in folder.rows("out/rejected.csv")] if (folder.path / "out/rejected.csv").exists() else []
+    run(columns + ", {name: more, type: string}")
+    assert " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out/rows.csv")) == stands
+    assert ([row["_cxl_dlq_error_category"] for row in folder.rows("out/rejected.csv")] if rejected else []) == rejected
+    assert folder.violations() == []
+
+
+def test_a_record_that_can_be_read_once_its_column_has_another_type_stands_unless_its_key_does(folder: Folder) -> None:
+    def run(kind: str) -> None:
+        folder.write("pipeline.yaml", source(KEPT_LAST.split(", deleted", maxsplit=1)[0] + "}", columns=f"{{name: id, type: int}}, {{name: v, type: {kind}}}"))
+        folder.run()
+
+    folder.write("in/a.csv", "id,v\n1,x\n2,y\n3,5\n")
+    folder.write("in/b.csv", "id,v\n2,7\n")
+    run("int")
+    folder.remove("in/b.csv")
+    run("int")
+    assert rows(folder) == "2:7 3:5"
+    run("string")
+    assert rows(folder) == "1:x 2:7 3:5"
+    assert folder.violations() == []
