@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
+from changelog.frames import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ def with_totals(states: DataFrame, sums: Sequence[FloatSum]) -> DataFrame:
     if not sums:
         return states
     schema = StructType([*states.schema.fields, *(StructField(one.value, DoubleType()) for one in sums)])
-    return states.mapInArrow(_totalled(sums), schema)
+    return mapped(states, _totalled(sums), schema)
 
 
 def _totalled(sums: Sequence[FloatSum]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

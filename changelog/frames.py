@@ -7,7 +7,7 @@ keeps the answer with the frame and with what filters make of it; here it gets t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from changelog.schema import TYPES, column, fields
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ACCEPTED: Final = "_errata_accepted"
 _MADE: Final = "_errata_made"
+Batches: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,39 @@ class Made:
     """How tasks make rows in Python: `work` makes batches of them out of those of `seeds`."""
 
     seeds: DataFrame
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    work: Batches
+
+
+
+def mapped(frame: DataFrame, work: Batches, schema: StructType | str) -> DataFrame:
+    """What Python makes of the batches of a frame (`mapInArrow`), whatever its columns are called: a client asks for them by names that it does not quote."""
+    names = frame.columns
+    if not all(map(str.isidentifier, names)):
+        frame = _numbered(frame, names)
+        work = _Named(work, tuple(names))
+    return frame.mapInArrow(work, schema)
+
+
+def mapped_groups(frame: DataFrame, key: str, work: Callable[[pa.Table], pa.Table], schema: StructType) -> DataFrame:
+    """The same of all rows together that have one value of a column (`applyInArrow`)."""
+    names = frame.columns
+    numbered = _numbered(frame, names)
+    return numbered.groupBy(numbered[f"c{names.index(key)}"]).applyInArrow(lambda rows: work(rows.rename_columns(names)), schema)
+
+
+def _numbered(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    return frame.select(*(column(name).alias(f"c{at}") for at, name in enumerate(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Work on batches whose columns have their own names again. Picklable."""
+
+    work: Batches
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.work(batch.rename_columns(list(self.names)) for batch in batches)
 
 
 def made_in_tasks(made: Made, schema: StructType) -> DataFrame:

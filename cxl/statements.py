@@ -53,7 +53,8 @@ def _distinct(check: Checker, node: ast.Distinct, emitted: Emitted) -> typed.Sta
     _refuse_in_aggregate(check, node, "distinct")
     if node.by is None:
         keys = tuple((name, variable.read(node.span)) for name, variable in emitted.items())
-        return typed.Distinct(node.span, None, keys)
+        fields = tuple((name, typed.Field(type_, node.span, name)) for name, type_ in check.target.schema.items())
+        return typed.Distinct(node.span, None, keys or fields)  # of a program that emits nothing before it the fields that pass through are all that there is
     return typed.Distinct(node.span, node.by, ((node.by, check.expr(ast.Name(node.by_span, node.by))),))
 
 

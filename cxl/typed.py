@@ -245,7 +245,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinct:
-    """`distinct` compares `keys`: the value named, or the fields emitted so far (name and value each). `by` is None when bare."""
+    """`distinct` compares `keys`: the value named, or the fields emitted so far, where none was those of the record (name and value each). `by` is None when bare."""
 
     span: Span
     by: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from changelog.frames import told
+from changelog.frames import mapped, told
 from changelog.schema import RESERVED
 from errata.export import Shape
 
@@ -30,4 +30,4 @@ def expanded(rows: DataFrame, shape: Shape) -> DataFrame:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(whole, batches)
 
-    return told(rows.mapInArrow(work, schema), schema)
+    return told(mapped(rows, work, schema), schema)

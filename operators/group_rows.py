@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from changelog.exact_totals import with_totals
+from changelog.frames import mapped
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
@@ -118,7 +119,7 @@ def _with_listed(frame: DataFrame, groups: Sequence[str], calls: Sequence[Aggreg
     for use in listed:
         schema = schema.add(use.column, spark_type(use.type))
     schema = schema.add("__wrong", StringType())
-    result = frame.mapInArrow(_list_worker([field.name for field in plain], [_ListedCall.of(use) for use in listed]), schema)
+    result = mapped(frame, _list_worker([field.name for field in plain], [_ListedCall.of(use) for use in listed]), schema)
     return result.select(*map(column, groups), *(column(use.column) for use in calls if use.column in schema.names), "__wrong")
 
 

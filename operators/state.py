@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from changelog.frames import united
+from changelog.frames import mapped, mapped_groups, united
 from changelog.lazy import F
 from changelog.schema import column
 from cxl import spark, typed
@@ -222,7 +222,7 @@ class PassingState(Keyed):
         laid = ready.select(*map(column, kept), *(value.alias(one.column) for one, value in given))
         fold = self._fold(tuple(one for one, _ in given), tuple(kept), values)
         schema = _schema(laid, kept, self.writes.riders)
-        passed = laid.mapInArrow(fold.batches, schema) if self.alone else laid.groupBy("_lookup").applyInArrow(lambda table: fold.table(table), schema)  # noqa: PLW0108 - the engine counts `self` among a method's arguments
+        passed = mapped(laid, fold.batches, schema) if self.alone else mapped_groups(laid, "_lookup", fold.table, schema)
         return passed.select(*(self._finished(name, set(laid.columns)) for name in self._names(frame)))
 
     def _names(self, frame: DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import chosen, told
+from changelog.frames import chosen, mapped, told
 from changelog.lazy import F
 from changelog.ops import Op
 from operators.ingest.events import place_key
@@ -21,6 +21,7 @@ from operators.ingest.intake import Intake
 from operators.ingest.shape import RowShape, shaped_schema
 from storage.formats.batches import assembled
 from storage.formats.contract import Column
+from storage.formats.members import Members
 from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
 
@@ -86,7 +87,7 @@ def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change
     work = _Work(files.shape, change, schema, files.reader.plan.date_formats, intake.cause, typed=files.reader.undeclared_type == "any")
     taken = dict.fromkeys(["_key", *files.shape.columns, *sorted(change.columns())])
     told_schema = from_arrow_schema(schema)
-    moved = told(chosen(rows, list(taken)).mapInArrow(work, told_schema), told_schema)
+    moved = told(mapped(chosen(rows, list(taken)), work, told_schema), told_schema)
     rejected = F.col("_error").isNotNull()
     return moved.withColumn("_key", F.when(rejected, place_key() if files.shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 
@@ -119,7 +120,7 @@ class _Work:
         """The images before and after of the rows in which a value moves."""
         import pyarrow.compute as pc
 
-        members = _members(batch)
+        members = [dict(self.opened(one)) for one in _members(batch)]
         declared, there = self._declared(members)
         moved = [self._move(batch.column(name), name, members, dynamic=dynamic) for name, dynamic in self.change.went]
         concerned = reduce(pc.or_, [*there, *moved])
@@ -134,13 +135,18 @@ class _Work:
         yield self._rows(old, pc.if_else(good, int(Op.CORRECT_FROM), int(Op.RETRACT)), concerned)
         yield self._rows(new, pc.if_else(good, int(Op.CORRECT_TO), int(Op.APPEND)), concerned)
 
+    def opened(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Undeclared fields with those under their own names that are declared by a path now (`m.q`)."""
+        came = [column for column in self.change.came if "." in column.name]
+        return Members.of(came).record(fields) if came and self.typed else fields
+
     def _declared(self, members: Sequence[dict[str, Any]]) -> tuple[pa.RecordBatch, list[pa.Array]]:
         """The columns that are declared now, out of the fields beside them, with `_error`; of each, which rows have it."""
         import pyarrow as pa
 
         columns = self.change.came
-        there = [pa.array([column.name in one for one in members], pa.bool_()) for column in columns]
         values = {column.name: [one.pop(column.name, None) for one in members] for column in columns}
+        there = [pa.array([value is not None for value in values[column.name]], pa.bool_()) for column in columns]
         done = {column.name: coerce_values(values[column.name], column.type, self.date_formats) for column in columns}
         cells = lambda name, where: [text_of_value(values[name][at]) for at in where.to_pylist()]  # noqa: E731
         return assembled(columns, done, pa.arange(0, len(members)), None, cells), there

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import without
+from changelog.frames import mapped, without
 from changelog.keys import key_column
 from changelog.schema import column
 from operators.ingest.files import FileChanges, FileRecord
@@ -127,7 +127,7 @@ class TableIntake:
             for batch in batches:
                 yield from shaped(batch)
 
-        return self.table.frame(engine).mapInArrow(work, from_arrow_schema(schema))
+        return mapped(self.table.frame(engine), work, from_arrow_schema(schema))
 
     def based(self, rows: DataFrame) -> DataFrame:
         """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""

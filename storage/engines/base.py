@@ -107,6 +107,7 @@ class Engine(ABC):
 
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> "Iterator[bytes]":
         """What `make` makes of each batch of a sorted frame, in its order; the engine's tasks do the work."""
+        from changelog.frames import mapped
 
         def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
             import pyarrow as pa
@@ -114,7 +115,7 @@ class Engine(ABC):
             for batch in batches:
                 yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})
 
-        for row in frame.mapInArrow(work, "blob binary").toLocalIterator():
+        for row in mapped(frame, work, "blob binary").toLocalIterator():
             yield bytes(row["blob"])
 
     @contextmanager

@@ -88,3 +88,25 @@ def test_correlation_keys_and_event_times_follow(tmp_path: Path, merge: str) -> 
     folder.run()
     assert [row["n"] for row in folder.rows("out.csv")] == ["1", "1", "1"]
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        (", { name: m.q, type: int }", ", { name: m.q, type: int }, { name: x, type: int }", [{"id": 1, "m.q": 3, "x": 7}]),
+        ("", ", { name: m.q, type: int }", [{"id": 1, "m.q": 3, "x": "7"}]),
+        (", { name: m.q, type: int }", "", [{"id": 1, "m.q": 3, "x": "7"}]),
+    ],
+)
+def test_columns_that_are_paths_are_declared_like_others(tmp_path: Path, before: str, after: str, rows: list[dict[str, object]]) -> None:
+    folder = Folder(tmp_path)
+    text = PIPELINE.replace("TYPE", "json").replace("MERGE", "append").replace("type: csv, path: out.csv", "type: json, path: out.json")
+    folder.write("in/a.json", '{"id": 1, "m": {"q": 3}, "x": "7"}\n')
+    folder.write("in/b.json", "")
+    for columns in (before, after):
+        folder.write("pipeline.yaml", text.replace("COLUMNS", columns))
+        folder.run()
+        folder.remove("in/a.json")
+    found = json.loads(folder.text("out.json"))
+    assert [dict(sorted(row.items())) for row in found] == rows
+    assert folder.violations() == []
