@@ -387,14 +387,14 @@ def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept) -> 
     """The delta, with the values of rows whose files are gone where the source has them now. `before`: the source as it was."""
     from operators.ingest.redeclared import Redeclared, corrections, lasting
 
-    change = Redeclared.between(before.data, before.hidden, intake)
+    change = Redeclared.between(before.data, before.hidden, intake.source)
     if not change or not lasting(intake):
         return made
     came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
     columns = before.columns()
     more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change)
     gone = {record.label for record in lasting(intake) if not record.present}
-    files = tuple(change.told(record, intake.files.reader.undeclared_type) if record.label in gone else record for record in made.files)
+    files = tuple(change.told(record, intake.source) if record.label in gone else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)
     return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)
 

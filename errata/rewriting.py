@@ -18,8 +18,10 @@ from errata.correlation_rows import truth
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
 from errata.ingest import SourceFiles, files_left, keys_in, keys_of
+from errata.op_rows import Kept
 from errata.options import Correction, RunOptions, RunResult
 from errata.run import Run
+from errata.tables import folded
 from operators.base import Outcome
 from operators.ingest.files import FileRecord
 from operators.rows import CK
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from errata.project import Project
     from errata.propagate import Flow, NodeDelta
     from errata.stages import Stage
+    from operators.ingest.redeclared import Redeclared
     from operators.source import Source
 
 Row = Mapping[str, Any]
@@ -48,7 +51,7 @@ class Change(ABC):
     def rows(self, flow: Flow, node: Node) -> DataFrame:
         """The op rows that it brings to a source's changelog. Raises Usage where there is nothing that could be changed so."""
 
-    def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
+    def files(self, source: Node, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
         """The source's files as the ledger will know them."""
         return now
 
@@ -74,7 +77,7 @@ class Rewrite(Run):
         assert self.head is not None  # `rewrite` looked
         assert self.change is not None  # `rewrite` gave it
         left = files_left(self.plan, self.head)
-        return {name: replace(one, changes=replace(one.changes, now=self.change.files(name, one.changes.now))) for name, one in left.items()}
+        return {name: replace(one, changes=replace(one.changes, now=self.change.files(one.node, one.changes.now))) for name, one in left.items()}
 
     def reasons(self, sources: Mapping[str, SourceFiles]) -> dict[str, str]:
         """The sources that the change may touch."""
@@ -91,7 +94,7 @@ class Rewrite(Run):
         if stage.action == "skip" or source.node.name not in self.change.sources([source.node.name]):
             return flow.skip(source.node), source.changes.now
         delta = flow.keep(source.node, Outcome(self.change.rows(flow, source.node), signed=True), None)
-        files = self.change.files(source.node.name, source.changes.now)
+        files = self.change.files(source.node, source.changes.now)
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
     def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
@@ -104,7 +107,7 @@ class Rewrite(Run):
 
 def effects(run: Run, flow: Flow) -> Iterator[Row]:
     """The net changes of a run that has not committed: node, op, before, after."""
-    from errata.op_rows import Kept, paired
+    from errata.op_rows import paired
 
     summary = run.plan.summary()
     for node in run.plan:
@@ -163,11 +166,36 @@ class Revert(Change):
     def rows(self, flow: Flow, node: Node) -> DataFrame:
         """The difference by key between what the files said at either epoch: which records are rolled back is settled by the run."""
         self._refuse_other_keys(node, flow.epoch - 1)
-        now, then = (truth(flow.tables.live(flow.engine, node, flow.values, at=at).drop("_epoch")) for at in (flow.epoch - 1, self.epoch))
+        now = truth(flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch"))
+        then = self._then(flow, node)
         wanted = cast("Source", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
+
+    def _then(self, flow: Flow, node: Node) -> DataFrame:
+        """What the files said at the earlier epoch, also what they said in columns that were declared then and are not now, or the other way round."""
+        change = self._redeclared(node)
+        if not change:
+            return truth(flow.tables.live(flow.engine, node, flow.values, at=self.epoch).drop("_epoch"))
+        from operators.ingest.redeclared import restated
+
+        columns = self._kept(node).columns()
+        wider = flow.tables.wider(node, {name: columns[name] for name in change.columns()})
+        return restated(cast("Source", node.operator), truth(folded(flow.engine, wider, self.epoch).drop("_epoch")), change)
+
+    def _kept(self, node: Node) -> Kept:
+        assert self.then is not None  # as who asks knows
+        return Kept.of(node.name, self.then.plan[node.name])
+
+    def _redeclared(self, node: Node) -> Redeclared | None:
+        """What was declared otherwise then; None where nothing was."""
+        from operators.ingest.redeclared import Redeclared
+
+        source = cast("Source", node.operator)
+        if self.then is None or node.name not in self.then.plan or source.versioned:
+            return None
+        return Redeclared.between(self._kept(node).data, self._kept(node).hidden, source) or None
 
     def _refuse_other_keys(self, node: Node, last: int) -> None:
         if self.then is None or node.name not in self.then.plan:
@@ -176,9 +204,11 @@ class Revert(Change):
         if had != have:
             raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
-    def files(self, source: str, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
+    def files(self, source: Node, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
         """The present ones with the undeclared columns of the records that stand again, and those that are gone but whose records stand again."""
-        before = FileRecord.all_of(self.then.sources.get(source, {})) if self.then else ()
+        before = FileRecord.all_of(self.then.sources.get(source.name, {})) if self.then else ()
+        if change := self._redeclared(source):
+            before = tuple(change.told(record, cast("Source", source.operator)) for record in before)
         columns = {name: record.undeclared for record in before for name in (record.label, record.path)}
         taken = {record.label for record in now} | {record.path for record in now}
         gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import chosen, mapped, told
+from changelog.frames import chosen, mapped, told, united
 from changelog.lazy import F
 from changelog.ops import Op
 from operators.ingest.events import place_key
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cxl.types import Schema
+    from operators.source import Source
 
 WIDENED = "_widened"
 
@@ -43,9 +44,9 @@ class Redeclared:
     went: tuple[tuple[str, bool], ...]
 
     @classmethod
-    def between(cls, before: Schema, hidden: Collection[str], intake: Intake) -> Redeclared:
+    def between(cls, before: Schema, hidden: Collection[str], source: Source) -> Redeclared:
         """`before` and `hidden`: the source's columns as they were, and its hidden ones."""
-        plan, declared = intake.files.reader.plan, intake.files.shape.declared
+        plan, declared = source.reader().plan, source.shape.declared
         came = tuple(column for column in plan.declared if column.name in declared and column.name not in before)
         went = tuple((name, type_.is_dynamic) for name, type_ in before.items() if name not in plan.names)
         return cls(came if WIDENED in hidden else (), went if plan.on_unmapped == "auto_widen" else ())
@@ -58,9 +59,9 @@ class Redeclared:
         """What has to be read besides the columns that the source has now."""
         return {name for name, _ in self.went} | ({WIDENED} if self.came else set())
 
-    def told(self, record: FileRecord, type_: str) -> FileRecord:
-        """The record of a file that is gone, with the undeclared columns that its rows have now, new ones of a type."""
-        came = {column.name for column in self.came}
+    def told(self, record: FileRecord, source: Source) -> FileRecord:
+        """The record of a file that is gone, with the undeclared columns that its rows have now."""
+        came, type_ = {column.name for column in self.came}, source.reader().undeclared_type
         stays = {name: kind for name, kind in record.undeclared if name not in came}
         return replace(record, undeclared=tuple((dict.fromkeys((name for name, _ in self.went), type_) | stays).items()))
 
@@ -75,21 +76,33 @@ def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change
 
     `stood`: the rows of the source with the columns of `change`; `made`: op rows of this run, whose keys are left as these make them.
     """
+    rows = stood.where(_of_files(intake, lasting(intake)))
+    return _moved(intake.source, rows if made is None else rows.join(made.select("_key"), "_key", "left_anti"), change, intake.cause)
+
+
+def restated(source: Source, rows: DataFrame, change: Redeclared) -> DataFrame:
+    """Rows as they stood, with the columns of `change` and rejects among them, under the columns that the source has now."""
+    moved = _moved(source, rows, change, "")
+    gone = moved.where(F.col("_op").isin(int(Op.CORRECT_FROM), int(Op.RETRACT))).select("_key")
+    came = moved.where(F.col("_op").isin(int(Op.CORRECT_TO), int(Op.APPEND)))
+    names = ["_key", *source.shape.columns]
+    return united(chosen(rows.join(gone, "_key", "left_anti"), names), chosen(came, names))
+
+
+def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> DataFrame:
+    """The op rows that give rows which are no rejects their values anew."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    files = intake.files
-    rows = stood.where(_of_files(intake, lasting(intake)) & F.col("_error").isNull())
-    rows = rows if made is None else rows.join(made.select("_key"), "_key", "left_anti")
-    names = ["_op", "_key", "_cause", *files.shape.columns]
-    kinds = {field.name: field.type for field in shaped_schema(files.shape, files.reader.schema())} | {"_key": pa.binary(), "_row": pa.int64()}
-    schema = pa.schema([(name, kinds[name]) for name in names])
-    work = _Work(files.shape, change, schema, files.reader.plan.date_formats, intake.cause, typed=files.reader.undeclared_type == "any")
-    taken = dict.fromkeys(["_key", *files.shape.columns, *sorted(change.columns())])
+    shape, reader = source.shape, source.reader()
+    kinds = {field.name: field.type for field in shaped_schema(shape, reader.schema())} | {"_key": pa.binary(), "_row": pa.int64()}
+    schema = pa.schema([(name, kinds[name]) for name in ("_op", "_key", "_cause", *shape.columns)])
+    work = _Work(shape, change, schema, reader.plan.date_formats, cause, typed=reader.undeclared_type == "any")
+    taken = dict.fromkeys(["_key", *shape.columns, *sorted(change.columns())])
     told_schema = from_arrow_schema(schema)
-    moved = told(mapped(chosen(rows, list(taken)), work, told_schema), told_schema)
+    moved = told(mapped(chosen(rows.where(F.col("_error").isNull()), list(taken)), work, told_schema), told_schema)
     rejected = F.col("_error").isNotNull()
-    return moved.withColumn("_key", F.when(rejected, place_key() if files.shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
+    return moved.withColumn("_key", F.when(rejected, place_key() if shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 
 
 def _of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:

@@ -110,3 +110,17 @@ def test_columns_that_are_paths_are_declared_like_others(tmp_path: Path, before:
     found = json.loads(folder.text("out.json"))
     assert [dict(sorted(row.items())) for row in found] == rows
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize(("type_", "merge"), [("csv", "snapshot"), ("csv", "{ strategy: snapshot, primary_key: [id] }"), ("json", "append")])
+@pytest.mark.parametrize("columns", [["", ", { name: x, type: int }"], [", { name: x, type: int }", ""]], ids=["declared", "undeclared"])
+def test_a_revert_brings_values_back_where_their_columns_are_now(tmp_path: Path, type_: str, merge: str, columns: list[str]) -> None:
+    folder = Folder(tmp_path)
+    records: list[dict[str, object]] = [{"id": 1, "x": 7, "y": "p"}, {"id": 2, "x": 8, "y": None}]
+    for count, declared in ((2, columns[0]), (3, columns[0]), (3, columns[1])):
+        folder.write(f"in/a.{type_}", text_of(type_, [*records, {"id": 3, "x": 9, "y": "q"}][:count]))
+        folder.write("pipeline.yaml", PIPELINE.replace("TYPE", type_).replace("MERGE", merge).replace("COLUMNS", declared))
+        folder.run()
+    folder.load().revert(1)
+    assert [(row["id"], row["x"], row["y"]) for row in folder.rows("out.csv")] == [("1", "7", "p"), ("2", "8", "")]
+    assert folder.violations() == []
