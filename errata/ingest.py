@@ -393,8 +393,8 @@ def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept) -> 
     came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
     columns = before.columns()
     more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change)
-    gone = {record.label for record in lasting(intake) if not record.present}
-    files = tuple(change.told(record, intake.source) if record.label in gone else record for record in made.files)
+    stays = {record.label for record in lasting(intake)}
+    files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)
     return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -14,7 +14,7 @@ from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import is_late, is_whole_history, whole
 from operators.ingest.events import net_changes, place_key
-from operators.ingest.files import Part
+from operators.ingest.files import FileRecord, Part
 from operators.ingest.intake import Ingested, Intake
 from operators.ingest.keyed import read
 
@@ -34,7 +34,7 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     parts = [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
     keyed = read(intake, parts)
     counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
-    now = {record.label: record for record in (*changes.now, *counted)}
+    now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
     events = marks(_with_keys(intake, keyed.frame))
     rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
@@ -48,6 +48,13 @@ def _fresh(intake: Intake) -> list[Part]:
     overwritten = [replace(record, rows=0, replaced=True) for record in changes.changed]
     parts = [*whole(changes, [*changes.added, *overwritten]), *changes.grown]
     return [part if intake.files.continues(part) else replace(part, start=0) for part in parts]
+
+
+def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[FileRecord]) -> Iterator[FileRecord]:
+    """Files that were read; an overwritten one keeps the undeclared columns that it had, in which rows of its earlier content may stand."""
+    had = {record.label: record.undeclared for record in before}
+    for record in counted:
+        yield replace(record, undeclared=tuple(dict.fromkeys((*had[record.label], *record.undeclared)))) if record.replaced else record
 
 
 def _out_of_order(intake: Intake) -> bool:

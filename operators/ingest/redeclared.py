@@ -60,7 +60,7 @@ class Redeclared:
         return {name for name, _ in self.went} | ({WIDENED} if self.came else set())
 
     def told(self, record: FileRecord, source: Source) -> FileRecord:
-        """The record of a file that is gone, with the undeclared columns that its rows have now."""
+        """The record of a file that is gone or was overwritten, with the undeclared columns that its rows have now."""
         came, type_ = {column.name for column in self.came}, source.reader().undeclared_type
         stays = {name: kind for name, kind in record.undeclared if name not in came}
         return replace(record, undeclared=tuple((dict.fromkeys((name for name, _ in self.went), type_) | stays).items()))

@@ -220,6 +220,22 @@ def test_an_overwritten_delivery_is_a_new_one(folder: Folder):
     assert rejected(folder) == [("2", "type_coercion_failure", "3")]
 
 
+@SIZES
+@pytest.mark.parametrize("strategy", ["ledger", "upsert", "changelog"])
+def test_rows_of_an_overwritten_delivery_keep_their_undeclared_columns(folder: Folder, small_bytes: int, strategy: str):
+    merge = CHANGES if strategy == "changelog" else UPSERT.replace("upsert", strategy)
+    given(folder, merge, "op,id,v,note\nc,1,10,x\nc,2,20,y\n", columns=WITH_OP)
+    folder.write("in/a.csv", "op,id,v\nc,3,30\n")
+    folder.run()
+    assert rows(folder).replace("c:", "") == "1:10:x 2:20:y 3:30:"
+    assert next(iter(folder.load().show("rows")))["note"] == "x"
+    folder.write("in/a.csv", "op,id,v,more\nc,4,40,z\n")
+    folder.run()
+    assert folder.text("out/rows.csv").replace("op,", "").replace("c,", "") == "id,v,note,more\n1,10,x,\n2,20,y,\n3,30,,\n4,40,,z\n"
+    assert not folder.run().committed
+    assert folder.violations() == []
+
+
 def test_a_delivery_may_go(folder: Folder):
     given(folder, UPSERT, "id,v\n1,10\n")
     folder.remove("in/a.csv")

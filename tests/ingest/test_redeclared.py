@@ -124,3 +124,21 @@ def test_a_revert_brings_values_back_where_their_columns_are_now(tmp_path: Path,
     folder.load().revert(1)
     assert [(row["id"], row["x"], row["y"]) for row in folder.rows("out.csv")] == [("1", "7", "p"), ("2", "8", "")]
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize(("declared", "text"), [
+    (["", ", { name: x, type: string }"], "id,x,y\n1,7,p\n4,,\n"),
+    ([", { name: x, type: string }", ""], "id,x,y\n1,7,p\n4,,\n"),
+    ([", { name: y, type: string }", ", { name: y, type: any }"], "id,y,x\n1,p,7\n4,,\n"),
+], ids=["declared", "undeclared", "otherwise"])  # fmt: skip
+def test_rows_of_an_overwritten_file_keep_all_their_values(tmp_path: Path, declared: list[str], text: str) -> None:
+    folder = Folder(tmp_path)
+    pipeline = PIPELINE.replace("TYPE", "csv").replace("MERGE", UPSERT)
+    folder.write("pipeline.yaml", pipeline.replace("COLUMNS", declared[0]))
+    for content in ("id,x,y\n1,7,p\n", "id\n4\n"):
+        folder.write("in/a.csv", content)
+        folder.run()
+    folder.write("pipeline.yaml", pipeline.replace("COLUMNS", declared[1]))
+    folder.run()
+    assert folder.text("out.csv") == text
+    assert folder.violations() == []
