@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy import F
 from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written, left_out, output_columns
-from errata.ingest import arriving, origins, undeclared
+from errata.ingest import arriving, files_before, origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
 from operators.lineage import file_of
 from storage.ledger import Entry
@@ -183,7 +183,7 @@ def _moment(moment: datetime) -> str:
 def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
     """The file of the changes that the epoch brings to the output, if one is wanted; none where there are none.
 
-    `extra`: names and types of the undeclared fields that it writes. Where the data is written again without a new epoch, so are the changes of the last one.
+    `extra`: names and types of the undeclared fields that it writes; the changes have those of before too. Where the data is written again without a new epoch, so are the changes of the last one.
     """
     output = cast("Output", node.operator)
     if (wanted := output.config.changelog) is None:
@@ -191,8 +191,14 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     writer = run.writer(flow)
     target = targets.rendered(node, wanted.path, writer.epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
-    parts = _changed(run, flow, node, wanted, extra)
+    parts = _changed(run, flow, node, wanted, list(dict.fromkeys([*_taken_back(run, node, writer), *extra])))
     return [] if parts is None else [run.exports.stage(target, parts)]
+
+
+def _taken_back(run: Run, node: Node, writer: Run | Entry) -> list[tuple[str, str]]:
+    """Names and types of the undeclared fields that the output had before the epoch that a run made: rows that it takes back may hold them (DESIGN section 3)."""
+    before = next((one for one in run.history() if one.epoch == writer.epoch - 1), None) if isinstance(writer, Entry) else run.head
+    return [] if before is None else undeclared(run.plan, node, files_before(before))
 
 
 def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:

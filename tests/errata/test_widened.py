@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from errata.options import EngineOptions, LogFilter, RunOptions
-from tests.pipelines import Folder
+from tests.pipelines import Folder, jsonl
 from tests.stretching import short_stretches
 
 PIPELINE = """\
@@ -264,6 +264,30 @@ def test_changes_as_csv_have_the_columns_of_the_file(tmp_path: Path) -> None:
     assert folder.text("out.csv") == "id,y,z\n1,5,7\n"
     [row] = folder.rows("ch-1.csv")
     assert {name: value for name, value in row.items() if name in "idxyez"} == {"id": "1", "y": "5", "z": "7"}
+
+
+@pytest.mark.parametrize("form", ["two", "single"])
+def test_files_of_changes_have_the_columns_of_rows_that_are_taken_back(form: str, tmp_path: Path) -> None:
+    """DESIGN 3: -R and -C carry the values of the row that they take back. Files that are written again have them too."""
+    kinds = ("parquet", "csv", "jsonl")
+    outputs = (f'  - {{ type: output, name: {kind}, input: all, config: {{ name: {kind}, type: csv, path: {kind}.csv, changelog: {{ path: "{kind}-{{epoch}}", form: {form}, format: {kind} }} }} }}\n'
+               for kind in kinds)  # fmt: skip
+    folder, old = Folder(tmp_path), "old_" if form == "single" else ""
+    folder.write("pipeline.yaml", PIPELINE.split("  - type: transform", maxsplit=1)[0] + "".join(outputs))
+    folder.write("data/a.csv", "id,note\n1,x\n2,y\n")
+    folder.write("data/b.csv", "id,more\n3,z\n")
+    folder.run()
+    folder.remove("data/a.csv")
+    folder.run()
+    expected = [(1, "x"), (2, "y")]
+    for _ in range(2):
+        assert [(row[f"{old}id"], row[f"{old}note"]) for row in pq.read_table(tmp_path / "parquet-2").to_pylist()] == expected
+        assert [(int(row[f"{old}id"]), row[f"{old}note"]) for row in folder.rows("csv-2")] == expected
+        held = [row["before"] if old else row["data"] for row in jsonl(folder.text("jsonl-2"))]
+        assert [(row["id"], row["note"]) for row in held] == expected
+        for kind in kinds:
+            folder.remove(f"{kind}-2")
+        assert not folder.run().committed
 
 
 @pytest.mark.parametrize(("before", "after", "name"), [
