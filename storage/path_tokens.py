@@ -1,7 +1,7 @@
 """Tokens in output paths (SPEC-DECISIONS, "Output" 24).
 
 `{source_name}` or `{source_name:NODE}`, `{batch_id}`, `{execution_id}`, `{timestamp}` (UTC, `%Y-%m-%dT%H-%M-%SZ`), `{pipeline_hash}` (8 digits; `:N`,
-`:full`), `{channel}`, `{source_file}`, `{epoch}`; `{name:prefix:suffix}` and `{name:argument:prefix:suffix}` are written only where the value is not
+`:full`), `{channel}`, `{source_file}`, `{epoch}` (`:N` digits at least, with zeros before it); `{name:prefix:suffix}` and `{name:argument:prefix:suffix}` are written only where the value is not
 empty; `{{` and `}}` are braces.
 """
 
@@ -20,7 +20,7 @@ _OF_FILES = ("source_file", "source_path")
 """Tokens that stand for the same in every run of a pipeline under one channel."""
 
 _PART = re.compile(r"\{\{|\}\}|\{(?P<token>[^{}]*)\}|(?P<text>[^{}]+)|(?P<stray>[{}])")
-_WITH_ARGUMENT = ("source_name", "pipeline_hash")
+_WITH_ARGUMENT = ("source_name", "pipeline_hash", "epoch")
 
 
 class TokenError(FormatError):
@@ -97,13 +97,15 @@ def _token(name: str, rest: list[str], shown: str) -> Token:
     if len(rest) > 3 or (len(rest) % 2 and name not in _WITH_ARGUMENT):
         raise TokenError(f"{shown} has more parts than '{{{name}:prefix:suffix}}'")
     argument = rest.pop(0) if len(rest) % 2 else None
-    if name == "pipeline_hash" and not _is_length(argument):
+    if name == "pipeline_hash" and argument != "full" and not _is_length(argument, 64):
         raise TokenError(f"{shown} takes 'full' or a number of digits from 1 to 64")
+    if name == "epoch" and not _is_length(argument, 18):
+        raise TokenError(f"{shown} takes a number of digits from 1 to 18")
     return Token(name, argument, *rest)
 
 
-def _is_length(argument: str | None) -> bool:
-    return argument in (None, "full") or (str(argument).isdecimal() and 1 <= int(str(argument)) <= 64)
+def _is_length(argument: str | None, most: int) -> bool:
+    return argument is None or (argument.isdecimal() and 1 <= int(argument) <= most)
 
 
 def _rendered(token: Token, values: TokenValues) -> str:
@@ -119,6 +121,8 @@ def _value(token: Token, values: TokenValues) -> str:
         return values.pipeline_hash if argument == "full" else values.pipeline_hash[: int(argument)]
     if token.name == "timestamp":
         return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+    if token.name == "epoch" and values.epoch is not None:
+        return str(values.epoch).zfill(int(token.argument or 1))
     value = {"n": None, "source_path": values.source_file}.get(token.name, getattr(values, token.name, None))
     return "" if value is None else str(value)
 

@@ -23,7 +23,7 @@ nodes:
   - type: output
     name: out
     input: orders
-    config: {{name: out, type: csv, path: out.csv, changelog: {{path: "log/{{epoch}}.parquet", form: FORM, format: parquet}}}}
+    config: {{name: out, type: csv, path: out.csv, changelog: {{path: "log/{{epoch:6}}.parquet", form: FORM, format: parquet}}}}
 """
 READER = f"""\
 pipeline: {{name: reader}}
@@ -66,13 +66,27 @@ def test_a_changelog_in_files_leads_to_the_same_rows(form: str, history: list[di
         assert form != "two" or offsets == list(range(len(offsets)))
 
 
+def test_epochs_are_read_in_their_order(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Sources 7: files are sorted by name."""
+    writer, reader = Folder(tmp_path), Folder(tmp_path)
+    for epoch in range(1, 13):
+        writer.write("pipeline.yaml", WRITER.replace("FORM", "two"))
+        writer.write("orders.csv", f"id,name,price,paid,day,at\n1,x,{epoch}.5,,,\n")
+        writer.run()
+        if epoch in (2, 9, 12):
+            reader.write("pipeline.yaml", READER)
+            reader.run()
+            assert reader.text("copy.csv") == writer.text("out.csv")
+    assert [file.name for file in sorted((tmp_path / "log").iterdir())][::11] == ["000001.parquet", "000012.parquet"]
+
+
 def test_the_columns_are_odf_s_and_then_the_data(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", WRITER.replace("FORM", "two"))
     for name in ("a", "b"):
         folder.write("orders.csv", f"id,name,price,paid,day,at\n1,{name},1.5,true,,\n")
         folder.run()
-    first, second = (pq.ParquetFile(tmp_path / f"log/{epoch}.parquet").read() for epoch in (1, 2))
+    first, second = (pq.ParquetFile(tmp_path / f"log/00000{epoch}.parquet").read() for epoch in (1, 2))
     assert second.column_names == ["offset", "op", "system_time", "event_time", *HEADER]
     shown = [(row["offset"], row["op"], row["name"]) for table in (first, second) for row in table.to_pylist()]
     assert shown == [(0, 0, "a"), (1, 2, "a"), (2, 3, "b")]
@@ -83,7 +97,7 @@ def test_data_keeps_the_names_of_these_columns(tmp_path: Path) -> None:
     folder.write("pipeline.yaml", WRITER.replace("FORM", "two").replace("name: price", "name: op").replace("name: name", "name: offset"))
     folder.write("orders.csv", "id,offset,op,paid,day,at\n1,a,1.5,true,,\n")
     folder.run()
-    (row,) = pq.ParquetFile(tmp_path / "log/1.parquet").read().to_pylist()
+    (row,) = pq.ParquetFile(tmp_path / "log/000001.parquet").read().to_pylist()
     assert [(name, row[name]) for name in ("_offset", "_op", "id", "offset", "op")] == [("_offset", 0), ("_op", 0), ("id", 1), ("offset", "a"), ("op", 1.5)]
     (shown,) = folder.load().log("out", LogFilter(form="odf"))
     assert list(shown) == list(row)

@@ -23,6 +23,7 @@ VALUES = TokenValues(
         ("o{channel:-:!}{execution_id:-:!}", "o-e-1!"),
         ("{source_name:orders:<:>}", "<jan>"),
         ("{{x}}{source_file}.{epoch}", "{x}mon.3"),
+        ("{epoch:6}-{epoch:1}-{epoch:<:>}{epoch:2:<:>}", "000003-3-<3><03>"),
         ("{n}", ""),
     ],
 )
@@ -39,6 +40,9 @@ def test_rendering(path, text):
         ("{batch_id:x}", "has more parts than '{batch_id:prefix:suffix}'"),
         ("{source_name:a:b:c:d}", "has more parts"),
         ("{pipeline_hash:65}", "takes 'full' or a number of digits from 1 to 64"),
+        ("{epoch:0}", "'{epoch:0}' takes a number of digits from 1 to 18"),
+        ("{epoch:full}", "takes a number of digits from 1 to 18"),
+        ("{epoch:}", "takes a number of digits from 1 to 18"),
     ],
 )
 def test_refused_templates(path, message):
@@ -55,6 +59,11 @@ def test_several_sources_have_to_be_named():
     with pytest.raises(TokenError, match="no source of that name"):
         PathTemplate.parse("{source_name:c}").render(two)
     assert PathTemplate.parse("{source_name}").render(TokenValues()) == ""
+
+
+def test_epochs_that_outgrow_their_digits_are_whole():
+    assert PathTemplate.parse("{epoch:1}-{epoch:3}").render(TokenValues(epoch=1000)) == "1000-1000"
+    assert PathTemplate.parse("{epoch:3}").render(TokenValues()) == ""
 
 
 def test_uses():
