@@ -47,10 +47,12 @@ class SourceFiles:
     changes: FileChanges
     rebuilt: bool = False
     known: tuple[FileRecord, ...] = ()
+    since: FileChanges | None = None
+    """Of files that are all read again: what had become of them."""
 
     def from_nothing(self) -> SourceFiles:
         """The same files, all that are there to be read again in the places that they have."""
-        return replace(self, changes=self.changes.from_nothing(), rebuilt=True)
+        return replace(self, changes=self.changes.from_nothing(), rebuilt=True, since=self.changes)
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
         """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node)."""
@@ -257,7 +259,7 @@ def ingest(
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
     intake = Intake(
-        operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name),
+        operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since,
     )  # fmt: skip
     made = _read(intake)
     if anew and stood is not None:

@@ -9,7 +9,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, consolidate, diff
-from changelog.frames import united
+from changelog.frames import chosen, united
 from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import is_late, is_whole_history, whole
@@ -63,7 +63,9 @@ def _out_of_order(intake: Intake) -> bool:
 
 
 def _whole_history(intake: Intake) -> Sequence[Part]:
-    return whole(intake.changes, [record for record in intake.changes.now if record.present])
+    """All files that are there, those that were overwritten since they were read marked so."""
+    overwritten = {record.path for record in intake.delivered.changed}
+    return whole(intake.changes, [replace(record, replaced=record.replaced or record.path in overwritten) for record in intake.changes.now if record.present])
 
 
 def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
@@ -78,19 +80,31 @@ def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame
 
 
 def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
-    """The difference between what all deliveries give and what stood; where some cannot be read again, no other record comes to stand than those that did."""
+    """The difference between what all deliveries give and what stood.
+
+    Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
+    """
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    if stood is None:
-        return net_changes(events, None, names, compared, first_wins=first_wins)
-    lost = [record.path for record in intake.changes.now if not record.present or record.replaced]
-    if lost:
-        events = _standing(events, stood.where(~F.col("_file").isin(lost)), stood.where(F.col("_file").isin(lost)))
-    rows = net_changes(events, None, names, compared, first_wins=first_wins)
-    if lost:
-        overwritten = [record.path for record in intake.changes.now if record.present and record.replaced]
-        lasts = F.col("_file").isin(lost) & ~(F.col("_file").isin(overwritten) & F.col("_error").isNotNull())
-        stood = stood.where(~lasts)
-    return diff(stood, rows.drop("_op"), intake.cause, compare=compared)
+    overwritten = [record.path for record in intake.delivered.changed]
+    lost = [record.path for record in intake.changes.now if not record.present or record.replaced or record.path in overwritten]
+    if stood is None or not lost:
+        rows = net_changes(events, None, names, compared, first_wins=first_wins)
+        return rows if stood is None else diff(stood, rows.drop("_op"), intake.cause, compare=compared)
+    new = _is_new(intake)
+    replaced = [record.path for record in intake.changes.now if record.present and (record.replaced or record.path in overwritten)]
+    kept, lasts = stood.where(~F.col("_file").isin(lost)), stood.where(F.col("_file").isin(lost) & ~(F.col("_file").isin(replaced) & F.col("_error").isNotNull()))
+    again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
+    base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
+    rows = diff(stood, base, intake.cause, compare=compared)
+    then = net_changes(events.where(new), base, names, compared, first_wins=first_wins).withColumn("_cause", F.lit(intake.cause))
+    return consolidate(united(rows, chosen(then, rows.columns)))
+
+
+def _is_new(intake: Intake) -> Column:
+    """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
+    changes = intake.delivered
+    grown = [(F.col("_file") == part.record.path) & (F.col("_row") > part.rows) for part in changes.grown]
+    return reduce(or_, [*grown, *(F.col("_file") == record.path for record in (*changes.added, *changes.changed))], F.lit(False))
 
 
 def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:

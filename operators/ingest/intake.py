@@ -76,6 +76,13 @@ class Intake:
     """The epoch that is being made."""
     rejects: int = 0
     """How many rejects of the source stand."""
+    since: FileChanges | None = None
+    """Where everything is read again: what became of the files since the last epoch."""
+
+    @property
+    def delivered(self) -> FileChanges:
+        """What became of the files since the last epoch."""
+        return self.changes if self.since is None else self.since
 
     @property
     def stood(self) -> DataFrame | None:

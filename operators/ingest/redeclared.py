@@ -68,7 +68,8 @@ class Redeclared:
 
 def lasting(intake: Intake) -> list[FileRecord]:
     """The files whose rows stand though what they were read from is not there."""
-    return [record for record in intake.changes.now if (record.rows and not record.present) or record.replaced]
+    overwritten = {record.path for record in intake.delivered.changed}
+    return [record for record in intake.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
 
 
 def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change: Redeclared) -> DataFrame:

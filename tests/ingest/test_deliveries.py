@@ -384,3 +384,36 @@ def test_a_record_that_can_be_read_once_its_column_has_another_type_stands_unles
     run("string")
     assert rows(folder) == "1:x 2:7 3:5"
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("merge", "new", "stands"),
+    [
+        (KEPT_LAST, {"a": "id,v,d\n1,11,n\n"}, "1:11 2:20 3:30"),
+        (KEPT_LAST, {"a": "id,v,d\n1,10,n\n3,30,n\n1,12,n\n4,40,n\n"}, "1:12 2:20 3:30 4:40"),
+        (KEPT_LAST, {"c": "id,v,d\n1,13,n\n2,,y\n5,50,n\n"}, "1:13 3:30 5:50"),
+        (KEPT_FIRST, {"a": "id,v,d\n1,11,\n4,40,\n"}, "1:10 2:20 3:30 4:40"),
+        (KEPT_FIRST, {"c": "id,v,d\n1,13,\n2,21,\n5,50,\n"}, "1:10 2:20 3:30 5:50"),
+        (SAID, {"c": "id,v,d\n1,10,-R\n2,20,-C\n2,21,+C\n5,50,+A\n"}, "2:21 3:30 5:50"),
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_deliveries_come_on_top_of_what_stands_also_with_an_edit_of_the_source(folder: Folder, merge: str, new: dict[str, str], stands: str, gone: bool) -> None:
+    """Whether all earlier ones are still there or not."""
+    columns = "{name: id, type: int}, {name: v, type: int}, {name: d, type: string}"
+    came = "+A" if merge == SAID else "n"
+    folder.write("pipeline.yaml", source(merge, columns=columns))
+    folder.write("in/a.csv", f"id,v,d\n1,10,{came}\n3,30,{came}\n")
+    folder.write("in/b.csv", f"id,v,d\n2,20,{came}\n")
+    folder.run()
+    if gone:
+        folder.remove("in/b.csv")
+        folder.run()
+    for name, text in new.items():
+        folder.write(f"in/{name}.csv", text)
+    folder.write("pipeline.yaml", source(merge, columns=columns + ", {name: more, type: string}"))
+    folder.run()
+    assert " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out/rows.csv")) == stands
+    assert not (folder.path / "out/rejected.csv").exists()
+    assert folder.violations() == []
+    assert not folder.run().committed
