@@ -71,6 +71,11 @@ class Step:
         """How many equalities there are."""
         return sum(part.is_key for part in self.right)
 
+    def reads(self) -> frozenset[str]:
+        """The inputs whose fields the join reads."""
+        expressions = [*(part.expr for part in self.left), *self.pairs]
+        return frozenset(node.qualifier for expr in expressions for node in typed.walk(expr) if isinstance(node, typed.Field) and node.qualifier is not None)
+
     def parent_keys(self) -> tuple[tuple[typed.Expr, typed.Expr], ...]:
         """The equalities whose left side reads the parent alone: left and right sides."""
         left, right = ([part for part in side if part.is_key] for side in (self.left, self.right))
@@ -85,6 +90,15 @@ class Chain:
     driver: str
     steps: tuple[Step, ...]
     unrelated: tuple[str, ...] = ()
+
+    def open(self, match: str, on_miss: str) -> frozenset[str]:
+        """The builds that later steps read, where `match: first` wants a row for which the whole predicate holds: which one that is, the later steps tell.
+
+        Under `null_fields` what matched keeps its values, and the first match of each step stands (SPEC-DECISIONS, "Combine" 26).
+        """
+        if match != "first" or on_miss == "null_fields":
+            return frozenset()
+        return frozenset(name for step in self.steps for name in step.reads() if name not in (self.driver, step.build))
 
 
 def make_chain(program: Program, qualifiers: Sequence[str], driver: str) -> Chain:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
+from changelog.frames import united
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import spark, typed
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 ID, FROM, RANK, ERROR = "__id", "__from", "__rank", "__error"
 """Working columns: key of the output row, key of the build row, place among a driver's matches, why a row is rejected."""
+ENDED = "__ended"
+"""Working column: whether a driver's turn ends by a failure here."""
 LEFT, RIGHT = "__left", "__right"
 """Beginnings of the names of the join keys of either side; the first key is null where a row can match nothing."""
 MISS = b"\xff"
@@ -85,6 +88,11 @@ class Predicate:
     on_miss: str
     partitioned: bool = False
 
+    @property
+    def open(self) -> frozenset[str]:
+        """The builds of which the first row is known behind the last step only."""
+        return self.chain.open(self.match, self.on_miss)
+
 
 @dataclass(slots=True)
 class Matching:
@@ -103,6 +111,8 @@ class Matching:
     pairs: dict[int, DataFrame] = field(default_factory=dict)
     failed: dict[int, DataFrame] = field(default_factory=dict)
     """Where keys are kept: those of the build rows (`FROM`) with which a condition failed, by number."""
+    failures: list[DataFrame] = field(default_factory=list)
+    """Where some builds are open: what would reject a driver if its turn came so far: `_key`, `ID`, `_lookup`, `_error`."""
 
     def run(self, rows: DataFrame, builds: Live) -> DataFrame:
         """Join every build to the driver's rows, which have `_key`, hidden columns and the driver's fields by qualifier.
@@ -112,7 +122,7 @@ class Matching:
         rows = rows.withColumns({ID: F.col("_key"), ERROR: F.lit(None).cast("string")})
         for step in self.predicate.chain.steps:
             rows = self._step(rows, builds, step)
-        return rows
+        return self._closed(rows) if self.predicate.open else rows
 
     @property
     def _driver(self) -> Side:
@@ -158,25 +168,33 @@ class Matching:
         keys = [(value, part.expr.type) for part, (value, _) in zip(parts, tests, strict=True) if part.is_key]
         if any(failed is not None for _, failed in tests):
             marked = frame.withColumn(WRONG, _first_failure(parts, tests))
-            self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side.lookup())
+            self._reject(marked.where(F.col(WRONG).isNotNull()), [part.expr for part in parts], side)
             frame = marked.where(F.col(WRONG).isNull()).drop(WRONG)
         return frame.withColumns(dict(zip(key_names(len(keys), name), join_keys(keys, guards), strict=True)))
 
-    def _reject(self, bad: DataFrame, expressions: Sequence[typed.Expr], lookup: Column) -> None:
-        """Reject rows on which the expression failed whose number stands in `WRONG`."""
+    def _reject(self, bad: DataFrame, expressions: Sequence[typed.Expr], side: Side) -> None:
+        """Reject the records of an input on which the expression failed whose number stands in `WRONG`."""
         programs = {number: replace(self.predicate.program, expression=expr) for number, expr in enumerate(expressions)}
         told, _, detail = explained(bad, programs, self.context)
-        self.rejected.append(told.select(lookup.alias("_lookup"), error_text(FAILED, detail, self.predicate.name).alias("_error")))
+        columns = [side.lookup().alias("_lookup"), error_text(FAILED, detail, self.predicate.name).alias("_error")]
+        if self.predicate.open and side is self._driver:
+            self.failures.append(told.select("_key", ID, *columns))
+        else:
+            self.rejected.append(told.select(*columns))
 
     def _joined(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column]) -> DataFrame:
         """Each left row with its matches, where no condition can fail."""
         if self.predicate.match == "collect":
             return self._collected(left, self._met(left, right, step, conditions, "inner"), step)
-        every = not step.keys or bool(conditions)
-        if self.predicate.match == "first" and not every:
+        first, every = self._takes_first(step), not step.keys or bool(conditions)
+        if first and not every:
             right = _first_of(right, key_names(step.keys, RIGHT))
         joined = self._met(left, right, step, conditions, "left")
-        return _first_of(joined, [ID]) if self.predicate.match == "first" and every else self._named(joined)
+        return _first_of(joined, [ID]) if first and every else self._named(joined, step)
+
+    def _takes_first(self, step: Step) -> bool:
+        """Whether the first match of a step is the one that stands."""
+        return self.predicate.match == "first" and step.build not in self.predicate.open
 
     def _met(self, left: DataFrame, right: DataFrame, step: Step, conditions: Sequence[Column], how: str) -> DataFrame:
         """The join of a step: by its equalities, else by buckets where ranges bound both sides, else each with each."""
@@ -194,21 +212,37 @@ class Matching:
         marks = {WRONG: _first_failure([Part(expr, False) for expr in step.pairs], tests), "__holds": holds}
         pairs = left.join(right, _joins(step, []), "inner").withColumns(marks)
         pairs = pairs.where(F.col(WRONG).isNotNull() | F.col("__holds"))
-        if self.predicate.match == "first":
+        if self._takes_first(step):
             pairs = _first_of(pairs, [ID])
         bad = pairs.where(F.col(WRONG).isNotNull())
         if self.traced:
             self.failed[self.predicate.sides[step.build].number] = bad.select(FROM)
-        self._reject(_first_of(bad, ["_key"], ID), step.pairs, self._driver.lookup())
-        kept = left.join(bad.select("_key").distinct(), "_key", "left_anti")
         good = pairs.where(F.col(WRONG).isNull())
+        if self.predicate.open:
+            self._reject(self._named(bad, step), step.pairs, self._driver)
+            kept = left
+        else:
+            self._reject(_first_of(bad, ["_key"], ID), step.pairs, self._driver)
+            kept = left.join(bad.select("_key").distinct(), "_key", "left_anti")
         if self.predicate.match == "collect":
             return self._collected(kept, good, step)
-        return self._named(kept.join(good.select(ID, FROM, *map(column, self.predicate.sides[step.build].names)), ID, "left"))
+        return self._named(kept.join(good.select(ID, FROM, *map(column, self.predicate.sides[step.build].names)), ID, "left"), step)
 
-    def _named(self, joined: DataFrame) -> DataFrame:
-        """The rows under the keys of their output rows: under `all` the build row's key is added."""
-        if self.predicate.match != "all":
+    def _closed(self, rows: DataFrame) -> DataFrame:
+        """Of each driver the first row for which the whole predicate holds, else the first that misses; a failure before it rejects the driver."""
+        misses = F.col(ERROR).isNotNull()
+        if not self.failures:
+            return _first_of(rows, ["_key"], misses, ID).withColumn(ID, F.col("_key"))
+        failures = united(*self.failures)
+        ends = failures.select("_key", ID, F.lit(False).alias(ERROR), F.lit(True).alias(ENDED))
+        turns = united(rows.select("_key", ID, misses.alias(ERROR), F.lit(False).alias(ENDED)), ends)
+        last = _first_of(turns, ["_key"], ERROR, ID).select(ID, ENDED)
+        self.rejected.append(failures.join(last.where(ENDED), ID, "left_semi").select("_lookup", "_error"))
+        return rows.join(last.where(~F.col(ENDED)), ID, "left_semi").withColumn(ID, F.col("_key"))
+
+    def _named(self, joined: DataFrame, step: Step) -> DataFrame:
+        """The rows under the keys of their output rows: under `all`, and as long as a build is open, the build row's key is added."""
+        if self.predicate.match != "all" and step.build not in self.predicate.open:
             return joined
         return joined.withColumn(ID, F.concat(F.col(ID), F.coalesce(F.col(FROM), F.lit(MISS))))
 
@@ -272,7 +306,7 @@ def _first_failure(parts: Sequence[Part], tests: Sequence[tuple[Column, Column |
     return first_case(cases, F.lit(None).cast("int"))
 
 
-def _first_of(frame: DataFrame, by: Sequence[str], order: str = FROM) -> DataFrame:
-    """The first row in build order for each value of some columns."""
-    rank = F.row_number().over(Window.partitionBy(*by).orderBy(order).rowsBetween(Window.unboundedPreceding, Window.currentRow))
+def _first_of(frame: DataFrame, by: Sequence[str], *order: str | Column) -> DataFrame:
+    """The first row for each value of some columns: in build order, or in that of others."""
+    rank = F.row_number().over(Window.partitionBy(*by).orderBy(*(order or (FROM,))).rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return frame.withColumn(RANK, rank).where(F.col(RANK) == 1).drop(RANK)

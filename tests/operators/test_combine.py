@@ -166,6 +166,52 @@ def test_on_miss_error_ends_the_run_under_every_strategy_and_keeps_the_last_epoc
     assert folder.text("out.csv") == "k\n2\n"
 
 
+WHOLE = """\
+pipeline: { name: whole }
+nodes:
+  - { type: source, name: o, config: { name: o, type: csv, path: o.csv, schema: [ { name: oid, type: string }, { name: pid, type: string } ] } }
+  - { type: source, name: p, config: { name: p, type: csv, path: p.csv, schema: [ { name: pid, type: string }, { name: title, type: string }, { name: cat, type: int } ] } }
+  - { type: source, name: c, config: { name: c, type: csv, path: c.csv, schema: [ { name: cat, type: int }, { name: label, type: string } ] } }
+  - type: combine
+    name: joined
+    input: { o: o, p: p, c: c }
+    config: { where: "o.pid == p.pid and p.cat == c.cat", MODES, propagate_ck: driver, cxl: "emit oid = o.oid emit t = p.title emit l = c.label" }
+  - { type: output, name: out, input: joined, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("modes", "rows"),
+    [
+        ("match: first, on_miss: skip", ["O1,New,Office"]),
+        ("match: first, on_miss: error", ["O1,New,Office"]),
+        ("match: first, on_miss: null_fields", ["O1,Old,", "O2,,"]),
+        ("match: all, on_miss: skip", ["O1,New,Office"]),
+        ("match: all, on_miss: null_fields", ["O1,Old,", "O1,New,Office", "O2,,"]),
+    ],
+)
+def test_the_first_match_of_three_inputs_is_one_of_all_of_them(modes: str, rows: list[str], tmp_path: Path) -> None:
+    """ "All conjuncts must hold for a record pair to match": a row of one input that has no counterpart in the next is none."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", WHOLE.replace("MODES", modes))
+    folder.write("o.csv", "oid,pid\nO1,P1\n" + ("" if "error" in modes else "O2,P2\n"))
+    folder.write("p.csv", "pid,title,cat\nP1,Old,7\nP1,New,1\n")
+    folder.write("c.csv", "cat,label\n1,Office\n")
+    folder.run()
+    assert folder.text("out.csv").splitlines() == ["oid,t,l", *rows]
+
+
+def test_a_driver_that_matches_no_row_of_the_last_input_ends_the_run_under_on_miss_error(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", WHOLE.replace("MODES", "match: first, on_miss: error"))
+    folder.write("o.csv", "oid,pid\nO1,P1\n")
+    folder.write("p.csv", "pid,title,cat\nP1,Old,7\nP1,New,1\n")
+    folder.write("c.csv", "cat,label\n2,Home\n")
+    with pytest.raises(errata.Stopped, match=r"a record of 'o' has no match in 'c'") as stopped:
+        folder.run()
+    assert stopped.value.exit_code == 3
+
+
 def test_collect_keeps_ten_thousand_matches(tmp_path: Path) -> None:
     """ "A per-group entry limit of 10,000 prevents unbounded growth." The others are left out, in build order, with a warning (reference, Combine)."""
     folder = Folder(tmp_path)
