@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errata.diagnostics import PipelineErrors
-from errata.raw_nodes import RawNode, raw_nodes, read_node
+from errata.raw_nodes import RawNode, named_nodes, raw_nodes, read_node
 from errata.reporter import Findings
 from errata.yaml import Document, read_yaml
 from operators.settings import InputRef, NodeSpec, Variable
@@ -78,6 +78,7 @@ class _Level:
         self.names: set[str] = set()
         self.parts: list[NodeSpec | _Level] = []
         self.inner: dict[str, _Level] = {}
+        self.unread: list[RawNode] = []
         self.broken: set[str] = set()
         self.busy: set[str] = set()
 
@@ -88,13 +89,14 @@ class _Level:
         for raw in raw_nodes(self.document, self.around.findings):
             self.names.add(raw.name)
             self.result.declared.add(self.prefix + raw.name)
-            if raw.value.get("type") == "composition":
-                self._use(raw)
-            elif (spec := read_node(raw, self.around.findings)) is not None:
-                self.parts.append(spec)
+            part = self._use(raw) if raw.value.get("type") == "composition" else read_node(raw, self.around.findings)
+            if part is None:
+                self.unread.append(raw)
+            else:
+                self.parts.append(part)
 
-    def _use(self, raw: RawNode) -> None:
-        """Read a composition node and its file."""
+    def _use(self, raw: RawNode) -> _Level | None:
+        """Read a composition node and its file; None when it cannot be used, which was reported."""
         from errata.composition_calls import Place, read_call
         from errata.composition_files import signature
 
@@ -103,21 +105,21 @@ class _Level:
         document = self._file(raw)
         signed = signature(document, self.around.findings) if document is not None else None
         if document is None or signed is None:
-            return
+            return None
         place = Place(self.around.variables, body, self.prefix, {} if self.call else self.around.layers)
         call = read_call(raw, signed, reporter, place)
         if call is None:
-            return
+            return None
         if self._is_taken(call.prefix, raw.name):
             key = ("alias",) if call.alias else ("name",)
             reporter.report("E106", f"the nodes of composition '{raw.name}' would stand under '{call.prefix}', a name that is taken", key, help="give it another alias")
-            return
+            return None
         self.result.calls[call.prefix] = call
         level = _Level(document, self.around, self.result, call, self.trail)
         level.outer = self
         level.read()
         self.inner[raw.name] = level
-        self.parts.append(level)
+        return level
 
     def _is_taken(self, prefix: str, node: str) -> bool:
         return prefix in self.result.calls or prefix in {self.prefix + name for name in self.names - {node}}
@@ -151,6 +153,8 @@ class _Level:
         """Put the nodes into the plan in the order in which they are written, with their references resolved."""
         for level in self.inner.values():
             self._check_bindings(level)
+        for raw in self.unread:
+            self._check_wiring(raw)
         for part in self.parts:
             if isinstance(part, _Level):
                 part.place()
@@ -185,6 +189,14 @@ class _Level:
             elif ref.node == call.name:
                 call.reporter.report("E002", f"composition '{call.name}' reads itself: a cycle", call.place_of(port))
                 level.broken.add(port)
+
+    def _check_wiring(self, raw: RawNode) -> None:
+        """Report the nodes that a node names which could not be read, and that are not there."""
+        reporter = self.around.findings.node(raw.document, raw.path, self.prefix + raw.name)
+        known = [*self.names, *(self.call.ports if self.call else ())]
+        for place, ref in named_nodes(raw):
+            if ref.node not in known:
+                reporter.report("E004", f"there is no node '{ref.node}'", place, help=reporter.similar(ref.node, known))
 
     def _key_of(self, ref: InputRef, index: int, spec: NodeSpec) -> tuple[str | int, ...]:
         if ref.qualifier is not None:

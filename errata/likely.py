@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cxl import ast
-from cxl.parse import parse_program
 from cxl.types import ANY, OpenSchema, Schema, Type
+from operators.emitted import emitted, statements
 from operators.rows import META, UNKNOWN, RowType
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def likely(spec: NodeSpec, rows: Sequence[RowType]) -> RowType:
     data = named(spec.config, rows) if named is not None else None
     if data is None:
         return UNKNOWN
-    riders = {META + one.name: ANY for one in _statements(getattr(spec.config, "cxl", "")) if isinstance(one, ast.EmitMeta)}
+    riders = {META + one.name: ANY for one in statements(getattr(spec.config, "cxl", "")) if isinstance(one, ast.EmitMeta)}
     base = rows[0] if rows else RowType(data)
     return replace(base.loosened(), data=data, emitted=None, riders={**base.riders, **riders})
 
@@ -38,20 +38,20 @@ def _type_of(column: Any) -> Type:
 
 
 def _of_transform(config: Any, rows: Sequence[RowType]) -> Schema | None:
-    emitted = _emitted(config.cxl)
-    return None if emitted is None else rows[0].data.with_fields(emitted)
+    found = emitted(config.cxl)
+    return None if found is None else rows[0].data.with_fields(found)
 
 
 def _of_aggregate(config: Any, rows: Sequence[RowType]) -> Schema | None:
-    emitted = _emitted(config.cxl)
-    if emitted is None or not all(name in rows[0].data for name in config.group_by):
+    found = emitted(config.cxl)
+    if found is None or not all(name in rows[0].data for name in config.group_by):
         return None
-    return Schema({**{name: rows[0].data[name] for name in config.group_by}, **emitted}.items())
+    return Schema({**{name: rows[0].data[name] for name in config.group_by}, **found}.items())
 
 
 def _of_combine(config: Any, rows: Sequence[RowType]) -> Schema | None:
-    emitted = _emitted(config.cxl) if config.match != "collect" else None
-    return Schema(emitted.items()) if emitted else None
+    found = emitted(config.cxl) if config.match != "collect" else None
+    return Schema(found.items()) if found else None
 
 
 def _of_route(config: Any, rows: Sequence[RowType]) -> Schema:
@@ -68,16 +68,3 @@ _NAMED: Mapping[str, Callable[[Any, Sequence[RowType]], Schema | None]] = {
     "source": _of_source, "transform": _of_transform, "aggregate": _of_aggregate, "combine": _of_combine, "route": _of_route, "merge": _of_merge,
 }  # fmt: skip
 
-
-def _emitted(text: str) -> dict[str, Type] | None:
-    """What a program emits; None where it cannot be parsed."""
-    return None if parse_program(text).errors else {one.name: ANY for one in _statements(text) if isinstance(one, ast.Emit)}
-
-
-def _statements(text: str) -> Iterator[ast.Statement]:
-    """The statements of a program, those within others too."""
-    left = list(parse_program(text).statements)
-    while left:
-        one = left.pop(0)
-        yield one
-        left[:0] = one.body if isinstance(one, ast.EmitEach) else ()

@@ -67,36 +67,71 @@ def _report_unknown(kind: str, reporter: Any) -> None:
     reporter.report("E012", f"unknown node type '{kind}'", ("type",), help=reporter.similar(kind, known) or f"known: {', '.join(known)}")
 
 
-def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> tuple[BaseModel | None, bool]:
-    """The configuration by the node type's model, and whether problems of it were reported: then it is what can be read without them, None where nothing can."""
+def named_nodes(raw: RawNode) -> Iterator[tuple[tuple[str | int, ...], InputRef]]:
+    """What the wiring of a node names, each with its place, whether or not the node can be read."""
+    for key in ("input", "inputs", *(("outputs",) if raw.value.get("type") == "composition" else ())):
+        value = raw.value.get(key)
+        places: Iterable[tuple[tuple[str | int, ...], Any]] = (
+            [((key, name), item) for name, item in value.items()] if isinstance(value, dict)
+            else [((key, index), item) for index, item in enumerate(value)] if isinstance(value, list)
+            else [((key,), value)]
+        )  # fmt: skip
+        yield from ((place, InputRef.parse(item)) for place, item in places if isinstance(item, str))
+
+
+def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> tuple[BaseModel | None, frozenset[str]]:
+    """The configuration by the node type's model, and its keys with problems, which were reported: then it is what can be read without them, None where nothing can."""
     written = raw.value.get("config")
     if written is None and not found.config_optional:
         help_text = "every node but a merge needs a 'config:' block"
         findings.node(raw.document, raw.path, raw.name).report("E013", f"node '{raw.name}' has no config", (), help=help_text)
-        return None, True
+        return None, frozenset()
     given = {} if written is None else written
     problems = _validate(found.config, given, raw, ("config",))
     findings.diagnostics.extend(problems)
-    return (_without_problems(found.config, given), True) if problems else (found.config.model_validate(given), False)
+    return _without_problems(found.config, given) if problems else (found.config.model_validate(given), frozenset())
 
 
 ESSENTIAL = frozenset({"analytic_window", "conditions", "cxl", "declares", "default", "drive", "group_by", "phase", "schema", "scope", "set", "time_window", "transport", "where"})
 """The keys of configurations without which the others mean something else."""
 
 
-def _without_problems(model: type[BaseModel], given: Any) -> BaseModel | None:
-    """A configuration without the keys that are wrong; None where it is nothing without one of them."""
+LOOSE = frozenset({"log", "split", "validations"})
+"""The keys of configurations of which one member says nothing about the others."""
+STAND_INS: Mapping[str, Any] = {"propagate_ck": "driver"}
+"""What is taken for a key that has no default and that no other hangs on."""
+
+
+def _without_problems(model: type[BaseModel], given: Any) -> tuple[BaseModel | None, frozenset[str]]:
+    """A configuration without what is wrong, and the keys concerned; None where it is nothing without one of them."""
+    try:
+        return model.model_validate(given), frozenset()
+    except ValidationError as error:
+        places = [tuple(one["loc"]) for one in error.errors()]
+    wrong = frozenset(str(place[0]) if place else "" for place in places)
+    if wrong & ESSENTIAL or "" in wrong or not isinstance(given, dict):
+        return None, wrong
+    fitting = {key: value for key, value in STAND_INS.items() if key in wrong}
+    bare = {key: value for key, value in given.items() if key not in wrong} | fitting
+    members = {key: _without_members(given[key], [place[1:] for place in places if place[0] == key]) for key in wrong & LOOSE & given.keys()}
+    return next((config for rest in (bare | members, bare) if (config := _valid(model, rest)) is not None), None), wrong
+
+
+def _valid(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel | None:
     try:
         return model.model_validate(given)
-    except ValidationError as error:
-        wrong = {str(one["loc"][0]) if one["loc"] else "" for one in error.errors()}
-    rest = {key: value for key, value in given.items() if key not in wrong} if isinstance(given, dict) else {}
-    if wrong & ESSENTIAL or "" in wrong:
-        return None
-    try:
-        return model.model_validate(rest)
     except ValidationError:
         return None
+
+
+def _without_members(value: Any, places: Sequence[tuple[str | int, ...]]) -> Any:
+    """A value without the members of its maps that stand at some places; list positions stay as they are."""
+    if isinstance(value, dict):
+        inner = {key: [place[1:] for place in places if place[0] == key and len(place) > 1] for key in value}
+        return {key: _without_members(member, inner[key]) for key, member in value.items() if (key,) not in places}
+    if isinstance(value, list):
+        return [_without_members(member, [place[1:] for place in places if len(place) > 1 and place[0] == index]) for index, member in enumerate(value)]
+    return value
 
 
 def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:

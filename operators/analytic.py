@@ -140,25 +140,24 @@ class AnalyticTransform(Keyed):
         return numbers_only(done, self.logic.program.windows, frame, self.name)
 
 
-def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform | None:
-    """Check the window of a transform with `$window` calls and give its operator (E252 to E256)."""
+def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:
+    """The operator of a transform with `$window` calls whose window was checked."""
     config: TransformConfig = spec.config
     window = config.analytic_window
     assert window is not None  # the compiler refuses `$window` without it
     partition = _partition(window, binding)
     over = binding.inputs[-1]
-    good = [check_window(window, binding), _placed(logic.program, binding)]
-    if not all(good) or not _alike(partition, binding):
-        return None
     order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
     plain = len(binding.inputs) == 1 and bool(partition[0]) and all(over.data[name].kind not in INEXACT for name in partition[0])
     frames = Frames(order, whole=len(binding.inputs) > 1, fields=partition[0] if plain else (PART,))
     return AnalyticTransform(spec, binding.inputs, logic, partition, frames)
 
 
-def check_window(window: AnalyticWindow, binding: Binding) -> bool:
-    """Whether the fields of a window are there; they are reported where not (E252, E253)."""
-    good = [_known(window, _partition(window, binding), binding), _sortable(window, binding.inputs[-1], binding)]
+def check_window(window: AnalyticWindow, program: Program | None, binding: Binding) -> bool:
+    """Whether the fields of a window are there, and the calls of the program (None: it has problems itself) may stand over it; reports what is not so (E252, E253, E255, E256)."""
+    partition = _partition(window, binding)
+    known = _known(window, partition, binding)
+    good = [known, _sortable(window, binding.inputs[-1], binding), program is None or _placed(program, binding), not known or _alike(partition, binding)]
     return all(good)
 
 

@@ -23,14 +23,15 @@ def bind(spec: NodeSpec, binding: Binding) -> Combine | None:
     config: CombineConfig = spec.config
     qualifiers = [ref.qualifier or ref.node for ref in spec.inputs]
     driver = config.drive or qualifiers[0]
-    known = [_good_inputs(qualifiers, binding), _good_driver(driver, qualifiers, binding), _good_body(spec, config, binding)]
-    if not all(known[:2]):
-        return None
+    good = [_few(qualifiers, binding), _good_driver(driver, qualifiers, binding), _good_body(spec, config, binding)]
+    if not _good_names(qualifiers, binding):
+        return None  # no expression can name such an input
     where, body = _compiled(spec, binding, qualifiers, driver)
-    if where is None or not all(known) or (body is None and config.match != "collect"):
+    if where is None:
         return None
-    chain = make_chain(where, qualifiers, driver)
-    if not _good_chain(spec, chain, where, binding):
+    chain = make_chain(where, qualifiers, driver if driver in qualifiers else qualifiers[0])
+    good.append(_good_chain(spec, chain, where, binding, driven=driver in qualifiers))
+    if not all(good) or (body is None and config.match != "collect"):
         return None
     data = _data(body, chain, binding.inputs[qualifiers.index(driver)])
     return Combine(spec, binding.inputs, Logic(where, body, chain, data))
@@ -55,10 +56,13 @@ def _compiled(spec: NodeSpec, binding: Binding, qualifiers: Sequence[str], drive
     return where, body
 
 
-def _good_inputs(qualifiers: Sequence[str], binding: Binding) -> bool:
+def _few(qualifiers: Sequence[str], binding: Binding) -> bool:
     if len(qualifiers) > MAX_INPUTS:
         binding.problems.report("E300", f"{len(qualifiers)} inputs, {MAX_INPUTS} at most", ("input",), help="combine some of them ahead")
-        return False
+    return len(qualifiers) <= MAX_INPUTS
+
+
+def _good_names(qualifiers: Sequence[str], binding: Binding) -> bool:
     wrong = [name for name in qualifiers if not (name.isidentifier() and name.isascii())]
     for name in wrong:
         binding.problems.report("E301", f"'{name}' cannot be the name of an input in CXL", ("input", name), help="letters, digits and _, not beginning with a digit", on_key=True)
@@ -79,18 +83,19 @@ def _good_body(spec: NodeSpec, config: CombineConfig, binding: Binding) -> bool:
     if config.match == "collect" and there:
         message = f"combine '{spec.name}': match: collect makes the output itself, so 'cxl' must be empty"
         binding.problems.report("E311", message, ("config", "cxl"), help="shape the collected rows in a transform behind the combine")
-    if config.match != "collect" and not there:
+    if config.match != "collect" and not there and "match" not in spec.partial:  # it may have been meant as `collect`
         binding.problems.report("E309", f"combine '{spec.name}' emits nothing", ("config",), help="emit the fields of its output in 'cxl'")
     return there != (config.match == "collect")
 
 
-def _good_chain(spec: NodeSpec, chain: Chain, where: Program, binding: Binding) -> bool:
+def _good_chain(spec: NodeSpec, chain: Chain, where: Program, binding: Binding, *, driven: bool) -> bool:
+    """Whether the predicate relates the inputs as it must. `driven`: whether the driver is one of them."""
     if chain.unrelated:
         names = ", ".join(f"'{name}'" for name in chain.unrelated)
         message = f"combine '{spec.name}': no comparison relates {names} to the other inputs"
         binding.problems.report("E305", message, ("config", "where"), help="compare a field with one of another input: a.id == b.id")
         return False
-    if spec.config.match == "collect" and any(True for _ in unplaced(chain, where)):
+    if driven and spec.config.match == "collect" and any(True for _ in unplaced(chain, where)):
         message = f"combine '{spec.name}': under match: collect each input is compared with the driver '{chain.driver}' alone"
         binding.problems.report("E313", message, ("config", "where"))
         return False

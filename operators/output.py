@@ -17,9 +17,10 @@ from operators.base import Linear
 from operators.binding import Binding
 from operators.evaluation import RunValues
 from operators.json_text import member_keys
-from operators.output_config import OutputConfig
+from operators.output_config import OutputConfig, Split
 from operators.output_fields import UndeclaredFields, names_of, takes_undeclared
 from operators.paths import check_path
+from operators.problems import ConfigPath
 from operators.registry import node_type
 from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
 from operators.settings import NodeSpec
@@ -203,33 +204,44 @@ def _sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
 def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     """Check an output and give its operator."""
     from storage import formats
-    from storage.path_tokens import PathTemplate
 
     config: OutputConfig = spec.config
     if config.type not in formats.names():
         known = ", ".join(formats.names())
         binding.problems.report("E217", f"unknown format '{config.type}'", ("config", "type"), help=binding.problems.similar(config.type, formats.names()) or f"known: {known}")
-        return None
-    try:
-        PathTemplate.parse(config.path)
-    except formats.FormatError as error:
-        binding.problems.report("E324", str(error), ("config", "path"))
-        return None
-    good = _may_stand_there(config, binding)
-    good = _placed(config, binding) and good
-    good = _sorted_by_known(config, binding) and _may_be_cut(config, binding) and good
-    good = _named_once(config, binding) and good
+    formed = config.type in formats.names()
+    good = [_parsed_path(config.path, ("config", "path"), binding), not formed or _may_stand_there(config, binding), _with_files(config, binding), _changes_placed(config, binding)]
+    good += [_sorted_by_known(config, binding), not formed or _may_be_cut(config, binding), _cut_by_known(spec, binding), _named_once(spec, binding)]
     output = _with_layout(spec, binding)
-    if output is None:
+    if output is None or not formed:
         return None
-    good = _cut_by_known(config, output, binding) and good
+    good += [_written(config, output, binding), _echoes_known(config, output, binding)]
+    return output if all(good) else None
+
+
+def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:
+    """Whether a path has the tokens that there are."""
+    from storage import formats
+    from storage.path_tokens import PathTemplate
+
+    try:
+        PathTemplate.parse(path)
+    except formats.FormatError as error:
+        binding.problems.report("E324", str(error), place)
+        return False
+    return True
+
+
+def _written(config: OutputConfig, output: Output, binding: Binding) -> bool:
+    """Whether the format takes its options."""
+    from storage import formats
+
     try:
         formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
-        return None
-    good = _echoes_known(config, output, binding) and good
-    return output if good else None
+        return False
+    return True
 
 
 def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
@@ -268,25 +280,22 @@ def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
     return "://" in config.path or check_path(config.path, place, binding.problems.report_help, binding.settings)
 
 
-def _placed(config: OutputConfig, binding: Binding) -> bool:
-    """Whether the rows have the source files that the path asks for, and the file of changes may be where it shall be."""
-    from storage import formats
-    from storage.path_tokens import PathTemplate
-
-    good = True
+def _with_files(config: OutputConfig, binding: Binding) -> bool:
+    """Whether the rows have the source files that the path asks for."""
     if by_source_file(config) and not binding.input.key.sources():
         message = "{source_file} in a path needs rows that come from single records; those of an aggregate do not"
         binding.problems.report("E324", message, ("config", "path"))
-        good = False
-    if config.changelog is not None:
-        place = ("config", "changelog", "path")
-        good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings) and good
-        try:
-            PathTemplate.parse(config.changelog.path)
-        except formats.FormatError as error:
-            binding.problems.report("E324", str(error), place)
-            good = False
-    return good
+        return False
+    return True
+
+
+def _changes_placed(config: OutputConfig, binding: Binding) -> bool:
+    """Whether the file of changes may be where it shall be."""
+    if config.changelog is None:
+        return True
+    place = ("config", "changelog", "path")
+    good = check_path(config.changelog.path, place, binding.problems.report_help, binding.settings)
+    return _parsed_path(config.changelog.path, place, binding) and good
 
 
 def _sorted_by_known(config: OutputConfig, binding: Binding) -> bool:
@@ -316,24 +325,31 @@ def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
     return False
 
 
-def _cut_by_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
+def _cut_by_known(spec: NodeSpec, binding: Binding) -> bool:
     """Whether the parts can be named, and the field that holds groups together comes from upstream, written or not."""
+    config: OutputConfig = spec.config
+    if config.split is None:
+        return True
+    named, projection = _parts_named(config.split, binding), project(config, binding.input)
+    group = config.split.group_key
+    if group is None or group_column(config, binding.input, projection) is not None or "mapping" in spec.partial:
+        return named
+    known = list(dict.fromkeys([*binding.input.data, *projection.data]))
+    help_text = binding.problems.similar(group, known)
+    binding.problems.report("E251", f"group field '{group}' does not reach this output", ("config", "split", "group_key"), help=help_text)
+    return False
+
+
+def _parts_named(split: Split, binding: Binding) -> bool:
     from storage import formats
     from storage.formats.splitting import SplitPlan
 
-    if config.split is None:
-        return True
     try:
-        plan = SplitPlan(**config.split.model_dump())
+        SplitPlan(**split.model_dump())
     except formats.OptionError as error:
         binding.problems.report("E218", str(error), ("config", *error.path), on_key=error.unknown)
         return False
-    if plan.group_key is None or output.group is not None:
-        return True
-    known = list(dict.fromkeys([*binding.input.data, *output.projection.data]))
-    help_text = binding.problems.similar(plan.group_key, known)
-    binding.problems.report("E251", f"group field '{plan.group_key}' does not reach this output", ("config", "split", "group_key"), help=help_text)
-    return False
+    return True
 
 
 def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
@@ -379,8 +395,11 @@ def _shown(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]
     return ((shown, source, type_) for name, source, type_ in _selected(config, row) for shown in names_of(config.mapping, name))
 
 
-def _named_once(config: OutputConfig, binding: Binding) -> bool:
+def _named_once(spec: NodeSpec, binding: Binding) -> bool:
     """Whether no two columns are written under one name."""
+    if "exclude" in spec.partial:
+        return True
+    config: OutputConfig = spec.config
     first: dict[str, str] = {}
     for shown, source, _ in _shown(config, binding.input):
         if first.setdefault(shown, source) != source:

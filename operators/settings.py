@@ -42,7 +42,7 @@ class InputRef:
 class NodeSpec:
     """One node as it was written: `path` is where it stands in the YAML, `document` which file that is (compositions have their own).
 
-    `partial`: what is wrong in its configuration was reported and left out of `config`.
+    `partial`: the keys of its configuration of which something is wrong, which was reported and left out of `config`.
     """
 
     name: str
@@ -51,7 +51,7 @@ class NodeSpec:
     inputs: tuple[InputRef, ...]
     path: tuple[str | int, ...] = ()
     document: Any = field(default=None, compare=False, repr=False)
-    partial: bool = False
+    partial: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,27 +284,34 @@ def bind(spec: NodeSpec, binding: Binding) -> PlainState | PassingState | None:
     config: StateConfig = spec.config
     if config.phase == "init" and config.scope != "pipeline":
         binding.problems.report("E206", f"an init phase has no {config.scope} scope", ("config", "scope"), help="scope: pipeline")
-        return None
-    parts = [part for index, one in enumerate(config.set) if (part := _assignment(spec, binding, index, one)) is not None]
-    if len(parts) < len(config.set):
+    parts = _assignments(spec, binding)
+    if len(parts) < len(config.set) or (config.phase == "init" and config.scope != "pipeline"):
         return None
     writes = Writes(spec.name, config.scope, tuple(parts))
     made = PlainState if writes.plain and writes.deterministic else PassingState
     return made(spec, binding.input, writes)
 
 
-def _assignment(spec: NodeSpec, binding: Binding, index: int, one: Assignment) -> tuple[str, Type, Program] | None:
-    """A checked assignment; None when problems were reported."""
+def _assignments(spec: NodeSpec, binding: Binding) -> list[tuple[str, Type, Program]]:
+    """The assignments without those of which problems were reported: a variable that is not there is told where it is written, not where it is read as well."""
     config: StateConfig = spec.config
     known = binding.variables.of(config.scope)
-    place = ("config", "set", index)
-    if one.var not in known:
-        _unknown(binding, config.scope, one.var, (*place, "var"))
-        return None
+    unknown = [name for name in config.variables if name not in known]
+    for index, one in enumerate(config.set):
+        if one.var in unknown:
+            _unknown(binding, config.scope, one.var, ("config", "set", index, "var"))
+    seeing = replace(binding, variables=binding.variables.taking(config.scope, unknown))
+    return [part for index, one in enumerate(config.set) if (part := _assignment(spec, seeing, index, known.get(one.var))) is not None]
+
+
+def _assignment(spec: NodeSpec, binding: Binding, index: int, type_: Type | None) -> tuple[str, Type, Program] | None:
+    """A checked assignment to a variable of a type (None: there is no such variable); None when problems were reported."""
+    config: StateConfig = spec.config
+    one, place = config.set[index], ("config", "set", index)
     program = binding.compile(spec, (*place, "cxl"), one.cxl, "set", inputs={"this": binding.input.data})
-    if program is None:
+    if program is None or type_ is None:
         return None
-    type_, given = known[one.var], _expression(program).type
+    given = _expression(program).type
     if not _holds(type_, given):
         message = f"'${config.scope}.{one.var}' is {type_.base}, the expression gives {given.base}"
         binding.problems.report("E207", message, (*place, "cxl"), help=f"convert it to {type_.base}, or declare the variable as {given.base}")

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from changelog.lazy import F
+from cxl.types import ANY, Schema
 from operators.base import Keyed, Linear, Operator
 from operators.binding import Binding
 from operators.checks import condition, missing_argument
+from operators.emitted import with_emitted
 from operators.evaluation import RunValues
 from operators.registry import node_type
 from operators.row_logic import Check, Directive, RowLogic, as_new
@@ -80,13 +82,10 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     config: TransformConfig = spec.config
     over = binding.inputs[1].data if len(binding.inputs) > 1 else None
     program = binding.compile(spec, ("config", "cxl"), config.cxl, "row", window=config.analytic_window is not None, window_schema=over)
-    if program is None:
-        return None
-    checks = _compiled_checks(spec, config, program, binding)
-    directives = _compiled_directives(spec, config, program, binding)
-    if checks is None or directives is None:
-        return None
-    if not _window_stands(config, program, binding):
+    schema = with_emitted(binding.input.data, config.cxl) if program is None else binding.input.data.with_fields(program.output)
+    checks = _compiled_checks(spec, config, schema, binding)
+    directives = _compiled_directives(spec, config, schema, binding)
+    if not _looks_well(config, program, binding) or program is None or checks is None or directives is None:
         return None
     logic = RowLogic(spec, binding.input, program, checks, directives)
     if program.distinct or program.windows:
@@ -94,36 +93,43 @@ def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     return Transform(spec, binding.input, logic) if logic.deterministic else VolatileTransform(spec, binding.input, logic)
 
 
-def _window_stands(config: TransformConfig, program: Program, binding: Binding) -> bool:
-    """Whether the fields of a window that no call reads are there; those of others are checked with the calls."""
-    if config.analytic_window is None or program.windows:
+def _looks_well(config: TransformConfig, program: Program | None, binding: Binding) -> bool:
+    """Whether a program may look at other records as it does: over the window that is there, by `distinct`. `program`: None where it has problems itself."""
+    good = _window_stands(config, program, binding)
+    if program is None or not program.distinct:
+        return good
+    from operators.distinct import refuses_distinct
+
+    return not refuses_distinct(program, binding) and good
+
+
+def _window_stands(config: TransformConfig, program: Program | None, binding: Binding) -> bool:
+    """Whether the fields of a window are there, and its calls may stand over them."""
+    if config.analytic_window is None:
         return True
-    if config.analytic_window.source is not None:
+    if program is not None and not program.windows and config.analytic_window.source is not None:
         help_text = "leave 'source' out, or call a $window function"
         binding.problems.report("E255", "no $window call reads the rows of this window", ("config", "analytic_window", "source"), help=help_text)
         return False
     from operators.analytic import check_window
 
-    return check_window(config.analytic_window, binding)
+    return check_window(config.analytic_window, program, binding)
 
 
-def _over_several(spec: NodeSpec, binding: Binding, logic: RowLogic) -> Operator | None:
-    """The operator of a program that looks at other records too; None when problems were reported."""
+def _over_several(spec: NodeSpec, binding: Binding, logic: RowLogic) -> Operator:
+    """The operator of a program that looks at other records too."""
     from operators.analytic import bind_window
-    from operators.distinct import DistinctTransform, refuses_distinct
+    from operators.distinct import DistinctTransform
     from operators.distinct_chain import DistinctChain
 
     program = logic.program
-    if program.distinct and refuses_distinct(program, binding):
-        return None
     if program.windows:
         return bind_window(spec, binding, logic)
     return (DistinctChain if len(program.distinct) > 1 else DistinctTransform)(spec, binding.input, logic)
 
 
-def _compiled_directives(spec: NodeSpec, config: TransformConfig, program: Program, binding: Binding) -> list[Directive] | None:
+def _compiled_directives(spec: NodeSpec, config: TransformConfig, schema: Schema, binding: Binding) -> list[Directive] | None:
     """The log directives with their conditions, over the records that come out; None when problems were reported."""
-    schema = binding.input.data.with_fields(program.output)
     found: list[Directive] = []
     for index, item in enumerate(config.log):
         unknown = [at for at, name in enumerate(item.fields) if name not in schema]
@@ -137,22 +143,23 @@ def _compiled_directives(spec: NodeSpec, config: TransformConfig, program: Progr
     return found if len(found) == len(config.log) else None
 
 
-def _compiled_checks(spec: NodeSpec, config: TransformConfig, program: Program, binding: Binding) -> list[Check] | None:
-    schema = binding.input.data.with_fields(program.output)
+def _compiled_checks(spec: NodeSpec, config: TransformConfig, schema: Schema, binding: Binding) -> list[Check] | None:
+    """The validations with their conditions, over the records that come out; None when problems were reported."""
     checks: list[Check] = []
     for index, item in enumerate(config.validations):
         path = ("config", "validations", index, "check")
-        if item.field is not None and item.field not in schema:
+        seen = schema
+        if unknown := item.field is not None and item.field not in schema:
             known = binding.problems.similar(item.field, list(schema))
             binding.problems.report("E250", f"there is no field '{item.field}'", ("config", "validations", index, "field"), help=known)
-            continue
+            seen = schema.with_fields({item.field: ANY})
         lacking = missing_argument(item.check, item.field, item.args)
         if lacking is not None:
             place = ("config", "validations", index, *(("args",) if item.args else ()))
             binding.problems.report("CFG-002", f"check '{item.check}' needs the argument '{lacking}'", place, help=f"args: {{{lacking}: ...}}")
             continue
         text = condition(item.check, item.field, item.args)
-        compiled = binding.compile(spec, path, text, "predicate", schema=schema, generated=text != item.check)
-        if compiled is not None:
+        compiled = binding.compile(spec, path, text, "predicate", schema=seen, generated=text != item.check)
+        if compiled is not None and not unknown:
             checks.append((item, compiled))
     return checks if len(checks) == len(config.validations) else None

@@ -6,10 +6,10 @@ carry its name: `_source:left.label`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cxl.types import Type
+from cxl.types import ANY, Type
 from operators.rows import RECORD, RowType
 
 PIPELINE, SOURCE = "_pipeline:", "_source:"
@@ -46,6 +46,10 @@ class NodeVariables:
     def of(self, namespace: str) -> Mapping[str, Type]:
         """The variables of a namespace."""
         return self.types.get(namespace, {})
+
+    def taking(self, namespace: str, names: Iterable[str]) -> "NodeVariables":
+        """The same with further variables of a namespace, of which no more is known than their names."""
+        return replace(self, types={**self.types, namespace: {**dict.fromkeys(names, ANY), **self.of(namespace)}})
 
 
 def rider(scope: str, name: str) -> str:

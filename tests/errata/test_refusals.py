@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -262,6 +263,125 @@ def test_any_two_mistakes_are_told_together(tmp_path: Path) -> None:
 
     told = {pair: found(*pair) for pair in combinations(MISTAKES, 2) if pair not in FOLLOWING}
     assert {pair: codes for pair, codes in told.items() if codes != sorted(MISTAKES[name][2] for name in pair)} == {}
+
+
+READ = "".join(
+    f"  - {{ type: source, name: {name}, config: {{ name: {name}, type: csv, path: {name}.csv, schema: [{{ name: id, type: int }}, {{ name: v, type: int }}] }} }}\n" for name in "so"
+)
+WITHIN = {
+    "a transform": (
+        "  - { type: transform, name: n, input: s, config: { cxl: 'emit a = id', validations: [CHECKS], log: [LINES], KEYS } }\n",
+        {
+            "a program's field": ("'emit a = id'", "'emit a = nope'", "CXL-R001"),
+            "a program's text": ("'emit a = id'", "'emit a = length(id'", "CXL-P001"),
+            "a check": ("CHECKS", "{ check: 'v >> 0' }, CHECKS", "CXL-P010"),
+            "a field that is checked": ("CHECKS", "{ field: zz, check: not_empty }, CHECKS", "E250"),
+            "a severity": ("CHECKS", "{ check: 'v > nope', severity: erorr }, CHECKS", "CFG-004 CXL-R001"),
+            "a field of the log": ("LINES", "{ level: info, when: per_record, message: x, fields: [zz] }, LINES", "E250"),
+            "a condition of the log": ("LINES", "{ level: info, when: per_record, message: x, every: 0, condition: 'v > ' }, LINES", "CFG-004 CXL-P010"),
+            "a field of the window": ("KEYS", "analytic_window: { group_by: [zz] }, KEYS", "E252"),
+            "an order of the window": ("KEYS", "analytic_window: { group_by: [id], sort_by: [zz] }, KEYS", "E253"),
+            "a key": ("KEYS", "colour: red, KEYS", "CFG-001"),
+            "an input": ("input: s", "input: nowhere", "E004"),
+        },
+        {*(("a program's text", name) for name in ("a field that is checked", "a severity", "a field of the log")), *((name, "an input") for name in ("a program's field", "a field that is checked", "a severity", "a field of the log", "a field of the window", "an order of the window"))},
+    ),
+    "a window that a program reads": (
+        "  - { type: transform, name: n, input: s, config: { cxl: 'emit a = $window.lag(1).v', analytic_window: { group_by: [id] }, KEYS } }\n",
+        {
+            "a place": ("lag(1)", "lag(id)", "E255"),
+            "a field of the window": ("group_by: [id]", "group_by: [zz]", "E252"),
+            "a check": ("KEYS", "validations: [{ check: 'v >> 0' }], KEYS", "CXL-P010"),
+        },
+        set(),
+    ),
+    "a combine": (
+        "  - { type: combine, name: n, input: { s: s, o: o }, config: { where: 's.id == o.id', cxl: 'emit a = s.v', propagate_ck: driver, KEYS } }\n",
+        {
+            "no key": (", propagate_ck: driver", "", "CFG-002"),
+            "a match": ("KEYS", "match: frist, KEYS", "CFG-004"),
+            "a miss": ("KEYS", "on_miss: never, KEYS", "CFG-004"),
+            "a strategy": ("KEYS", "strategy: fast, KEYS", "CFG-004"),
+            "a driver": ("KEYS", "drive: x, KEYS", "E306"),
+            "a predicate": ("'s.id == o.id'", "'s.id == o.nope'", "CXL-R001"),
+            "inputs that nothing relates": ("'s.id == o.id'", "'s.id == 1'", "E305"),
+            "a bare field": ("'emit a = s.v'", "'emit a = v'", "CXL-R010"),
+            "no body": ("cxl: 'emit a = s.v'", "cxl: ''", "E309"),
+            "an input": ("s: s", "s: nowhere", "E004"),
+        },
+        {("a match", "no body")},
+    ),
+    "a state": (
+        "  - { type: state, name: n, input: s, config: { scope: pipeline, set: [{ var: one, cxl: 'v' }, { var: two, cxl: 'v' }], KEYS } }\n",
+        {
+            "a variable": ("var: one, cxl: 'v'", "var: undeclared, cxl: 'nope'", "E200 CXL-R001"),
+            "another": ("var: two, cxl: 'v'", "var: undeclared2, cxl: '\"x'", "E200 CXL-P003"),
+            "a variable that it reads": ("var: two, cxl: 'v'", "var: undeclared3, cxl: '$pipeline.undeclared3 + v'", "E200"),
+            "a key": ("KEYS", "colour: red, KEYS", "CFG-001"),
+        },
+        set(),
+    ),
+    "an output": (
+        "  - { type: output, name: n, input: s, config: { name: n, type: csv, path: n.csv, include_unmapped: false, split: { max_records: 5, group_key: id }, KEYS } }\n",
+        {
+            "a size": ("max_records: 5", "max_records: 0", "CFG-004"),
+            "a name of parts": ("max_records: 5", "max_records: 5, naming: '{bad}{seq}'", "E218"),
+            "a group": ("group_key: id", "group_key: nope", "E251"),
+            "an order": ("KEYS", "sort_order: [zz], KEYS", "E251"),
+            "a path": ("path: n.csv", "path: 'n{nope}.csv'", "E324"),
+            "a format": ("type: csv", "type: cvs", "E217"),
+            "an option": ("KEYS", "options: { colour: red }, KEYS", "E218"),
+            "two columns of one name": ("KEYS", "mapping: { v: id }, KEYS", "E326"),
+            "changes": ("KEYS", "changelog: { path: /n.jsonl }, KEYS", "E231"),
+        },
+        {("a size", "a name of parts"), ("a format", "an option")},
+    ),
+    "a composition": (
+        "  - { type: composition, name: n, use: ./twice.comp.yaml, inputs: { input: s }, KEYS }\n",
+        {
+            "a port": ("input: s }", "input: s, order: s }", "E103"),
+            "a node": ("inputs: { input: s", "inputs: { input: nowhere", "E004"),
+            "a parameter": ("KEYS", "config: { faktor: 2 }, KEYS", "E103"),
+            "a consumer": ("KEYS", "outputs: { output: nobody }, KEYS", "E004"),
+        },
+        set(),
+    ),
+    "a node that is no more than its wiring": (
+        "  - { type: transform, name: n, input: s, config: { cxl: 'emit a = id' } }\n",
+        {"a program": ("'emit a = id'", "5", "CFG-003"), "an input": ("input: s", "input: nowhere", "E004")},
+        set(),
+    ),
+}  # fmt: skip
+"""By kind of node: how it is written, mistakes with their codes, and pairs of which one hides the other for a reason."""
+
+
+@pytest.mark.parametrize("kind", WITHIN)
+def test_any_two_mistakes_of_one_node_are_told_together(kind: str, tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Language 29 and Pipeline 29: what is wrong in one place of a node hides nothing in another."""
+    node, mistakes, related = WITHIN[kind]
+    folder = Folder(tmp_path)
+    folder.write("twice.comp.yaml", BODY.replace("TYPE", "int"))
+
+    def found(*names: str) -> list[str]:
+        text = node
+        for name in names:
+            old, new, _ = mistakes[name]
+            text = text.replace(old, new, 1)
+        text = "pipeline: { name: p, vars: { pipeline: { one: { type: int }, two: { type: int } } } }\nnodes:\n" + READ + re.sub("(, )?(KEYS|CHECKS|LINES)", "", text)
+        folder.write("pipeline.yaml", text + OUT)
+        with pytest.raises(errata.PipelineErrors) as caught:
+            folder.load()
+        return sorted(one.code for one in caught.value.diagnostics if one.is_error)
+
+    def apart(one: str, other: str) -> bool:
+        """Whether two mistakes stand in two places."""
+        old, new, _ = mistakes[one]
+        return mistakes[other][0] in node.replace(old, new, 1) and not (old == "KEYS" == mistakes[other][0] and new.split(":")[0] == mistakes[other][1].split(":")[0])
+
+    singles = {name: found(name) for name in mistakes}
+    assert {name: codes for name, codes in singles.items() if codes != sorted(mistakes[name][2].split())} == {}
+    told = {pair: found(*pair) for pair in combinations(mistakes, 2) if pair not in related and apart(*pair)}
+    assert {pair: codes for pair, codes in told.items() if codes != sorted(" ".join(mistakes[name][2] for name in pair).split())} == {}
 
 
 def test_an_input_that_a_composition_names_beside_its_ports_is_a_node(tmp_path: Path) -> None:

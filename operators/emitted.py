@@ -1,0 +1,27 @@
+"""What the text of a program says that it emits, whatever is wrong with it: the fields against which the rest of its node is checked."""
+
+from collections.abc import Iterator
+
+from cxl import ast
+from cxl.parse import parse_program
+from cxl.types import ANY, OpenSchema, Schema, Type
+
+
+def emitted(text: str) -> dict[str, Type] | None:
+    """What a program emits; None where it cannot be parsed."""
+    return None if parse_program(text).errors else {one.name: ANY for one in statements(text) if isinstance(one, ast.Emit)}
+
+
+def with_emitted(row: Schema, text: str) -> Schema:
+    """The fields of a row and those that a program emits; any field where it cannot be parsed."""
+    found = emitted(text)
+    return OpenSchema(row.items()) if found is None else row.with_fields(found)
+
+
+def statements(text: str) -> Iterator[ast.Statement]:
+    """The statements of a program, those within others too."""
+    left = list(parse_program(text).statements)
+    while left:
+        one = left.pop(0)
+        yield one
+        left[:0] = one.body if isinstance(one, ast.EmitEach) else ()
