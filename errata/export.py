@@ -38,12 +38,15 @@ class Written:
     target: Path
     size: int
     mtime_ns: int
+    wanted: Path
+    """The target; where its name has a suffix since another file has that name, the path without it."""
     told: Mapping[str, Any] = field(default_factory=dict)
     """What else it takes to write the file a second time."""
 
     def json(self, folder: Path) -> dict[str, Any]:
-        """Path (below the pipeline's folder where it lies there), size, mtime and what else is told."""
-        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns, **self.told}
+        """Path (below the pipeline's folder where it lies there), size, mtime, the path that was wanted instead and what else is told."""
+        wanted = {} if self.wanted == self.target else {"instead_of": os.path.relpath(self.wanted, folder)}
+        return {"path": os.path.relpath(self.target, folder), "size": self.size, "mtime_ns": self.mtime_ns, **wanted, **self.told}
 
 
 @dataclass(slots=True)
@@ -86,8 +89,8 @@ class Exports:
         for begun in self._begun[target.parent].pop(target.name, ()):
             begun.unlink(missing_ok=True)
 
-    def stage(self, target: Path, parts: Iterator[bytes]) -> Written:
-        """Write a file beside its target. Raises StorageFailed, also where another output of the run wrote it."""
+    def stage(self, target: Path, parts: Iterator[bytes], *, wanted: Path | None = None) -> Written:
+        """Write a file beside its target, which may take the place of the one `wanted`. Raises StorageFailed, also where another output of the run wrote it."""
         if target in self._targets:
             raise StorageFailed(f"two outputs write {target}", help="give one of them another path")
         self._targets.add(target)
@@ -98,7 +101,7 @@ class Exports:
             stat = _filled(staged, parts)
         except OSError as error:
             raise StorageFailed(f"cannot write {target}: {error.strerror}") from error
-        one = Written(staged, target, stat.st_size, stat.st_mtime_ns)
+        one = Written(staged, target, stat.st_size, stat.st_mtime_ns, wanted or target)
         self.written.append(one)
         return one
 
@@ -185,11 +188,12 @@ def _unpacked(blob: bytes) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Writes outputs of one run: what it stages, the engine that renders large ones, who is told of oversize groups."""
+    """Writes outputs of one run: what it stages, the engine that renders large ones, who is told of oversize groups, where a file of some path is written."""
 
     exports: Exports
     engine: Engine
     warn: Callable[[str], None]
+    named: Callable[[Path], Path]
 
     def write(self, node: Node, rows: OutputRows, target: Path, undeclared: Sequence[tuple[str, str]]) -> list[Written]:
         """Stage the file (or the parts) of an output. `undeclared`: names and types of the undeclared fields that it writes, in order.
@@ -214,11 +218,11 @@ class Exporter:
         """Stage what a writer makes of the rows. Raises OutputError."""
         if writer.sequential:
             empty = output.echoed is not None and rows.empty
-            return [self.exports.stage(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
+            return [self._file(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
         if output.config.split is not None:
             return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
         parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
-        return [self.exports.stage(target, _document(writer, parts))]
+        return [self._file(target, _document(writer, parts))]
 
     def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
         from storage.formats import splitting
@@ -228,7 +232,10 @@ class Exporter:
         group = names.index(output.group) if output.group else None
         pieces = splitting.split(plan, writer, batches, group=group, warn=self.warn)
         parts = groupby(pieces, key=lambda piece: piece.seq)
-        return [self.exports.stage(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
+        return [self._file(target.with_name(plan.name(target.name, seq)), (piece.data for piece in group)) for seq, group in parts]
+
+    def _file(self, wanted: Path, parts: Iterator[bytes]) -> Written:
+        return self.exports.stage(self.named(wanted), parts, wanted=wanted)
 
 
 class _Hearing(logging.Handler):

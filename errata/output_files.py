@@ -84,7 +84,8 @@ def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Map
         targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
     for text in left_out(output, arriving(run.plan, node, present)):
         run.warn(f"output '{node.name}': {text}")
-    exporter = Exporter(run.exports, flow.engine, run.warn)
+    names = targets.names(node, run.standing, run.history, [path for path, _ in pieces])
+    exporter = Exporter(run.exports, flow.engine, run.warn, names)
     made = list(chain.from_iterable(exporter.write(node, part, target, extra) for target, part in pieces))
     if split:
         targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
@@ -192,7 +193,9 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     target = targets.rendered(node, wanted.path, writer.epoch)
     targets.refuse_written(node, [target], run.standing, run.history, force=run.options.force)
     parts = _changed(run, flow, node, wanted, list(dict.fromkeys([*_taken_back(run, node, writer), *extra])))
-    return [] if parts is None else [run.exports.stage(target, parts)]
+    if parts is None:
+        return []
+    return [run.exports.stage(targets.names(node, run.standing, run.history, [target])(target), parts, wanted=target)]
 
 
 def _taken_back(run: Run, node: Node, writer: Run | Entry) -> list[tuple[str, str]]:

@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from errata.diagnostics import PipelineErrors
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
+from errata.free_names import FreeNames, alternatives
 from operators.paths import leads_out
 from storage.locations import is_local
 
@@ -150,17 +152,30 @@ class Targets:
     def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
         """`refuse_foreign` for paths that are known only once the rows are."""
         if not force:
-            self._refuse(node.name, [path for path in paths if path.exists()], head, history)
+            self._refuse(node.name, paths, head, history)
+
+    def names(self, node: Node, head: Entry | None, history: History, wanted: Sequence[Path]) -> Callable[[Path], Path]:
+        """Where files of an output that are wanted at some paths are written: beside foreign ones where its names may have a suffix, and just there where not."""
+        config = self.configs[node.name]
+        if config.if_exists != "unique_suffix":
+            return lambda path: path
+        entries = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+        before = {self.folder / entry.get("instead_of", entry["path"]): self.folder / entry["path"] for entry in entries if is_local(entry["path"])}
+        runs = cache(history)
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), before, frozenset(wanted))
 
     def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
-        if self.configs[name].if_exists != "error":
-            return
+        if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
+            raise StorageFailed(f"output '{name}': {found[0]} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+
+    def _foreign(self, paths: Sequence[Path], head: Entry | None, history: History) -> list[Path]:
+        """Those of some paths at which something is that this pipeline did not write."""
+        if not (present := [path for path in paths if path.exists()]):
+            return []
         own = {self.folder / entry["path"] for entry in _files(head)}
         foreign = {path for path in present if path not in own}
         left = foreign - self._left_by_runs_before(foreign, history) if foreign else foreign
-        found = next((path for path in present if path in left), None)
-        if found is not None:
-            raise StorageFailed(f"output '{name}': {found} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+        return [path for path in present if path in left]
 
     def _left_by_runs_before(self, paths: Collection[Path], history: History) -> set[Path]:
         """Those of some paths that an epoch wrote, under another channel say, and that are as it left them."""
@@ -178,7 +193,7 @@ class Targets:
 
         config, path = self.configs[node.name], self.outputs[node.name]
         template = PathTemplate.parse(config.path)
-        if "of" in entry and template.steady_but_for_files and config.if_exists != "unique_suffix":
+        if "of" in entry and template.steady_but_for_files:
             return bool(entry["of"] == self.whole(node))
         if not template.steady:
             return True
@@ -297,13 +312,6 @@ def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
     if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
     path = plan.settings.folder / text
-    return _free(path, config.unique_suffix_width) if config.if_exists == "unique_suffix" else path
-
-
-def _free(path: Path, width: int) -> Path:
-    if not path.exists():
+    if config.if_exists != "unique_suffix" or config.split is not None:
         return path
-    number = 1
-    while (candidate := path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}")).exists():
-        number += 1
-    return candidate
+    return next(one for one in alternatives(path, config.unique_suffix_width) if not one.exists())

@@ -47,7 +47,7 @@ class OutputConfig(Strict):
     sort_order: SortOrder = Field(default_factory=list)
     split: Split | None = None
     if_exists: Literal["error", "overwrite", "unique_suffix"] = "error"
-    unique_suffix_width: Annotated[int, Field(ge=1, le=20)] = 1
+    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = 0
     write_meta: bool = False
     correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
     changelog: ChangelogFile | None = None

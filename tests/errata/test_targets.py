@@ -252,3 +252,73 @@ def test_a_result_names_files_that_stand(tmp_path: Path) -> None:
     expected = {"out_a": tmp_path / "a_2.csv", "out_b": tmp_path / "b_1.csv"}
     assert (folder.run().outputs, folder.run().outputs) == (expected, expected)
     assert all(path.is_file() for path in expected.values())
+
+
+SUFFIXED = """\
+pipeline: {{ name: suffixed }}
+nodes:
+  - {{ type: source, name: rows, config: {{ name: rows, type: csv, glob: "in/*.csv", schema: [{{ name: id, type: int }}] }} }}
+  - {{ type: output, name: out, input: rows, config: {{ name: out, type: csv, if_exists: unique_suffix, {0} }} }}
+"""
+
+
+def _there(folder: Folder) -> dict[str, str]:
+    """What is in `out`: the ids of each file, and the text of a foreign one."""
+    return {path.name: " ".join(path.read_text().removeprefix("id\n").split()) for path in sorted((folder.path / "out").iterdir())}
+
+
+def test_parts_stand_beside_foreign_files(folder: Folder) -> None:
+    """SPEC-DECISIONS, Output 23: "The same for split chunks ... unique_suffix: `-1` ... before the extension"; "a file of its own is rewritten"."""
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, split: { max_records: 1 }"))
+    foreign = {"o.csv": "whole", "o_0002.csv": "x", "o_0004.csv": "y"}
+    for name, text in foreign.items():
+        folder.write(f"out/{name}", text)
+    for rows, written in {
+        "1 2 3": {"o_0001.csv": "1", "o_0002-1.csv": "2", "o_0003.csv": "3"},
+        "1 5 3 4": {"o_0001.csv": "1", "o_0002-1.csv": "5", "o_0003.csv": "3", "o_0004-1.csv": "4"},
+        "6": {"o_0001.csv": "6"},
+    }.items():
+        folder.write("in/a.csv", "\n".join(["id", *rows.split(), ""]))
+        folder.run()
+        assert _there(folder) == foreign | written
+        assert not folder.run().committed
+        assert _there(folder) == foreign | written
+
+
+def test_parts_keep_the_names_that_were_chosen(folder: Folder) -> None:
+    """Also where what stood in the way is gone, or a part has to be brought back."""
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, split: { max_records: 1 }, unique_suffix_width: 3"))
+    folder.write("out/o_0002.csv", "x")
+    folder.write("in/a.csv", "id\n1\n2\n")
+    folder.run()
+    written = {"o_0001.csv": "1", "o_0002-001.csv": "2"}
+    for name in ("o_0002.csv", "o_0002-001.csv"):
+        (folder.path / "out" / name).unlink()
+    assert not folder.run().committed
+    assert _there(folder) == written
+    folder.write("in/a.csv", "id\n1\n3\n")
+    folder.run()
+    assert _there(folder) == written | {"o_0002-001.csv": "3"}
+
+
+def test_files_of_source_files_stand_beside_foreign_ones(folder: Folder) -> None:
+    """No name is chosen that another source file's is."""
+    folder.write("pipeline.yaml", SUFFIXED.format('path: "out/{source_file}.csv", unique_suffix_width: 0'))
+    folder.write("out/a.csv", "x")
+    for name, id in {"a": 1, "a-1": 2}.items():
+        folder.write(f"in/{name}.csv", f"id\n{id}\n")
+    folder.run()
+    assert _there(folder) == {"a.csv": "x", "a-1.csv": "2", "a-2.csv": "1"}
+    folder.write("in/a-2.csv", "id\n3\n")
+    folder.write("in/a.csv", "id\n4\n")
+    folder.run()
+    assert _there(folder) == {"a.csv": "x", "a-1.csv": "2", "a-2.csv": "4", "a-2-1.csv": "3"}
+
+
+def test_changes_stand_beside_a_foreign_file(folder: Folder) -> None:
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, changelog: { path: out/changes.jsonl }"))
+    folder.write("out/changes.jsonl", "x")
+    folder.write("in/a.csv", "id\n1\n")
+    folder.run()
+    assert list(_there(folder)) == ["changes-1.jsonl", "changes.jsonl", "o.csv"]
+    assert folder.text("out/changes.jsonl") == "x"

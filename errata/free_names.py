@@ -1,0 +1,40 @@
+"""Names beside files that somebody else wrote (`if_exists: unique_suffix`; SPEC-DECISIONS, Output 23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+
+def alternatives(path: Path, width: int) -> Iterator[Path]:
+    """A path, and those that may take its place: with `-1`, `-2` and so on before the extension, in at least so many digits."""
+    yield path
+    for number in count(1):
+        yield path.with_name(f"{path.stem}-{str(number).zfill(width)}{path.suffix}")
+
+
+@dataclass(slots=True)
+class FreeNames:
+    """The names of the files that a run writes for one output: those that the last epoch chose, and otherwise none that is foreign or another's."""
+
+    width: int
+    is_foreign: Callable[[Path], bool]
+    before: dict[Path, Path]
+    """What the last epoch wrote, by the path that was wanted."""
+    reserved: frozenset[Path]
+    """Paths at which files of this run are wanted: none takes the place of another."""
+    _taken: set[Path] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._taken = set(self.before.values())
+
+    def __call__(self, wanted: Path) -> Path:
+        """Where to write what is wanted at a path."""
+        found = self.before.pop(wanted, None) or next(one for one in alternatives(wanted, self.width) if self._is_free(one, wanted))
+        self._taken.add(found)
+        return found
+
+    def _is_free(self, path: Path, wanted: Path) -> bool:
+        return path not in self._taken and (path == wanted or path not in self.reserved) and not self.is_foreign(path)
