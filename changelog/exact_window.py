@@ -65,13 +65,13 @@ class WindowSum:
             yield from self._parts()
             yield self._added(_PARTS, odd=F.sum(self._of("odd")).over(self.rows))
             yield from self._carried()
-            total = F.when(self._of("odd") == 0.0, self._exact(_power(self._of("unit")))).otherwise(self._of("odd"))
+            total = F.when(self._of("odd") == 0.0, self._exact(*(_power(half(self._of("unit"), F.lit(0))) for half in (F.least, F.greatest)))).otherwise(self._of("odd"))
         else:
             yield from self._halves(self.unit)
             yield self._added(("middle", "low"), high=F.lit(0).cast("bigint"))
             yield from self._carried()
-            total = self._exact(F.lit(2.0**self.unit))
-        yield {self.name: F.when(self._of("low").isNotNull(), total / self._of("count") if self.mean else total)}
+            total = self._exact(*(F.lit(2.0 ** half(self.unit, 0)) for half in (min, max)))
+        yield {self.name: F.when(self._of("low").isNotNull(), total)}
 
     def _of(self, part: str) -> Column:
         return column(f"{self.name}_{part}")
@@ -111,8 +111,10 @@ class WindowSum:
             carry = F.shiftright(self._of(part) + (_BASE >> 1), _BITS)
             yield self._named(**{part: self._of(part) - F.shiftleft(carry, _BITS), above: self._of(above) + carry})
 
-    def _exact(self, unit: Column) -> Column:
-        return _nearest(*map(self._of, _PARTS)) * unit
+    def _exact(self, small: Column, large: Column) -> Column:
+        """The sum of finite values, or their mean, where one of two factors to the unit is 1: a large one comes last, since a mean may be finite whose sum is not."""
+        total = _nearest(*map(self._of, _PARTS)) * small
+        return (total / self._of("count") if self.mean else total) * large
 
 
 def _unit(largest: Column) -> Column:

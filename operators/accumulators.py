@@ -197,9 +197,13 @@ class WeightedMean:
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
         """What each row adds."""
+        import numpy as np
+
         values, shares = (_values(rows, name).astype("f8") for name in (self.value, self.weight))
         known = _given(rows, self.value) & _given(rows, self.weight)
-        return contributions(self.products, values * shares, known, weight) | contributions(self.weights, shares, known, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = values * shares
+        return contributions(self.products, products, known, weight) | contributions(self.weights, shares, known, weight)
 
     @property
     def totals(self) -> Sequence[FloatSum | IntSum]:

@@ -7,7 +7,7 @@ old one alone, so a record that fails elsewhere has counted nowhere.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import copysign, inf, isfinite
+from math import isfinite
 from typing import Any
 
 from cxl.typed import AggregateUse
@@ -57,29 +57,22 @@ def _added(state: _Sum, values: Sequence[Any]) -> _Sum:
     return _Sum(state.total + Fraction(value), state.count + 1, state.floats or isinstance(value, float), state.odd)
 
 
-def _rounded(state: _Sum) -> float:
-    from cxl.functions.aggregate import exact_sum
+def _sum(state: _Sum) -> Any:
+    from cxl.functions.aggregate import exact_sum, nearest, total
 
     if state.odd:
         return exact_sum(state.odd)
-    try:
-        return float(state.total)
-    except OverflowError:
-        return copysign(inf, state.total)
-
-
-def _sum(state: _Sum) -> Any:
-    from cxl.functions.aggregate import total
-
     if state.floats:
-        return _rounded(state)
+        return nearest(state.total)
     return total([int(state.total)]) if state.count else None
 
 
 def _mean(state: _Sum) -> float | None:
+    from cxl.functions.aggregate import exact_sum, quotient
+
     if state.odd:
-        return _rounded(state)
-    return _rounded(state) / state.count if state.count else None
+        return exact_sum(state.odd)
+    return quotient(state.total, Fraction(state.count)) if state.count else None
 
 
 def _chosen(better: Callable[[Any, Any], bool]) -> Running:

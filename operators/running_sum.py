@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from cxl.failure import CxlFailure
-from cxl.functions.aggregate import exact_sum, total
+from cxl.functions.aggregate import exact_sum, nearest, quotient, total
 
 
 @dataclass(slots=True)
@@ -32,21 +32,15 @@ class RunningSum:
         else:
             self.special.add(value)
 
-    def _as_float(self) -> float:
-        if self.special:
-            return exact_sum(self.special)
-        try:
-            return float(self.exact)
-        except OverflowError:
-            return math.copysign(math.inf, self.exact)
-
     def value(self, *, mean: bool) -> float | None:
         """The sum, an int while all values are, or the mean; None where there is no value. Raises CxlFailure beyond 64 bits."""
         if not self.count:
             return None
+        if self.special:
+            return exact_sum(self.special)
         if mean:
-            return self._as_float() / self.count
-        return self._as_float() if self.floats else total([int(self.exact)])
+            return quotient(self.exact, Fraction(self.count))
+        return nearest(self.exact) if self.floats else total([int(self.exact)])
 
 
 def running_sums(values: Iterable[Any], *, mean: bool) -> Iterator[tuple[Any, str | None]]:

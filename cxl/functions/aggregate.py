@@ -24,11 +24,25 @@ def exact_sum(values: Iterable[float]) -> float:
     special = [value for value in known if not math.isfinite(value)]
     if special:
         return math.fsum(set(special)) if len(set(map(str, special))) == 1 else math.nan
-    total = sum(map(Fraction, known), Fraction(0))
+    return nearest(_added(known))
+
+
+def _added(values: Iterable[float]) -> Fraction:
+    return sum(map(Fraction, values), Fraction(0))
+
+
+def nearest(exact: Fraction) -> float:
+    """The nearest Float; an infinity beyond their range, as IEEE 754 rounds."""
     try:
-        return float(total)
+        return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, total)
+        return math.inf if exact > 0 else -math.inf
+
+
+def quotient(total: Fraction, divisor: Fraction) -> float:
+    """One exact sum over another, each rounded first, as engines divide them; rounded once where one alone is beyond the range of Floats."""
+    above, below = nearest(total), nearest(divisor)
+    return above / below if math.isfinite(above) and math.isfinite(below) else nearest(total / divisor)
 
 
 def _numbers(values: Iterable[Any]) -> list[float]:
@@ -57,15 +71,19 @@ def mean(values: Iterable[Any]) -> float | None:
     numbers = _numbers(values)
     if any(not math.isfinite(number) for number in numbers):
         return exact_sum(numbers)
-    return exact_sum(numbers) / len(numbers) if numbers else None
+    return quotient(_added(numbers), Fraction(len(numbers))) if numbers else None
 
 
 def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> float | None:
     """Sum of value times weight over the sum of weights; null where the weights sum to zero or there is no pair."""
     pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight is not None]
     _numbers(part for pair in pairs for part in pair)
-    weight = exact_sum(weight for _, weight in pairs)
-    return exact_sum(float(value) * float(weight) for value, weight in pairs) / weight if weight else None
+    products, weights = [float(value) * float(weight) for value, weight in pairs], [weight for _, weight in pairs]
+    if not all(map(math.isfinite, weights)):
+        return exact_sum(products) / exact_sum(weights)
+    if not (divisor := _added(weights)):
+        return None
+    return quotient(_added(products), divisor) if all(map(math.isfinite, products)) else exact_sum(products) * (1 if divisor > 0 else -1)
 
 
 def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, ...], *, star: bool = False) -> None:

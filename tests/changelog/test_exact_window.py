@@ -105,3 +105,9 @@ def test_means_divide_the_exact_sum(engine, batch):
 def test_large_sums_are_rounded_once(engine, batch):
     for values, found in zip(batch, running(engine, batch), strict=True):
         assert [(repr(value), outside) for value, outside in found] == [(expected, False) for expected in so_far(values)]
+
+
+@on_engines
+@given(shared=st.booleans())
+def test_means_are_finite_where_sums_are_not(engine, shared):
+    assert running(engine, [[1e308] * 3, [-1e308] * 2], shared=shared, mean=True) == [[(1e308, False)] * 3, [(-1e308, False)] * 2]

@@ -144,3 +144,35 @@ def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[
         for module in ("propagate", "surroundings"):
             patch.setattr(f"errata.{module}.SMALL_ROWS", small)
         follow(history, adding(), {"o": ["id", "k", "i", "v", "w"]}, sums)
+
+
+INF = math.inf
+BEYOND = """\
+pipeline: { name: beyond }
+nodes:
+  - type: source
+    name: o
+    config:
+      { name: o, type: csv, path: o.csv, merge: { strategy: snapshot, primary_key: [id] }, schema: [{ name: id, type: int }, { name: g, type: string }, { name: v, type: float }] }
+  - type: aggregate
+    name: sums
+    input: o
+    config: { group_by: [g], cxl: "emit s = sum(v)\nemit a = avg(v)\nemit one = weighted_avg(v, 1)\nemit far = weighted_avg(1, v)\nemit both = weighted_avg(v, v)" }
+  - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_sums_beyond_the_range_of_floats_are_infinite(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Error handling 15: "floats follow IEEE 754 (1e308 * 10.0 is infinite, not an error)"; means are of exact sums, and what is taken back is gone."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", BEYOND)
+    for records, a, c in (
+        ("1,a,1e308\n2,a,1e308\n3,b,1\n4,c,-1e308\n5,c,-1e308", [INF, 1e308, 1e308, 1, INF], [-INF, -1e308, -1e308, 1, -INF]),
+        ("1,a,1e308\n3,b,1\n4,c,-1e308\n5,c,1e308\n6,c,2e307", [1e308, 1e308, 1e308, 1, INF], [2e307, 2e307 / 3, 2e307 / 3, 1, INF]),
+        ("1,a,2\n3,b,1\n4,c,-4", [2, 2, 2, 1, 2], [-4, -4, -4, 1, -4]),
+    ):
+        folder.write("o.csv", f"id,g,v\n{records}\n")
+        assert folder.run().exit_code == 0
+        assert [[float(cell) for cell in list(row.values())[1:]] for row in folder.rows("out.csv")] == [a, [1.0] * 5, c]
+    assert folder.violations() == []
