@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import errata
 from operators import event_time
 from tests.operators.histories import Row, Version, follow, heading, histories, sink, source
 from tests.pipelines import Folder, command, standing_in
@@ -209,6 +210,40 @@ def test_a_record_far_away_decides_who_is_late(tmp_path: Path) -> None:
     found = [(row["op"], row["data"]["u"], row["data"]["begin"][11:16]) for row in folder.log("tumbling") if row["epoch"] == 2]
     assert sorted(found) == [("+A", "a", "00:00"), ("+A", "b", "00:00"), ("-R", "a", "01:00")]
     assert not (tmp_path / "out/dlq.csv").exists()
+
+
+LONG = "2932897d"
+"""A day more than from 1970 to the last date."""
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("tumbling: { size: 10m }", f"tumbling: {{ size: {LONG} }}"),
+    ("tumbling: { size: 10m }", f"hopping: {{ size: {LONG}, slide: 1d }}"),
+    ("tumbling: { size: 10m }", f"hopping: {{ size: 1d, slide: {LONG} }}"),
+    ("tumbling: { size: 10m }", f"session: {{ gap: {LONG} }}"),
+    ("allowed_lateness: 0m", f"allowed_lateness: {LONG}"),
+    ("column: ts }", f"column: ts, delay: {LONG} }}"),
+    ("column: ts }", f"column: ts, idle_timeout: {LONG} }}"),
+])  # fmt: skip
+def test_a_duration_has_to_fit_the_times_that_there_are(tmp_path: Path, before: str, after: str) -> None:
+    text = heading("long") + source("web", COLUMNS, MARK) + Node("tumbling", "tumbling", 10).text()
+    assert before in text
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", text.replace(before, after))
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    (wrong,) = caught.value.diagnostics
+    assert f"'{LONG}' is longer than from 1970 to the end of 9999; write 2932896d or less" in wrong.message
+    assert text.replace(before, after).splitlines()[wrong.line - 1][wrong.column - 1 :].startswith(LONG)
+
+
+def test_a_window_of_all_the_times_that_there_are(tmp_path: Path) -> None:
+    text = heading("long") + source("web", COLUMNS, MARK) + Node("tumbling", "tumbling", 10).text()
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", text.replace("size: 10m", "size: 2932896d"))
+    folder.write_csv("web.csv", HEADERS["web"], version([(1, "a", 60, 1), (2, "a", 2, 1)])["web"])
+    assert folder.run().exit_code == 0
+    assert [(row["data"]["begin"], row["data"]["c"]) for row in folder.log("tumbling")] == [("1970-01-01T00:00:00", 2)]
 
 
 @pytest.mark.parametrize(("changed", "code"), [
