@@ -237,24 +237,24 @@ class Targets:
         return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
 
     def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
-        """Parts of a split output, and files of source files, that are not written any more at the output's present path are removed."""
-        if head is None or (self.configs[node.name].split is None and not self.by_source_file(node)):
+        """Parts of an output that is or was split, and files of source files, that are not written any more at the output's present path are removed."""
+        if head is None:
             return
         kept = {below(str(path), self.folder) for path in written}
         exports.gone |= {self.folder / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
 
     def whole(self, node: Node) -> str:
-        """What the ledger keeps of each part of an output: the present path of the whole, whichever source file it may be for."""
-        return below(str(self.path_for(node, ANY_FILE) if self.by_source_file(node) else self.outputs[node.name]), self.folder)
+        """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
+        return below(str(self.path_for(node, ANY_FILE)), self.folder)
 
     def part_of(self, node: Node) -> dict[str, Any]:
         """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
 
     def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
-        """The files of data that the last epoch wrote for an output at its present path; earlier versions did not mark them."""
+        """The parts that the last epoch wrote for an output at its present path; of one in parts also the single file that it was. Earlier versions did not mark them."""
         entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
-        if any("of" in entry for entry in entries):
+        if not self.part_of(node) or any("of" in entry for entry in entries):
             return [entry for entry in entries if entry.get("of") == whole]
         names, changes = self._names(node, whole), self._changes(node, head)
         return [entry for entry in entries if names.fullmatch(entry["path"]) and entry["path"] not in changes]

@@ -228,10 +228,18 @@ AS_KEPT = Written.json
 
 
 def test_parts_that_are_named_anew_take_the_place_of_the_others(folder):
-    for split in ("", ", split: {max_records: 2}", ", split: {max_records: 2, naming: '{stem}-{seq}.{ext}'}"):
+    """SPEC-DECISIONS, Output 23: "a file of its own is rewritten ... The same for split chunks": what is one file from now on has no parts beside it."""
+    for split, names in (
+        ("", ["out.csv"]),
+        (", split: {max_records: 2}", ["out_0001.csv", "out_0002.csv"]),
+        (", split: {max_records: 2, naming: '{stem}-{seq}.{ext}'}", ["out-1.csv", "out-2.csv"]),
+        (", write_meta: true, changelog: {path: 'c/{epoch}.jsonl'}", ["out.csv", "out.csv.meta.json"]),
+        (", split: {max_records: 2}, if_exists: unique_suffix", ["out_0001.csv", "out_0002.csv"]),
+        (", if_exists: unique_suffix", ["out.csv"]),
+    ):
         folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "path: in.csv").replace("path: out.csv", f"path: o/out.csv{split}"))
         assert ran(folder)[0] == 0
-    assert sorted(path.name for path in (folder.path / "o").iterdir()) == ["out-1.csv", "out-2.csv"]
+        assert sorted(path.name for path in (folder.path / "o").iterdir() if path.name != "out.csv.meta.json" or "meta" in split) == names
 
 
 def test_parts_that_a_run_wrote_elsewhere_are_left_alone(folder):
