@@ -156,13 +156,12 @@ class Sum:
     def result(self) -> Column:
         """The total, or the mean; null where there is no value."""
         count = column(f"{self.name}_n")
-        total = self.total.total()
-        value = total.cast("double") / F.when(count != 0, count).cast("double") if self.mean else total
+        value = self.total.nearest() / F.when(count != 0, count).cast("double") if self.mean else self.total.total()
         return F.when(count != 0, value)
 
     def overflows(self) -> Column:
-        """Whether an int total leaves 64 bits."""
-        return self.total.overflows() if isinstance(self.total, IntSum) else F.lit(False)
+        """Whether an int total leaves 64 bits; a mean is a float."""
+        return self.total.overflows() if isinstance(self.total, IntSum) and not self.mean else F.lit(False)
 
     def inexact(self) -> Column:
         """Whether the layout lacks limbs."""

@@ -176,3 +176,29 @@ def test_sums_beyond_the_range_of_floats_are_infinite(tmp_path: Path) -> None:
         assert folder.run().exit_code == 0
         assert [[float(cell) for cell in list(row.values())[1:]] for row in folder.rows("out.csv")] == [a, [1.0] * 5, c]
     assert folder.violations() == []
+
+
+WIDE = """\
+pipeline: { name: wide }
+nodes:
+  - { type: source, name: o, config: { name: o, type: csv, path: o.csv, schema: [{ name: id, type: int }, { name: n, type: int }] } }
+  - { type: aggregate, name: whole, input: o, config: { group_by: [], cxl: "emit a = avg(n)" } }
+  - { type: transform, name: far, input: o, config: { cxl: "emit a = $window.avg(n)", analytic_window: { group_by: [], sort_by: [id] } } }
+  - { type: output, name: whole_out, input: whole, config: { name: whole_out, type: csv, path: whole.csv } }
+  - { type: output, name: far_out, input: far, config: { name: far_out, type: csv, path: far.csv } }
+"""
+
+
+@pytest.mark.parametrize(("ints", "averages"), [
+    ([2**63 - 1, 1, -3], [2.0**63, 2.0**62, (2**63 - 3) / 3]),
+    ([-(2**63), -(2**63), -1, 2**62], [-(2.0**63), -(2.0**63), -(2.0**64) / 3, (-(2**64) - 1 + 2**62) / 4]),
+    ([2**53 + 1, 0, 4], [2.0**53, 2.0**52, float(2**53 + 5) / 3]),
+])  # fmt: skip
+def test_means_of_ints_are_floats_whose_sum_may_have_more_than_64_bits(ints: list[int], averages: list[float], tmp_path: Path) -> None:
+    """User guide, "avg(field)": "Returns Float"."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", WIDE)
+    folder.write("o.csv", "".join(["id,n\n", *(f"{at},{n}\n" for at, n in enumerate(ints))]))
+    assert folder.run().exit_code == 0
+    assert [float(row["a"]) for row in folder.rows("far.csv")] == averages
+    assert [float(row["a"]) for row in folder.rows("whole.csv")] == averages[-1:]
