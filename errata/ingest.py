@@ -262,10 +262,8 @@ def ingest(
         operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since,
     )  # fmt: skip
     made = _read(intake)
-    if anew and stood is not None:
-        made = _replacing(flow, made, stood.rows)
-    elif source.rebuilt and before is not None and stood is not None:
-        made = _redeclared(intake, made, stood, Kept.of(source.node.name, before))
+    if before is not None and stood is not None and source.rebuilt:
+        made = _replacing(flow, made, stood.rows) if anew else _redeclared(intake, made, stood, Kept.of(source.node.name, before))
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     if before is not None and not source.rebuilt:

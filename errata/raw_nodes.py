@@ -111,10 +111,14 @@ def _without_problems(model: type[BaseModel], given: Any) -> tuple[BaseModel | N
     wrong = frozenset(str(place[0]) if place else "" for place in places)
     if wrong & ESSENTIAL or "" in wrong or not isinstance(given, dict):
         return None, wrong
-    fitting = {key: value for key, value in STAND_INS.items() if key in wrong}
-    bare = {key: value for key, value in given.items() if key not in wrong} | fitting
-    members = {key: _without_members(given[key], [place[1:] for place in places if place[0] == key]) for key in wrong & LOOSE & given.keys()}
-    return next((config for rest in (bare | members, bare) if (config := _valid(model, rest)) is not None), None), wrong
+    bare = {key: value for key, value in given.items() if key not in wrong} | {key: value for key, value in STAND_INS.items() if key in wrong}
+    found = _valid(model, bare | _loosened(given, wrong, places))
+    return found or _valid(model, bare), wrong
+
+
+def _loosened(given: Mapping[str, Any], wrong: frozenset[str], places: Sequence[tuple[str | int, ...]]) -> dict[str, Any]:
+    """Those of the wrong keys of which the right members say something by themselves, without the others."""
+    return {key: _without_members(given[key], [place[1:] for place in places if place[0] == key]) for key in wrong & LOOSE & given.keys()}
 
 
 def _valid(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel | None:

@@ -117,8 +117,7 @@ def _value(token: Token, values: TokenValues) -> str:
     if token.name == "source_name":
         return _source_name(token.argument, values.source_names)
     if token.name == "pipeline_hash":
-        argument = token.argument or "8"
-        return values.pipeline_hash if argument == "full" else values.pipeline_hash[: int(argument)]
+        return values.pipeline_hash[: None if token.argument == "full" else int(token.argument or 8)]
     if token.name == "timestamp":
         return (values.started or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     if token.name == "epoch" and values.epoch is not None:

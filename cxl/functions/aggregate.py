@@ -4,7 +4,7 @@ Nulls do not count, but for `count(*)` and `collect`. Sums are exact and rounded
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -81,9 +81,14 @@ def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> float | None
     products, weights = [float(value) * float(weight) for value, weight in pairs], [weight for _, weight in pairs]
     if not all(map(math.isfinite, weights)):
         return exact_sum(products) / exact_sum(weights)
-    if not (divisor := _added(weights)):
-        return None
-    return quotient(_added(products), divisor) if all(map(math.isfinite, products)) else exact_sum(products) * (1 if divisor > 0 else -1)
+    divisor = _added(weights)
+    return _weighed(products, divisor) if divisor else None
+
+
+def _weighed(products: Sequence[float], divisor: Fraction) -> float:
+    if all(map(math.isfinite, products)):
+        return quotient(_added(products), divisor)
+    return exact_sum(products) * (1 if divisor > 0 else -1)
 
 
 def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, ...], *, star: bool = False) -> None:

@@ -31,7 +31,7 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     """
     changes = intake.changes
     again = intake.rebuilt or (not first_wins and _out_of_order(intake))
-    parts = [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
+    parts = _parts(intake, again=again)
     keyed = read(intake, parts)
     counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
     now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
@@ -40,6 +40,11 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
     return Ingested(None, told, intake.before is not None, tuple(now.values()), (), bound)
+
+
+def _parts(intake: Intake, *, again: bool) -> list[Part]:
+    """What is to be read: all that is there, or what is new."""
+    return [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
 
 
 def _fresh(intake: Intake) -> list[Part]:
@@ -85,19 +90,23 @@ def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFra
     Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
     """
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    overwritten = [record.path for record in intake.delivered.changed]
-    lost = [record.path for record in intake.changes.now if not record.present or record.replaced or record.path in overwritten]
-    if stood is None or not lost:
+    gone, overwritten = _lost(intake)
+    if stood is None or not (gone or overwritten):
         rows = net_changes(events, None, names, compared, first_wins=first_wins)
         return rows if stood is None else diff(stood, rows.drop("_op"), intake.cause, compare=compared)
-    new = _is_new(intake)
-    replaced = [record.path for record in intake.changes.now if record.present and (record.replaced or record.path in overwritten)]
-    kept, lasts = stood.where(~F.col("_file").isin(lost)), stood.where(F.col("_file").isin(lost) & ~(F.col("_file").isin(replaced) & F.col("_error").isNotNull()))
+    new, of_gone, of_overwritten = _is_new(intake), F.col("_file").isin(gone), F.col("_file").isin(overwritten)
+    kept, lasts = stood.where(~(of_gone | of_overwritten)), stood.where(of_gone | (of_overwritten & F.col("_error").isNull()))
     again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
     base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
     rows = diff(stood, base, intake.cause, compare=compared)
     then = net_changes(events.where(new), base, names, compared, first_wins=first_wins).withColumn("_cause", F.lit(intake.cause))
     return consolidate(united(rows, chosen(then, rows.columns)))
+
+
+def _lost(intake: Intake) -> tuple[list[str], list[str]]:
+    """The files that are there no more, and those whose earlier content is not, among them what was overwritten since they were read."""
+    now, fresh = intake.changes.now, {record.path for record in intake.delivered.changed}
+    return [record.path for record in now if not record.present], [record.path for record in now if record.present and (record.replaced or record.path in fresh)]
 
 
 def _is_new(intake: Intake) -> Column:
