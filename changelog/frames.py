@@ -31,7 +31,6 @@ class Made:
     work: Batches
 
 
-
 def mapped(frame: DataFrame, work: Batches, schema: StructType | str) -> DataFrame:
     """What Python makes of the batches of a frame (`mapInArrow`), whatever its columns are called: a client asks for them by names that it does not quote."""
     names = frame.columns

@@ -254,4 +254,3 @@ class _Base:
         """Bring the counters of a node back."""
         flow.live_rows[name] = self.live_rows.get(name, 0)
         flow.rejects[name] = self.rejects.get(name, 0)
-

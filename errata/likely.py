@@ -67,4 +67,3 @@ def _of_merge(config: Any, rows: Sequence[RowType]) -> Schema | None:
 _NAMED: Mapping[str, Callable[[Any, Sequence[RowType]], Schema | None]] = {
     "source": _of_source, "transform": _of_transform, "aggregate": _of_aggregate, "combine": _of_combine, "route": _of_route, "merge": _of_merge,
 }  # fmt: skip
-

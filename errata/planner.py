@@ -72,7 +72,7 @@ def make_plan(
 
 def _declares(value: Any) -> bool:
     """Whether it can be told what variables a file declares."""
-    return isinstance(value["pipeline"], dict) and isinstance(value["pipeline"].get("vars", {}), dict)
+    return isinstance(value.get("pipeline"), dict) and isinstance(value["pipeline"].get("vars", {}), dict)
 
 
 def read_model(document: Document, findings: Findings) -> Pipeline | None:

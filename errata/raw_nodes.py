@@ -113,12 +113,13 @@ def _without_problems(model: type[BaseModel], given: Any) -> tuple[BaseModel | N
         return None, wrong
     bare = {key: value for key, value in given.items() if key not in wrong} | {key: value for key, value in STAND_INS.items() if key in wrong}
     found = _valid(model, bare | _loosened(given, wrong, places))
-    return found or _valid(model, bare), wrong
+    return _valid(model, bare) if found is None else found, wrong
 
 
 def _loosened(given: Mapping[str, Any], wrong: frozenset[str], places: Sequence[tuple[str | int, ...]]) -> dict[str, Any]:
     """Those of the wrong keys of which the right members say something by themselves, without the others."""
-    return {key: _without_members(given[key], [place[1:] for place in places if place[0] == key]) for key in wrong & LOOSE & given.keys()}
+    inner = {key: [place[1:] for place in places if place[0] == key] for key in wrong & LOOSE & given.keys()}
+    return {key: _without_members(given[key], members) for key, members in inner.items() if all(members)}
 
 
 def _valid(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel | None:

@@ -285,4 +285,3 @@ def consolidate_epochs(rows: DataFrame) -> DataFrame:
     marked = rows.withColumns({"_key": F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")), "__epoch": F.col("_epoch")})
     names = [name for name in rows.columns if name not in ("_key", "_epoch")]
     return consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))
-

@@ -73,7 +73,7 @@ class _Writing:
         import pyarrow.compute as pc
 
         counted = [name for name in (EPOCH, OP, ERROR) if name in rows.column_names]
-        bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted}
+        bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted if name != ERROR}  # errors are texts of any length
         return orjson.dumps({
             "numRecords": rows.num_rows,
             "minValues": {name: pair["min"] for name, pair in bounds.items() if pair["min"] is not None},
@@ -85,11 +85,13 @@ class _Writing:
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
     """Batches together that have some bytes; none without rows."""
     held: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         if batch.num_rows:
             held.append(batch)
-        if sum(one.nbytes for one in held) >= HELD_BYTES:
+            size += batch.nbytes
+        if size >= HELD_BYTES:
             yield held
-            held = []
+            held, size = [], 0
     if held:
         yield held

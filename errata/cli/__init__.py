@@ -126,7 +126,8 @@ def _interrupts(give_up: Callable[[], None]) -> Iterator[_Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    before = {number: signal.signal(number, interrupts) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]  # a shell has background commands ignore them
+    before = {number: signal.signal(number, interrupts) for number in ours}
     try:
         yield interrupts
     finally:

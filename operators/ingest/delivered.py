@@ -90,12 +90,14 @@ def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFra
     Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
     """
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    gone, overwritten = _lost(intake)
-    if stood is None or not (gone or overwritten):
+    gone, fresh, earlier = _lost(intake)
+    if stood is None or not (gone or fresh or earlier):
         rows = net_changes(events, None, names, compared, first_wins=first_wins)
         return rows if stood is None else diff(stood, rows.drop("_op"), intake.cause, compare=compared)
-    new, of_gone, of_overwritten = _is_new(intake), F.col("_file").isin(gone), F.col("_file").isin(overwritten)
-    kept, lasts = stood.where(~(of_gone | of_overwritten)), stood.where(of_gone | (of_overwritten & F.col("_error").isNull()))
+    new, good = _is_new(intake), F.col("_error").isNull()
+    told = _with_presence(stood, events, of_present_content=bool(earlier) and not first_wins)
+    lasting = F.col("_file").isin(gone) | (good & (F.col("_file").isin(fresh) | (F.col("_file").isin(earlier) & ~F.col("_there"))))
+    kept, lasts = told.where(~lasting & ~F.col("_file").isin(fresh)), told.where(lasting)
     again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
     base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
     rows = diff(stood, base, intake.cause, compare=compared)
@@ -103,10 +105,21 @@ def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFra
     return consolidate(united(rows, chosen(then, rows.columns)))
 
 
-def _lost(intake: Intake) -> tuple[list[str], list[str]]:
-    """The files that are there no more, and those whose earlier content is not, among them what was overwritten since they were read."""
-    now, fresh = intake.changes.now, {record.path for record in intake.delivered.changed}
-    return [record.path for record in now if not record.present], [record.path for record in now if record.present and (record.replaced or record.path in fresh)]
+def _lost(intake: Intake) -> tuple[list[str], list[str], list[str]]:
+    """The files that are there no more, those that were overwritten since they were read, and those of which earlier content was overwritten before that."""
+    now, changed = intake.changes.now, {record.path for record in intake.delivered.changed}
+    present = [record for record in now if record.present]
+    earlier = [record.path for record in present if record.replaced and record.path not in changed]
+    return [record.path for record in now if not record.present], [record.path for record in present if record.path in changed], earlier
+
+
+def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: bool) -> DataFrame:
+    """The rows that stood with `_there`: whether the record in their place has their key. Where the last event of a key stands, it is what brought the row."""
+    if not of_present_content:
+        return stood.withColumn("_there", F.lit(False))
+    places = events.where(F.col("_error").isNull()).select("_file", "_row", "_key").distinct().withColumn("_found", F.lit(True))
+    met = stood.join(places, ["_file", "_row", "_key"], "left").withColumn("_there", F.coalesce(F.col("_found"), F.lit(False)))
+    return met.select(*map(column, stood.columns), "_there")
 
 
 def _is_new(intake: Intake) -> Column:
@@ -125,8 +138,13 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
     again = events.join(places, ["_file", "_row"])
     taken = united(*(rows.where(F.col("_error").isNull()).select("_key") for rows in (kept, lost))).distinct().withColumn("_taken", F.lit(True))
     told = again.join(taken, "_key", "left")
-    kept_out = F.col("_was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
-    return told.where(~kept_out).withColumn("_wrong", F.when(F.col("_was_reject"), F.col("_wrong"))).select(*map(column, events.columns))
+    beside = F.col("_was_reject") & F.col("_error").isNull() & F.coalesce(F.col("_taken"), F.lit(False))
+    rejected = beside & F.col("_wrong").isNotNull()  # it took back what was not there, and would now take what came later
+    told = told.where(~beside | F.col("_wrong").isNotNull()).withColumn("_rejected", rejected)
+    told = told.withColumns({"_error": F.when(F.col("_rejected"), F.col("_wrong")).otherwise(F.col("_error")), "_stays": F.col("_stays") | F.col("_rejected")})
+    told = told.withColumn("_key", F.when(F.col("_rejected"), place_key()).otherwise(F.col("_key")))
+    wrong = F.when(F.col("_was_reject") & ~F.col("_rejected"), F.col("_wrong"))
+    return told.withColumn("_wrong", wrong).select(*map(column, events.columns))
 
 
 def _with_keys(intake: Intake, rows: DataFrame) -> DataFrame:

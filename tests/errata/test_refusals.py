@@ -394,3 +394,21 @@ def test_an_input_that_a_composition_names_beside_its_ports_is_a_node(tmp_path: 
     with pytest.raises(errata.PipelineErrors) as caught:
         folder.load()
     assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E004", "there is no node 'nowhere'")]
+
+
+@pytest.mark.parametrize("key", ["log: {level: info, message: hi}", "validations: {field: z, check: not_null}"])
+def test_a_map_in_the_place_of_a_list_is_told(tmp_path: Path, key: str) -> None:
+    folder = Folder(tmp_path)
+    nodes = "  - {type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: id, type: int}]}}\n"
+    folder.write("pipeline.yaml", f"pipeline: {{name: p}}\nnodes:\n{nodes}  - {{type: transform, name: t, input: s, config: {{cxl: emit id = id, {key}}}}}\n")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert {(one.code, one.line) for one in caught.value.diagnostics if one.is_error}  == {("CFG-003", 4)}
+
+
+def test_a_file_without_a_pipeline_block_is_told(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", "nodes:\n  - {type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: id, type: int}]}}\n")
+    with pytest.raises(errata.PipelineErrors) as caught:
+        folder.load()
+    assert "pipeline" in str(caught.value)

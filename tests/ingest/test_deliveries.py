@@ -417,3 +417,35 @@ def test_deliveries_come_on_top_of_what_stands_also_with_an_edit_of_the_source(f
     assert not (folder.path / "out/rejected.csv").exists()
     assert folder.violations() == []
     assert not folder.run().committed
+
+
+def test_the_present_content_of_a_file_that_was_once_overwritten_is_read_again_with_an_edit(folder: Folder) -> None:
+    """Its rejects stay rejects, and its rows get what a column that comes to be declared has in the file."""
+    columns = "{name: id, type: int}, {name: v, type: int}"
+    given(folder, "{strategy: upsert, primary_key: [id]}", "id,v,more\n1,10,x\n", columns=columns)
+    folder.write("in/a.csv", "id,v,more\n1,11,y\n2,20,z\n3,no,z\n")
+    folder.run()
+    before = rejected(folder)
+    assert before == [("3", "type_coercion_failure", "3")]
+    folder.write("pipeline.yaml", source("{strategy: upsert, primary_key: [id]}", columns=columns + ", {name: more, type: string}"))
+    folder.run()
+    assert rows(folder) == "1:11:y 2:20:z"
+    assert rejected(folder) == before
+    assert folder.violations() == []
+
+
+def test_what_took_back_nothing_stays_a_reject_with_an_edit(folder: Folder) -> None:
+    """Also where its key has come since and another file is gone."""
+    columns = "{name: id, type: int}, {name: v, type: int}, {name: d, type: string}"
+    given(folder, SAID, "id,v,d\n7,7,-R\n7,70,+A\n", columns=columns)
+    folder.write("in/b.csv", "id,v,d\n5,50,+A\n")
+    folder.run()
+    before = rejected(folder)
+    assert [category for _, category, _ in before] == ["retraction_of_unknown_key"]
+    folder.remove("in/b.csv")
+    folder.run()
+    folder.write("pipeline.yaml", source(SAID, columns=columns + ", {name: more, type: string}"))
+    folder.run()
+    assert [(row["id"], row["v"]) for row in folder.rows("out/rows.csv")] == [("5", "50"), ("7", "70")]
+    assert rejected(folder) == before
+    assert folder.violations() == []
