@@ -49,7 +49,7 @@ def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settle
 
 
 def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]:
-    """By path how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
+    """By the path of their records how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
 
     Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
     """
@@ -70,6 +70,6 @@ def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]
     found: dict[str, Floor] = {}
     ahead = int(left["cursor"])
     for file in FileRecord.all_of(left):
-        found[file.path] = Floor(max(min(ahead, file.rows), 0), again.get(file.path, frozenset()))
+        found[file.stored] = Floor(max(min(ahead, file.rows), 0), again.get(file.path, frozenset()))
         ahead -= file.rows
     return found

@@ -15,7 +15,6 @@ from errata.failures import Usage
 from errata.record_places import Places, SourceState
 from errata.rejects import COLUMNS, Rejects, field_of, source_columns
 from errata.tables import Tables
-from operators.ingest.files import FileRecord
 
 if TYPE_CHECKING:
     from errata.options import RunOptions, RunResult
@@ -53,9 +52,8 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Se
     from operators.evaluation import RunValues
 
     tables = Tables(state.root, plan)
-    states = {name: SourceState(int(one["number"]), FileRecord.all_of(one)) for name, one in entry.sources.items() if name in plan.nodes}
     values = RunValues.none()
-    places = Places(plan, tables, engine, values, states, entry.epoch)
+    places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)
     found = Rejects(plan, tables, engine, values, places)
     rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
     return found.standing(nodes, rows)

@@ -115,9 +115,10 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
     from storage.discovery import content_hash
 
     known = FileRecord.all_of(before)
-    if cast("Source", node.operator).versioned:
+    source = cast("Source", node.operator)
+    if source.versioned:
         return SourceFiles(node, number, _table_of(node, plan, known), known=known)
-    compare = comparison(cast("Source", node.operator).config.merge.strategy)
+    compare = comparison(source.config.merge.strategy, by_content=source.keyed and not source.wanted & {"source.file", "source.path"})
     found = discovered(node, plan)
     places = {file.name: file.path for file in found}
     try:
@@ -213,7 +214,9 @@ def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:
     if not files:
         return ""
     file, row = reject.get("_file"), reject.get("_row")
-    if file is None:
+    if file is not None:
+        file = next((one.path for one in files if one.stored == file), file)
+    else:
         label, behind = parse_label(reject["_key"], 1)
         record = next((one for one in files if one.label == label), None)
         if record is None:
@@ -429,4 +432,4 @@ def _came(flow: Flow, rows: DataFrame, records: Sequence[FileRecord], files: Fil
     group = F.col("_file") if named else label_prefix(F.col("_key"))
     counts = flow.engine.to_arrow(rows.groupBy(group.alias("file")).agg(F.sum(weight(F.col("_op"))).alias("rows"))).to_pylist()
     grew = {row["file"]: row["rows"] for row in counts}
-    return {record.label: grew.get(record.path if named else files.prefix(record), 0) for record in records}
+    return {record.label: grew.get(record.stored if named else files.prefix(record), 0) for record in records}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from operators.evaluation import RunValues
     from operators.source import Source
     from storage.engines import Engine
+    from storage.ledger import Entry
 
 PLACE = {"file": pl.String, "row": pl.Int64, "number": pl.Int64}
 """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.
@@ -38,6 +39,11 @@ class SourceState:
 
     number: int
     files: tuple[FileRecord, ...]
+
+    @classmethod
+    def left(cls, entry: Entry, plan: Plan) -> dict[str, SourceState]:
+        """Those of the plan's sources after an epoch."""
+        return {name: cls(int(one["number"]), FileRecord.all_of(one)) for name, one in entry.sources.items() if name in plan.nodes}
 
     def offsets(self) -> dict[str, int]:
         """How many records the files before each file have, by its path."""
@@ -82,7 +88,12 @@ class Places:
         rows = pl.DataFrame({"key": keys}).hstack(known if known is not None else pl.DataFrame({"file": [None] * len(keys), "row": [None] * len(keys)}))
         rows = rows.select("key", pl.col("file").cast(pl.String), pl.col("row").cast(pl.Int64))
         rows = _filled(rows, self._keyed_rows(source, rows.filter(pl.col("file").is_null())["key"]))
-        return _filled(self._as_now(source, rows), _by_place(rows.filter(pl.col("file").is_null())["key"]))
+        return self._named(source, _filled(self._as_now(source, rows), _by_place(rows.filter(pl.col("file").is_null())["key"])))
+
+    def _named(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows with the paths that files have, where their records have another (`FileRecord.stored`)."""
+        paths = {one.stored: one.path for one in self.sources[source].files if one.stored_as is not None}
+        return rows.with_columns(pl.col("file").replace(paths)) if paths else rows
 
     def _keyed_rows(self, source: str, keys: pl.Series) -> pl.DataFrame:
         """Key, file and row of live records."""
@@ -102,7 +113,7 @@ class Places:
 
     def _as_now(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows of today for records whose file was changed since it was read, where it is still the file of the epoch."""
-        shifted = {record.path: record for record in self.sources[source].files if record.shifted and record.present}
+        shifted = {record.stored: record for record in self.sources[source].files if record.shifted and record.present}
         for path in rows["file"].unique().to_list():
             if path in shifted:
                 now = self._rows_now(source, shifted[path], rows.filter(pl.col("file") == path)["key"].unique())

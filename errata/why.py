@@ -7,17 +7,16 @@ sources the keys are the records; their changelog has the chain of corrections.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from changelog.labels import parse_label
 from changelog.lazy import F
 from changelog.ops import SYMBOLS, Op
 from changelog.schema import column
 from cxl.types import STRING, Type
 from errata.diagnostics import did_you_mean
 from errata.failures import Usage
+from errata.record_places import Places, SourceState
 from errata.tables import Tables, entered, stands
 from operators.rows import physical_type
 
@@ -47,7 +46,7 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
     if not keys:
         raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, conditions))
     for source, records in trail.sources(name, keys).items():
-        yield from _records(reading, source, records)
+        yield from _records(trail, source, records)
 
 
 def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
@@ -110,6 +109,17 @@ class Trail:
                 reads[above] = reads.get(above, frozenset()) | told
         return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
 
+    def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:
+        """File and row number of source records, counted from 1 in the file as it is now. `records`: by key the newest version of each, with its hidden columns."""
+        import polars as pl
+
+        head = self.reading.head
+        assert head is not None  # a row of it stands
+        known = pl.DataFrame([(row.get("_file"), row.get("_row")) for row in records.values()], schema={"file": pl.String, "row": pl.Int64}, orient="row")
+        places = Places(self.plan, self.tables, self.engine, self.values, SourceState.left(head, self.plan), head.epoch)
+        found = places.of(source, pl.Series(list(records), dtype=pl.Binary), known)
+        return {key: (file or "", row) for key, (file, row) in zip(records, found.select("file", "row").iter_rows(), strict=True)}
+
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
         rows = self._live(node).join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
         inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at) for at, (name, port) in enumerate(node.inputs)]
@@ -135,50 +145,22 @@ def _same(plan: Plan, name: str, kept: Mapping[str, Any]) -> bool:
     return name in plan.nodes and plan[name].fingerprint() == kept["fingerprint"]
 
 
-def _records(reading: Reading, source: str, keys: set[bytes]) -> Iterator[Row]:
+def _records(trail: Trail, source: str, keys: set[bytes]) -> Iterator[Row]:
     """The versions of source records in order, with the place of each record."""
+    reading = trail.reading
     node = reading.committed(source)
     kept = [name for name in ("_file", "_row") if name in node.hidden]
     rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
     table = reading.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *kept, *map(column, node.data)))
     found = sorted(table.to_pylist(), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
     newest = {bytes(row["_key"]): row for row in found}
-    place = Places(reading, node)
+    places = trail.places(source, newest)
     reasons = reading.reasons()
     for row in found:
         key = bytes(row["_key"])
-        file, number = place.of(key, newest[key])
+        file, number = places[key]
         yield {
             "source": source, "file": file, "row": number, "epoch": row["_epoch"], "op": SYMBOLS[Op(row["_op"])], "cause": row["_cause"],
             "reason": reasons.get(row["_epoch"], "") if row["_cause"] == "correction" else "", "live": row is newest[key],
             "data": node.values(row),
         }  # fmt: skip
-
-
-class Places:
-    """Where records of a source stand: file and row number, counted from 1 in the file as it is now."""
-
-    def __init__(self, reading: Reading, node: Kept) -> None:
-        self.reading = reading
-        self.node = node
-        source = reading.head.sources.get(node.name, {}) if reading.head else {}
-        self.files = {tuple(one["label"]): one for one in source.get("files", ())}
-        self._ordered: dict[bytes, list[bytes]] = {}
-
-    def of(self, key: bytes, row: Row) -> tuple[str, int | None]:
-        """File and row number of a record; `row` has its hidden columns."""
-        if "_file" in row:
-            return row["_file"] or "", row["_row"]
-        label, behind = parse_label(key, 1)
-        record = self.files.get(label)
-        if record is None:
-            return "", None
-        return record["path"], parse_label(key, behind)[0][0] if record.get("dense") else self._rank(key[:behind], key)
-
-    def _rank(self, prefix: bytes, key: bytes) -> int:
-        """The place of a key among those of its file; a rejected record's stands where the record does."""
-        if prefix not in self._ordered:
-            live = self.reading.live_rows(self.node, rejects=True).select("_key")
-            within = (F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff"))
-            self._ordered[prefix] = sorted(bytes(one) for one in self.reading.engine.to_arrow(live.where(within)).column("_key").to_pylist())
-        return bisect_left(self._ordered[prefix], key) + 1

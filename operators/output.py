@@ -105,8 +105,9 @@ class Output(Linear):
         return self.config.options.get("interchange_from_doc") if "interchange" not in self.config.options else None
 
     def reads_source(self) -> frozenset[str]:
-        """The section that is echoed."""
-        return frozenset() if self.echoed is None else frozenset([f"doc.{self.echoed}._elements"])
+        """The section that is echoed, and the files of records that are written by file."""
+        echoed = frozenset() if self.echoed is None else frozenset([f"doc.{self.echoed}._elements"])
+        return echoed | (frozenset(["source.file"]) if by_source_file(self.config) else frozenset())
 
     def describe(self) -> Sequence[str]:
         """Format, path, columns, order."""

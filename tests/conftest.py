@@ -11,6 +11,8 @@ import pytest
 from storage.engines.java import find_java
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.engines.base import Engine
 
 ENGINES = ("sail", "spark")
@@ -38,6 +40,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("spark") and find_java() is None:
             item.add_marker(pytest.mark.skip(reason="Apache Spark needs Java 17 or later"))
+
+
+@pytest.fixture(autouse=True)
+def jvm_where_it_is_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that is not marked for Spark starts no JVM: it names Sail wherever an engine is chosen."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.node.get_closest_marker("spark"):
+            patch.setattr("storage.engines.spark.Spark._open", _unasked)
+        yield
+
+
+def _unasked(self: object) -> None:
+    raise AssertionError("a test without the mark 'spark' starts a JVM")
 
 
 @pytest.fixture(scope="session", params=ENGINES)

@@ -76,7 +76,7 @@ def _whole_history(intake: Intake) -> Sequence[Part]:
 def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
     """What new events make of the rows that stood. Rejects of files that were overwritten go."""
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    overwritten = [record.path for record in intake.changes.changed]
+    overwritten = [record.stored for record in intake.changes.changed]
     if stood is None or not overwritten:
         return net_changes(events, stood, names, compared, first_wins=first_wins)
     stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
@@ -109,8 +109,8 @@ def _lost(intake: Intake) -> tuple[list[str], list[str], list[str]]:
     """The files that are there no more, those that were overwritten since they were read, and those of which earlier content was overwritten before that."""
     now, changed = intake.changes.now, {record.path for record in intake.delivered.changed}
     present = [record for record in now if record.present]
-    earlier = [record.path for record in present if record.replaced and record.path not in changed]
-    return [record.path for record in now if not record.present], [record.path for record in present if record.path in changed], earlier
+    earlier = [record.stored for record in present if record.replaced and record.path not in changed]
+    return [record.stored for record in now if not record.present], [record.stored for record in present if record.path in changed], earlier
 
 
 def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: bool) -> DataFrame:
@@ -125,8 +125,8 @@ def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: b
 def _is_new(intake: Intake) -> Column:
     """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
     changes = intake.delivered
-    grown = [(F.col("_file") == part.record.path) & (F.col("_row") > part.rows) for part in changes.grown]
-    return reduce(or_, [*grown, *(F.col("_file") == record.path for record in (*changes.added, *changes.changed))], F.lit(False))
+    grown = [(F.col("_file") == part.record.stored) & (F.col("_row") > part.rows) for part in changes.grown]
+    return reduce(or_, [*grown, *(F.col("_file") == record.stored for record in (*changes.added, *changes.changed))], F.lit(False))
 
 
 def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:

@@ -7,12 +7,29 @@ delivery of its own. A path is a file's identity: the same content under another
 from collections.abc import Sequence
 from dataclasses import replace
 
-from operators.ingest.files import Compare, ContentHash, FileChanges, FileRecord, Found, Part, compare_files, in_order, labels
+from operators.ingest.files import (
+    Compare,
+    ContentHash,
+    FileChanges,
+    FileRecord,
+    Found,
+    Part,
+    compare_contents,
+    compare_files,
+    in_order,
+    labels,
+    stored_apart,
+)
 
 
-def comparison(strategy: str) -> Compare:
-    """How a merge strategy compares files with those of the last epoch: a snapshot's are what is there now, those of all others are deliveries."""
-    return compare_files if strategy == "snapshot" else compare_deliveries
+def comparison(strategy: str, *, by_content: bool) -> Compare:
+    """How a merge strategy compares files with those of the last epoch: a snapshot's are what is there now, those of all others are deliveries.
+
+    `by_content`: records are told apart by their values, and nobody asks for their files.
+    """
+    if strategy != "snapshot":
+        return compare_deliveries
+    return compare_contents if by_content else compare_files
 
 
 def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
@@ -21,10 +38,11 @@ def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], cont
     present = [by_path.get(file.name) for file in found]
     now: list[FileRecord] = []
     added, changed, grown = [], [], []
+    taken = {record.stored for record in known}
     for order, (file, label) in enumerate(zip(found, labels(present, in_order(present), known), strict=True)):
         record = present[order]
         if record is None:
-            now.append(FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label))
+            now.append(stored_apart(FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label), None, taken))
             added.append(now[-1])
         elif record.seen(file):
             now.append(replace(record, present=True))

@@ -1,7 +1,9 @@
 """What became of a source's files since the last epoch: kept, touched, changed, grown, added, removed, moved."""
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.labels import labels_between
@@ -45,7 +47,8 @@ class FileRecord:
     gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
     former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
     keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
-    others; `dense` is false where other rows stand than it had. `listed`: the source's state has the list of its stretches (`operators.ingest.stretches`),
+    others; `dense` is false where other rows stand than it had. `stored_as`: the path that its records have in `_file`, where that is not its own: it
+    took the place of another file. `listed`: the source's state has the list of its stretches (`operators.ingest.stretches`),
     and its records stand as they are listed.
     """
 
@@ -62,6 +65,12 @@ class FileRecord:
     version: int | None = None
     shifted: bool = False
     listed: bool = False
+    stored_as: str | None = None
+
+    @property
+    def stored(self) -> str:
+        """The path that its records have in `_file`."""
+        return self.stored_as or self.path
 
     def json(self) -> dict[str, Any]:
         """The record as the ledger stores it."""
@@ -141,14 +150,28 @@ class FileChanges:
 
 
 def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
-    """Compare what discovery found with the last epoch. A file is unchanged by size and mtime, else by its hash."""
+    """Compare what discovery found with the last epoch. A file is unchanged by size and mtime, else by its hash; one that once took the place of another is a new one."""
+    by_path = {record.path: record for record in known if record.stored_as is None}
+    return _compared(found, known, content_hash, [by_path.get(file.name) for file in found])
+
+
+def compare_contents(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
+    """As `compare_files`, for records whose files nobody asks for: a new file that comes where one went takes its place, as if that had changed."""
     by_path = {record.path: record for record in known}
     present = [by_path.get(file.name) for file in found]
+    changes = _compared(found, known, content_hash, _with_successors(present, found, known))
+    taken = {record.stored for record in known}
+    named = {record.label: stored_apart(record, by_path.get(record.path), taken) for record in changes.added}
+    return replace(changes, now=tuple(named.get(record.label, record) for record in changes.now), added=tuple(named.values()))
+
+
+def _compared(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash, present: Sequence[FileRecord | None]) -> FileChanges:
+    """What became of the files, where `present` has the known record of each."""
     stays = in_order(present)
     before = [record if at in stays else None for at, record in enumerate(present)]
     now = [_as_found(old, file, label, content_hash) for old, file, label in zip(before, found, labels(present, stays, known), strict=True)]
     added = tuple(record for record, old in zip(now, before, strict=True) if old is None)
-    changed = tuple(record for record, old in zip(now, before, strict=True) if old is not None and record.hash != old.hash)
+    changed = tuple(record for record, old in zip(now, before, strict=True) if old is not None and (record.hash, record.path) != (old.hash, old.path))
     restored = _restored(known, found)
     kept_labels = {record.label for record in (*now, *restored)} - {record.label for record in added}
     removed = tuple(record for record in known if record.label not in kept_labels)
@@ -159,12 +182,45 @@ def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash
     """A file's record; `record` is the one of before of a file that kept its place. It has another hash where the content is another."""
     if record is None:
         return FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
-    if record.seen(file):
+    same_file = record.path == file.name
+    if same_file and record.seen(file):
         return replace(record, present=True)
     digest = content_hash(file.name)
-    if digest == record.hash:
+    if same_file and digest == record.hash:
         return replace(record, mtime_ns=file.mtime_ns, present=True)
-    return replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True)
+    stored = record.stored_as if same_file else record.stored
+    return replace(record, path=file.name, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True, stored_as=stored)
+
+
+def _with_successors(present: Sequence[FileRecord | None], found: Sequence[Found], known: Sequence[FileRecord]) -> list[FileRecord | None]:
+    """The known record of each found file, where a new one comes that of a file that went from between the same neighbours: the first new one takes the place of the first."""
+    here, stays = {file.name for file in found}, in_order(present)
+    gone = sorted((record for record in known if record.present and record.path not in here), key=lambda record: record.label)
+    places, made, first = [record.label for record in gone], list(present), 0
+    new: list[int] = []
+    for at, record in enumerate(present):
+        if record is None:
+            new.append(at)
+        elif at in stays:
+            behind = bisect_left(places, record.label)
+            made = _placed(made, new, gone[first:behind])
+            first, new = behind, []
+    return _placed(made, new, gone[first:])
+
+
+def _placed(made: list[FileRecord | None], new: Sequence[int], gone: Sequence[FileRecord]) -> list[FileRecord | None]:
+    for at, record in zip(new, gone, strict=False):
+        made[at] = record
+    return made
+
+
+def stored_apart(record: FileRecord, before: FileRecord | None, taken: Collection[str]) -> FileRecord:
+    """A file that is added, by a path for its records that no other file's have; one that moved (it was `before`) keeps that of its records."""
+    if before is not None:
+        return replace(record, stored_as=before.stored_as)
+    names = chain([record.path], (f"{record.path}#{number}" for number in count(2)))
+    stored = next(name for name in names if name not in taken)
+    return record if stored == record.path else replace(record, stored_as=stored)
 
 
 def _restored(known: Sequence[FileRecord], found: Sequence[Found]) -> list[FileRecord]:

@@ -111,7 +111,7 @@ def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) 
 
     if not intake.rejects or intake.before is None:
         return np.zeros(count, np.bool_)
-    rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.path)).select("_epoch", "_row")
+    rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
     found = intake.engine.to_arrow(rejects)
     return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
 
@@ -195,7 +195,7 @@ def _difference(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Key
 
 def _before(intake: Intake, stood: Stood, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
     """The rows of whole files, and of the others those in the stretches that changed."""
-    narrowed = [(one.part.record.path, one.spans) for one in found if one.spans is not None]
+    narrowed = [(one.part.record.stored, one.spans) for one in found if one.spans is not None]
     if not narrowed:
         return _of_files(stood.rows, whole_files)
     near = stood.narrowed(standing(narrowed, intake.engine))
@@ -260,7 +260,7 @@ def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, K
 
 def _is_near(found: Sequence[_File]) -> Column:
     """Whether a row is one of those in the stretches that changed."""
-    paths = [one.part.record.path for one in found if one.spans is not None]
+    paths = [one.part.record.stored for one in found if one.spans is not None]
     return F.col("_file").isin(paths) if paths else F.lit(False)
 
 
@@ -307,7 +307,7 @@ def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataF
 
 
 def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
-    paths = [record.path for record in records]
+    paths = [record.stored for record in records]
     return stood.where(F.col("_file").isin(paths)) if paths else stood.limit(0)
 
 

@@ -114,7 +114,7 @@ class FileReader:
 
         record = part.record
         reader, path = _reader_of(self.reader, record), self.path(record)
-        attached = {"prefix": self.prefix(record), "file": record.path, "order": part.order, "beyond": part.rows}
+        attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows}
         if part.ranges is not None:
             return [Task(str(path), record.path, one, attached) for one in part.ranges]
         tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None

@@ -109,7 +109,7 @@ def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> D
 def _of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:
     """Whether a row is of one of some files."""
     if intake.files.shape.keyed:
-        return F.col("_file").isin([record.path for record in records])
+        return F.col("_file").isin([record.stored for record in records])
     prefixes = [intake.files.prefix(record) for record in records]
     return reduce(or_, ((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")) for low in prefixes))
 

@@ -109,7 +109,8 @@ class UniqueKeys:
             told = "is null" if records == 1 else f"is null in {records} records"
         else:
             told = f"stands for {records} records"
-        where = ", ".join(f"{file} row {row}" for file, row in places if row is not None)
+        paths = {record.stored: record.path for record in self.intake.changes.now}
+        where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
         return InputChanged(f"the primary key {shown} {told}{f' ({where})' if where else ''}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import errata
+from errata.options import EngineOptions, RunOptions
 from tests.pipelines import Folder, command
 
 SOURCE = "{type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: v, type: int}]}}"
@@ -44,7 +45,7 @@ def test_modules_are_found_beside_the_pipeline_else_in_the_workspace(tmp_path: P
     transform = '{type: transform, name: t, input: s, config: {cxl: "use m as m\\nemit w = m::one(v)"}}'
     folder.write("ws/pipes/p.yaml", f"pipeline: {{name: p}}\nnodes:\n  - {SOURCE}\n  - {transform}\n  - {output}\n")
     folder.write("ws/pipes/s.csv", "v\n1\n")
-    errata.load(tmp_path / "ws/pipes/p.yaml").run()
+    errata.load(tmp_path / "ws/pipes/p.yaml").run(RunOptions(engine=EngineOptions("sail")))
     assert folder.text("ws/pipes/o.csv") == f"w\n{value}\n"
 
 

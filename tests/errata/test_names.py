@@ -9,6 +9,7 @@ import pytest
 from deltalake import write_deltalake
 
 from errata.failures import Usage
+from errata.options import EngineOptions, RunOptions
 from tests.pipelines import Folder
 
 FIELDS = "schema: [{name: k, type: string}, {name: v, type: int}]"
@@ -49,4 +50,4 @@ def test_rows_under_other_keys_do_not_come_back(tmp_path: Path, kind: str) -> No
         folder.write("pipeline.yaml", f"pipeline: {{name: names}}\nnodes:\n{NAMED[one]}{OUTPUT % 'x'}")
         folder.run()
     with pytest.raises(Usage, match=r"epoch 1 knows the records of 'x' by .*, epoch 2 by their places in files"):
-        folder.load().revert(1)
+        folder.load().revert(1, RunOptions(engine=EngineOptions("sail")))

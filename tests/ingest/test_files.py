@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.ingest.deliveries import compare_deliveries, is_late, is_whole_history
-from operators.ingest.files import FileChanges, FileRecord, compare_files
+from operators.ingest.files import FileChanges, FileRecord, compare_contents, compare_files
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,39 @@ def test_a_snapshot_reads_what_is_new_and_takes_back_what_went(before: list[Give
     assert {record.path for record in changes.changed} == {name for name in stayed - same_by_look if old[name].content != new[name].content}
 
 
+@given(st.lists(folders, max_size=4))
+def test_a_new_file_takes_the_place_of_one_that_went_from_between_the_same_neighbours(history: list[list[Given]]):
+    known: tuple[FileRecord, ...] = ()
+    for files in history:
+        changes = compare_contents(files, known, Disk(files))
+        assert [record.path for record in changes.now] == [file.name for file in files]
+        labels = [record.label for record in changes.now]
+        assert labels == sorted(set(labels))
+        stored = [record.stored for record in (*changes.now, *changes.removed)]
+        kept = {record.path for record in changes.removed} & {record.path for record in changes.added}
+        assert len(set(stored)) + len(kept) == len(stored), "the records of two files cannot be told apart"
+        places = {record.label: record.stored for record in known}
+        assert all(record.stored == places.get(record.label, record.stored) for record in changes.now), "a file that stays has its records under another path"
+        known = read(changes)
+
+
+def test_a_file_of_another_name_is_a_change_of_the_one_that_went():
+    known = read(compare_contents([Given("b", "x"), Given("d", "y")], (), Disk([Given("b", "x"), Given("d", "y")])))
+    files = [Given("c", "x"), Given("d", "y"), Given("e", "z")]
+    changes = compare_contents(files, known, Disk(files))
+    assert [(record.path, record.stored) for record in changes.changed] == [("c", "b")]
+    assert [record.path for record in changes.added] == ["e"]
+    assert not changes.removed
+    files = [Given("b", "new"), *files]
+    again = compare_contents(files, read(changes), Disk(files))
+    assert [(record.path, record.stored) for record in again.added] == [("b", "b#2")]
+    assert not again.changed
+    assert not again.removed
+
+
 @given(folders)
 def test_a_folder_that_is_as_it_was_is_not_even_hashed(files: list[Given]):
-    for compare in (compare_files, compare_deliveries):
+    for compare in (compare_files, compare_contents, compare_deliveries):
         known = read(compare(files, (), Disk(files)))
         disk = Disk(files)
         changes = compare(files, known, disk)

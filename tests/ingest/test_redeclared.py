@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from errata.options import EngineOptions, RunOptions
 from tests.pipelines import Folder
 
 PIPELINE = """\
@@ -119,7 +120,7 @@ def test_a_revert_brings_values_back_where_their_columns_are_now(tmp_path: Path,
         folder.write(f"in/a.{type_}", text_of(type_, [*records, {"id": 3, "x": 9, "y": "q"}][:count]))
         folder.write("pipeline.yaml", PIPELINE.replace("TYPE", type_).replace("MERGE", merge).replace("COLUMNS", declared))
         folder.run()
-    folder.load().revert(1)
+    folder.load().revert(1, RunOptions(engine=EngineOptions("sail")))
     assert [(row["id"], row["x"], row["y"]) for row in folder.rows("out.csv")] == [("1", "7", "p"), ("2", "8", "")]
     assert folder.violations() == []
 
