@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from errata.by_hand import ByHand
     from errata.propagate import Flow, NodeDelta
     from errata.staging import Copies
     from operators.ingest.intake import Floor, Ingested, Intake
@@ -49,10 +50,12 @@ class SourceFiles:
     known: tuple[FileRecord, ...] = ()
     since: FileChanges | None = None
     """Of files that are all read again: what had become of them."""
+    history: Sequence[Entry] = ()
+    """The runs before, where files are read again."""
 
-    def from_nothing(self) -> SourceFiles:
+    def from_nothing(self, history: Sequence[Entry]) -> SourceFiles:
         """The same files, all that are there to be read again in the places that they have."""
-        return replace(self, changes=self.changes.from_nothing(), rebuilt=True, since=self.changes)
+        return replace(self, changes=self.changes.from_nothing(), rebuilt=True, since=self.changes, history=history)
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
         """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node)."""
@@ -264,9 +267,10 @@ def ingest(
     intake = Intake(
         operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since,
     )  # fmt: skip
-    made = _read(intake)
+    by_hand = _by_hand(flow, source, intake) if source.rebuilt and not anew else None
+    made = _read(intake) if by_hand is None else by_hand.passed_over(_read(by_hand.intake(intake)))
     if before is not None and stood is not None and source.rebuilt:
-        made = _replacing(flow, made, stood.rows) if anew else _redeclared(intake, made, stood, Kept.of(source.node.name, before))
+        made = _replacing(flow, made, stood.rows) if anew else _redeclared(intake, made, stood, Kept.of(source.node.name, before), by_hand)
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     if before is not None and not source.rebuilt:
@@ -386,16 +390,23 @@ def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 
-def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept) -> Ingested:
-    """The delta, with the values of rows whose files are gone where the source has them now. `before`: the source as it was."""
+def _by_hand(flow: Flow, source: SourceFiles, intake: Intake) -> ByHand | None:
+    """What was changed by hand and stands although the source was edited."""
+    from errata.by_hand import changed_by_hand, epochs_by_hand
+
+    return changed_by_hand(flow, source.node, intake, epochs_by_hand(source.history, source.node.name))
+
+
+def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept, by_hand: ByHand | None) -> Ingested:
+    """The delta, with the values of rows that are not read again where the source has them now. `before`: the source as it was."""
     from operators.ingest.redeclared import Redeclared, corrections, lasting
 
     change = Redeclared.between(before.data, before.hidden, intake.source)
-    if not change or not lasting(intake):
+    if not change or not (lasting(intake) or by_hand is not None):
         return made
     came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
     columns = before.columns()
-    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change)
+    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
     stays = {record.label for record in lasting(intake)}
     files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
     rows = more if came is None else united(chosen(came, more.columns), more)

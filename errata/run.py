@@ -287,7 +287,7 @@ class Run:
         if stage.action == "skip":
             return flow.skip(node), source.changes.now
         if stage.action == "rebuild":
-            source = source.from_nothing()
+            source = source.from_nothing(self.history())
         try:
             stood, held = self.head.plan.get(node.name) if self.head else None, Before.of(self.head).held.get(node.name, 0)
             before = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name) + held

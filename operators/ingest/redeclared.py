@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from cxl.types import Schema
+    from operators.evaluation import Narrow
     from operators.source import Source
 
 WIDENED = "_widened"
@@ -72,12 +73,15 @@ def lasting(intake: Intake) -> list[FileRecord]:
     return [record for record in intake.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
 
 
-def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change: Redeclared) -> DataFrame:
-    """The op rows that give such rows their values anew.
+def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
+    """The op rows that give such rows their values anew, and those that `also` chooses.
 
     `stood`: the rows of the source with the columns of `change`; `made`: op rows of this run, whose keys are left as these make them.
     """
-    rows = stood.where(_of_files(intake, lasting(intake)))
+    of_lasting = of_files(intake, lasting(intake))
+    rows = stood.where(of_lasting)
+    if also is not None:
+        rows = united(rows, also(stood.where(~of_lasting)))
     return _moved(intake.source, rows if made is None else rows.join(made.select("_key"), "_key", "left_anti"), change, intake.cause)
 
 
@@ -106,8 +110,10 @@ def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> D
     return moved.withColumn("_key", F.when(rejected, place_key() if shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 
 
-def _of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:
+def of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:
     """Whether a row is of one of some files."""
+    if not records:
+        return F.lit(False)
     if intake.files.shape.keyed:
         return F.col("_file").isin([record.stored for record in records])
     prefixes = [intake.files.prefix(record) for record in records]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from changelog.algebra import as_retractions
+from changelog.algebra import as_retractions, repair
 from changelog.frames import chosen, united, without
 from changelog.labels import labels_between, parse_label, row_label, row_labels
 from changelog.lazy import F
@@ -140,12 +140,26 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
     part = Part(record, ranges=None if stretches is None else stretches.ranges())
     stood, fresh = of_file(intake.before.rows, intake.files, record), intake.files.frame(intake.engine, [part])
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
-    left, right, whole = _aligned(intake, record, old, new)
+    in_place = _is_read_again(intake, record) and old.num_rows == new.num_rows
+    left, right, whole = _same_places(old, new) if in_place else _aligned(intake, record, old, new)
     places = [_Place(slice(0, old.num_rows), slice(0, new.num_rows))]
-    both = _Versions(intake, replace(record, rows=new.num_rows), Side(old), Side(new), (left, right), places)
+    both = _Versions(intake, replace(record, rows=new.num_rows), Side(old), Side(new), (left, right), places, in_place)
     listed = StretchList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
     change = both.change(part, stretches, listed)
     return change if whole else replace(change, record=change.record.partly())
+
+
+def _is_read_again(intake: Intake, record: FileRecord) -> bool:
+    """Whether a file is as it was, and looked at since its source was edited: then each record is the one in its place."""
+    return intake.rebuilt and record.path not in {one.path for one in (*intake.delivered.changed, *intake.delivered.added)} and record.path not in intake.floors
+
+
+def _same_places(old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
+    """`_aligned` of as many records as there were: those stayed that are the same in the same place."""
+    import numpy as np
+
+    stayed = np.flatnonzero(_hashes(old) == _hashes(new))
+    return stayed, stayed, True
 
 
 def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches, before: StretchList) -> _Change | None:
@@ -206,6 +220,8 @@ class _Versions:
     now: Side
     stayed: tuple[Any, Any]
     places: Sequence[_Place]
+    in_place: bool = False
+    """Whether the others stand in the places that they had, and keep their labels."""
 
     @property
     def old(self) -> pa.Table:
@@ -244,6 +260,8 @@ class _Versions:
         import numpy as np
         import pyarrow as pa
 
+        if self.in_place:
+            return pa.array([key.removesuffix(b"!") for key in self.gone.column("_key").to_pylist()], pa.binary())
         bounds = [np.searchsorted(self.came, (place.new.start, place.new.stop)) for place in self.places]
         made = [_new_keys(self.old.column("_key"), self.stayed, self.came[low:high], self.prefix, place) for place, (low, high) in zip(self.places, bounds, strict=True)]
         return pa.concat_arrays([pa.array([], pa.binary()), *made])
@@ -265,13 +283,17 @@ class _Versions:
 
     def change(self, part: Part, stretches: Stretches | None, listed: StretchList | None) -> _Change:
         """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
+        import pyarrow as pa
+
         rows = [self._taken()] if self.gone.num_rows else []
         rows += [self._brought(part, stretches)] if len(self.came) else []
+        if self.in_place and rows:
+            rows = [repair(united(*(self.intake.engine.from_arrow(one) if isinstance(one, pa.Table) else one for one in rows)))]
         bound = self.gone.num_rows + len(self.came)
         if "source.row" in self.intake.source.wanted:
             rows += _shifted(self.intake, self._stood(), self.old, self.new, self.stayed)
             bound += 2 * len(self.stayed[0])
-        return _Change(rows, replace(self.record, dense=self.record.dense and self._dense()), bound, listed)
+        return _Change(rows, replace(self.record, dense=self.record.dense and (self.in_place or self._dense())), bound, listed)
 
     def _stood(self) -> DataFrame:
         """The live rows of the file, at least those that were looked at."""

@@ -191,6 +191,75 @@ def test_a_corrected_record_is_the_files_again_when_its_file_changes(folder: Fol
     assert [row["qty"] for row in folder.load().show("lines")] == [record["qty"] for record in lines(0)[:5]]
 
 
+HANDED = """\
+pipeline: {{ name: handed }}
+error_handling: {{ strategy: continue }}
+nodes:
+  - type: source
+    name: s
+    config: {{ name: s, type: csv, glob: in/*.csv, merge: {merge}, schema: [{schema}] }}
+  - {{ type: output, name: out, input: s, config: {{ name: out, type: csv, path: out.csv }} }}
+"""
+SCHEMA = "{ name: id, type: int }, { name: v, type: int }"
+EDITS = {
+    "another type": SCHEMA.replace("v, type: int", "v, type: float"),
+    "a column more": SCHEMA + ", { name: w, type: string }",
+    "a column less": "{ name: id, type: int }",
+}
+PK = "{ strategy: snapshot, primary_key: [id] }"
+
+
+def handed(place: Path, merge: str) -> Folder:
+    """A source with a record that was corrected by hand, and one that was taken back."""
+    folder = Folder(place)
+    folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=SCHEMA))
+    folder.write("in/a.csv", "id,v,w\n1,10,p\n2,20,q\n3,30,r\n")
+    folder.write("in/b.csv", "id,v,w\n4,40,p\n")
+    folder.run()
+    folder.load().correct(Correction("s", {"id": "2"}, {"v": "25"}, "a typo"), SAIL)
+    folder.load().correct(Correction("s", {"id": "3"}, {}, "never ordered"), SAIL)
+    return folder
+
+
+def values(folder: Folder) -> list[tuple[str, float, str]]:
+    return [(row["id"], float(row["v"]), row["w"]) for row in folder.rows("out.csv")]
+
+
+@pytest.mark.parametrize("merge", ["snapshot", PK, "append", PK.replace("snapshot", "ledger"), PK.replace("snapshot", "upsert")])
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_by_hand(tmp_path: Path, merge: str, edit: str) -> None:
+    """SPEC-DECISIONS, Commands 29: "unchanged files are not read again, so the revert stands until a file changes"."""
+    folder = handed(tmp_path, merge)
+    for schema in (EDITS[edit], SCHEMA):
+        folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=schema))
+        folder.write("in/c.csv", folder.text("in/b.csv").replace("4,", "5,"))
+        folder.run()
+        assert values(folder) == [("1", 10, "p"), ("2", 25, "q"), ("4", 40, "p"), ("5", 40, "p")]
+        assert folder.violations() == []
+
+
+@pytest.mark.parametrize("merge", ["snapshot", PK])
+def test_a_file_that_changes_together_with_its_source_says_what_stands(tmp_path: Path, merge: str) -> None:
+    folder = handed(tmp_path, merge)
+    folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=EDITS["another type"]))
+    folder.write("in/a.csv", "id,v,w\n1,11,p\n2,20,q\n3,30,r\n")
+    folder.run()
+    assert values(folder) == [("1", 11, "p"), ("2", 20, "q"), ("3", 30, "r"), ("4", 40, "p")]
+    assert folder.violations() == []
+
+
+@pytest.mark.parametrize("merge", ["snapshot", PK])
+def test_an_edit_of_the_source_takes_no_revert_back(tmp_path: Path, merge: str) -> None:
+    folder = handed(tmp_path, merge)
+    folder.write("in/a.csv", "id,v,w\n1,10,p\n2,21,q\n3,30,r\n6,60,r\n")
+    folder.run()
+    folder.load().revert(1, SAIL)
+    folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=EDITS["another type"]))
+    folder.run()
+    assert values(folder) == [("1", 10, "p"), ("2", 20, "q"), ("3", 30, "r"), ("4", 40, "p")]
+    assert folder.violations() == []
+
+
 def test_a_retraction_takes_the_record_back(folder: Folder) -> None:
     folder.load().correct(Correction("lines", {"line": "l03"}, {}, "never ordered"), SAIL)
     assert "l03" not in [row["line"] for row in folder.load().show("lines")]
