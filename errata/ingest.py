@@ -267,10 +267,10 @@ def ingest(
     intake = Intake(
         operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since,
     )  # fmt: skip
-    by_hand = _by_hand(flow, source, intake) if source.rebuilt and not anew else None
-    made = _read(intake) if by_hand is None else by_hand.passed_over(_read(by_hand.intake(intake)))
-    if before is not None and stood is not None and source.rebuilt:
-        made = _replacing(flow, made, stood.rows) if anew else _redeclared(intake, made, stood, Kept.of(source.node.name, before), by_hand)
+    if stood is None or before is None or not source.rebuilt:
+        made = _read(intake)
+    else:
+        made = _replacing(flow, _read(intake), stood.rows) if anew else _read_again(flow, source, intake, stood, Kept.of(source.node.name, before))
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     if before is not None and not source.rebuilt:
@@ -390,15 +390,17 @@ def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 
-def _by_hand(flow: Flow, source: SourceFiles, intake: Intake) -> ByHand | None:
-    """What was changed by hand and stands although the source was edited."""
+def _read_again(flow: Flow, source: SourceFiles, intake: Intake, stood: _Stood, before: Kept) -> Ingested:
+    """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
     from errata.by_hand import changed_by_hand, epochs_by_hand
 
-    return changed_by_hand(flow, source.node, intake, epochs_by_hand(source.history, source.node.name))
+    by_hand = changed_by_hand(flow, source.node, intake, epochs_by_hand(source.history, source.node.name))
+    made = _read(intake) if by_hand is None else by_hand.passed_over(_read(by_hand.intake(intake)))
+    return _redeclared(intake, made, stood, before, by_hand)
 
 
 def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept, by_hand: ByHand | None) -> Ingested:
-    """The delta, with the values of rows that are not read again where the source has them now. `before`: the source as it was."""
+    """The delta, with the values of rows that are not read again where the source has them now."""
     from operators.ingest.redeclared import Redeclared, corrections, lasting
 
     change = Redeclared.between(before.data, before.hidden, intake.source)
