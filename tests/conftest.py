@@ -47,11 +47,11 @@ def jvm_where_it_is_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that is not marked for Spark starts no JVM: it names Sail wherever an engine is chosen."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("spark"):
-            patch.setattr("storage.engines.spark.Spark._open", _unasked)
+            patch.setattr("storage.engines.spark._served", _unasked)
         yield
 
 
-def _unasked(self: object) -> None:
+def _unasked(*_: object) -> None:
     raise AssertionError("a test without the mark 'spark' starts a JVM")
 
 

@@ -13,14 +13,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Final, NoReturn
 
 _INTERRUPTED: Final = 130
 _PATIENCE: Final = 2.0
 """So many seconds an interrupted command is given for each step of its end: to come back from where it was, to end its engine and remove its folders."""
-_TIMES: Final = 2
-"""So often an interrupt is raised again that seems to be lost."""
+_IMPORT: Final = 4.0
+"""So many seconds an import may go on that is interrupted."""
+_SOON: Final = 0.02
+"""After so many seconds it is looked again whether an import has ended."""
+_IMPORTING: Final = "<frozen importlib._bootstrap>"
 
 
 def run() -> None:
@@ -30,14 +34,21 @@ def run() -> None:
         from errata.cli.group import errata
 
         errata.main(prog_name="errata")
-    code = _main(sys.argv[1:], lambda: os._exit(_INTERRUPTED))
+    code = _main(sys.argv[1:], _given_up)
     if code == _INTERRUPTED:
         _leave(code)
     sys.exit(code)
 
 
+def _given_up() -> NoReturn:
+    os.write(2, b"error: interrupted\n")
+    os._exit(_INTERRUPTED)
+
+
 def _leave(code: int) -> NoReturn:
     """End the process soon: an import that was interrupted can leave the lock of a module taken for ever, and then the thread in which an engine starts never ends."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  # what the interpreter would call, but for as long as it takes
     tidying.start()
     tidying.join(_PATIENCE)
@@ -70,6 +81,7 @@ def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
         except BrokenPipeError:
             return _reader_gone()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one top-level guard: a defect is told with exit code 70
+            interrupts.over = True
             from errata.cli.endings import ended
 
             return ended(KeyboardInterrupt() if interrupts.came else error, console)  # an interrupt may show as something else: half a module, a query that ended
@@ -93,30 +105,57 @@ def _reader_gone() -> int:
 class _Interrupts:
     """What becomes of signals that ask a command to end.
 
-    An interrupt may be lost: raised where the interpreter ignores exceptions, while it imports a module, it leaves the main thread waiting for
-    another that waits for the module. So it is raised again after a while, and at last `give_up` is called. Nothing here takes a lock.
+    Within an import an interrupt waits for its end: raised there it leaves half a module behind, or a lock that is never given back.
+    One that is raised may be lost, where the interpreter ignores exceptions, so it is raised once more after a while, and at last `give_up` is called.
+    Nothing here takes a lock.
     """
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self.came = False
         self.over = False
+        self._raised = False
+        self._patient_until = 0.0
         self._give_up = give_up
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.over:
+            return
         if not self.came:
             self.came = True
-            _thread.start_new_thread(self._insist, ())
+            self._patient_until = time.monotonic() + _IMPORT
+            _thread.start_new_thread(self._insist, (signal.Signals(number),))
+        if time.monotonic() < self._patient_until and _imports(frame):
+            return
+        self._raised = True
         raise KeyboardInterrupt
 
-    def _insist(self) -> None:
-        for _ in range(_TIMES):
-            time.sleep(_PATIENCE)
-            if self.over:
-                return
-            _thread.interrupt_main()
+    def _insist(self, number: signal.Signals) -> None:
+        while time.monotonic() < self._patient_until:
+            time.sleep(_SOON)
+            if self._raised or self.over:
+                break
+            _thread.interrupt_main(number)
         time.sleep(_PATIENCE)
         if not self.over:
+            _thread.interrupt_main(number)
+            time.sleep(_PATIENCE)
+        if not self.over:
             self._give_up()
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported where this frame is."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _unless_interrupt(tell: Callable[["sys.UnraisableHookArgs"], object], ignored: "sys.UnraisableHookArgs") -> None:
+    """Tell of an exception that the interpreter ignores; of an interrupt nobody needs to know, as it is raised again."""
+    if not isinstance(ignored.exc_value, KeyboardInterrupt):
+        tell(ignored)
 
 
 @contextlib.contextmanager
@@ -128,9 +167,12 @@ def _interrupts(give_up: Callable[[], None]) -> Iterator[_Interrupts]:
         return
     ours = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]  # a shell has background commands ignore them
     before = {number: signal.signal(number, interrupts) for number in ours}
+    told = sys.unraisablehook
+    sys.unraisablehook = partial(_unless_interrupt, told)
     try:
         yield interrupts
     finally:
         interrupts.over = True
+        sys.unraisablehook = told
         for number, handler in before.items():
             signal.signal(number, handler)
