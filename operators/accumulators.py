@@ -275,7 +275,19 @@ def native_aggregate(use: AggregateUse) -> Column | None:
         return None
     value, key = column(use.columns[0]), F.col("_key")
     by_order = {"first": F.min_by(value, key), "last": F.max_by(value, key)}
-    by_value = {"min": F.min(value), "max": F.max(value)}
+    by_value = {"min": _least(value, use), "max": _greatest(value, use)}
     some = F.min_by(value, F.when(value.isNotNull(), key))
     return {**by_order, **by_value, "any": some}[use.function.name].alias(use.column)
 
+
+def _least(value: Column, use: AggregateUse) -> Column:
+    """The least value; NaN is greater than every number, which engines do not agree on; of the zeros, which are equal, it is the one without a sign."""
+    if use.args[0].type.kind is not Kind.FLOAT:
+        return F.min(value)
+    return F.coalesce(F.min(F.when(~F.isnan(value), value + F.lit(0.0))), F.min(value))
+
+
+def _greatest(value: Column, use: AggregateUse) -> Column:
+    if use.args[0].type.kind is not Kind.FLOAT:
+        return F.max(value)
+    return F.when(F.max(F.isnan(value)), F.lit(float("nan"))).otherwise(F.max(value + F.lit(0.0)))

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
+from cxl.functions.aggregate import is_less
 from cxl.typed import AggregateUse
 
 State = Any
@@ -88,8 +89,8 @@ _KNOWN = {
     "first": Running((), lambda seen, values: seen or (values[0],), lambda seen: seen[0]),
     "last": Running(None, lambda _, values: values[0], lambda value: value),
     "any": _chosen(lambda new, best: False),
-    "min": _chosen(lambda new, best: new < best),
-    "max": _chosen(lambda new, best: new > best),
+    "min": _chosen(is_less),
+    "max": _chosen(lambda new, best: is_less(best, new)),
     "sum": Running(_Sum(), _added, _sum),
     "avg": Running(_Sum(), _added, _mean),
 }

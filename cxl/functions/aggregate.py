@@ -4,8 +4,9 @@ Nulls do not count, but for `count(*)` and `collect`. Sums are exact and rounded
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 from cxl.failure import CxlFailure
@@ -16,6 +17,31 @@ from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
 def known(values: Iterable[Any]) -> list[Any]:
     """The values that are not null."""
     return [value for value in values if value is not None]
+
+
+def is_less(left: Any, right: Any) -> bool:
+    """Whether `min` takes the left value and `max` the right one: NaN is greater than every number."""
+    return bool(left < right) or (_is_nan(right) and not _is_nan(left))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:
+    """The value that is not null and that no other is better than."""
+    found = known(values)
+    return reduce(lambda best, value: value if better(value, best) else best, found) if found else None
+
+
+def least(values: Iterable[Any]) -> Any:
+    """The least value that is not null, null where none is."""
+    return _best(values, is_less)
+
+
+def greatest(values: Iterable[Any]) -> Any:
+    """The greatest value that is not null, null where none is."""
+    return _best(values, lambda new, best: is_less(best, new))
 
 
 def exact_sum(values: Iterable[float]) -> float:
@@ -111,8 +137,8 @@ _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
 _entry("avg", "The arithmetic mean.", mean, FLOAT.or_null, _NUMBER)
-_entry("min", "The least value.", lambda values: min(known(values), default=None), argument_type, _VALUE)
-_entry("max", "The greatest value.", lambda values: max(known(values), default=None), argument_type, _VALUE)
+_entry("min", "The least value.", least, argument_type, _VALUE)
+_entry("max", "The greatest value.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
 _entry("weighted_avg", "The weighted mean.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)

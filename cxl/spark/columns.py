@@ -2,7 +2,8 @@
 
 A row that fails is never an exception. Inside a chain of operations that are null just where an input is null or the
 operation failed, nothing has to be remembered but those inputs (`leaves`): the chain failed where its value is null and
-no leaf is. So `failed` costs one null check a chain, and is absent where nothing can fail.
+no leaf is. So `failed` costs one null check a chain, and one for each part of it that reads less than the whole and can fail;
+it is absent where nothing can.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,7 +75,7 @@ class Lowered:
     """An expression as a column.
 
     `leaves` by identity: the value is null only where one of them is, or (when `fallible`) where an operation failed.
-    `failed` is true where something inside failed that the leaves do not show; None: nothing can.
+    `failed` is true where something inside failed that value and leaves do not show; None: nothing can.
     """
 
     value: Column
@@ -108,9 +109,10 @@ def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
 
 
 def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:
-    """An operation that is null just where a part is, or where it failed."""
+    """An operation that is null just where a part is, or where it failed. All parts are evaluated: one fails whether or not another is null."""
     leaves = {key: leaf for part in parts for key, leaf in part.leaves.items()}
-    return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*(part.failed for part in parts)))
+    unseen = [part.failed if len(part.leaves) == len(leaves) else part.failure for part in parts]  # where another part's leaf is null, no check of the whole finds them
+    return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*unseen))
 
 
 def constant(value: Any, type_: Type) -> Lowered:

@@ -197,14 +197,14 @@ class Lowering:
         constants = tuple(arg.constant for arg in args)
         site = Site(F, receiver.value, tuple(arg.value for arg in args), node.receiver.type, types, constants)
         answer = entry.spark(site)
-        return self.partly(node, answer) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
+        return self.partly(node, answer, [receiver, *args]) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
 
-    def partly(self, node: typed.Call, answer: Partly) -> Lowered:
+    def partly(self, node: typed.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
         """A column where it is sure, the interpreter's answer, and its failures, elsewhere."""
         rest = interpreted.lower(self, node, ~answer.sure)
         if rest.constant is not NOT_CONSTANT:
             return rest
-        return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, rest.failed)
+        return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, any_of(*(part.failure for part in parts), rest.failed))
 
 
 def _operation(link: typed.Binary, left: Lowered, right: Lowered) -> Lowered:

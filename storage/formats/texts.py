@@ -6,9 +6,9 @@ bool `true` and `false`; dynamic scalars like their plain kind, arrays as compac
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
-import orjson
 import polars as pl
 import pyarrow as pa
 
@@ -56,7 +56,7 @@ def plain_text(json_text: str | None, name: str, form: str) -> str | None:
     """The text of one dynamic value: a scalar's plain form, an array's JSON; OutputError for a map."""
     if json_text is None:
         return None
-    value = orjson.loads(json_text)
+    value = json.loads(json_text)
     if isinstance(value, dict):
         raise OutputError(
             f"column '{name}' holds a map, which {form} cannot hold: name its members in the source's schema ('{name}.member'), turn it into "

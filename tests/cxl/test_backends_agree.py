@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, all_builtins
 from cxl.types import Kind, Type
 
@@ -157,6 +158,21 @@ def test_concat_shows_what_is_no_text() -> None:
     assert answers('emit x = v.concat("b")', {"v": "any"}, [{"v": 1}, {"v": "a"}]) == [[{"x": None}], [{"x": "ab"}]]
 
 
+UNSHIELDED = [
+    "o + s.to_int()", "s.to_int() - o", "o == s.to_int()", "(o < s.to_int()) ?? true", "if s.to_int() == o then 1 else 2", "match o { s.to_int() => 1, _ => 2 }", "(1 / n) * o + 3",
+    "(7.5 / n.to_float()).to_string()", "(7.5 / n.to_float()).to_string().length() ?? 0", "t.replace(s.to_int().to_string(), t)", 's.to_float().format("")', "t + (1.5 / n.to_float()).to_string()",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", UNSHIELDED)
+def test_a_part_that_fails_is_not_hidden_by_a_null_beside_it(expression: str) -> None:
+    """CXL reference 8.1: "both operands are always evaluated"; SPEC-DECISIONS, Language 17."""
+    schema = {"o": "int", "s": "string", "n": "int", "t": "string"}
+    (failed, other) = answers(f"emit x = {expression}", schema, [{"o": None, "s": "abc", "n": 0, "t": None}, {"o": None, "s": "12", "n": 1, "t": None}])
+    assert isinstance(failed, CxlFailure)
+    assert not isinstance(other, CxlFailure)
+
+
 LAZY = [
     ('if b then "z" else s.right(1).capture("[a-z]")', "xa", "a", "z"), ('(if b then s + "x" else s.right(1)).capture("a|x")', "-xa", "a", "x"),
     ('(if b then null else s.right(10).to_date("%d/%m/%Y"))', "on 05/03/2024", date(2024, 3, 5), None), ('s.right(n).capture("b.*")', "a😀bé", "bé", None),
@@ -249,24 +265,24 @@ EXPRESSIONS: dict[str, st.SearchStrategy[str]] = {
         st.sampled_from(["i", "j", "0", "3", "1000000"]), binary(ints, ["+", "-", "*", "/", "%"], ints), call(strings, ["length"]), call(floats, ["floor", "ceil"]),
         call(ints, ["abs"]), call(ints, ["min", "max"], ints), call(strings, ["to_int", "try_int"]), call(dates, ["year", "month", "day"]),
         call(dates, ["diff_days", "diff_months", "diff_years"], st.one_of(dates, moments)), call(moments, ["hour", "minute", "second"]), choice(bools, ints),
-        st.sampled_from(["v.length()", "o.keys().length()"]), ints.map(lambda one: f"(-{one})"),
+        st.sampled_from(["v.length()", "o.keys().length()", "s.to_int()", "(i * i)"]), ints.map(lambda one: f"(-{one})"),
     ),
     "float": st.one_of(
-        st.sampled_from(["x", "y", "0.5", "100.0"]), binary(floats, ["+", "-", "*", "/"], st.one_of(floats, ints)), call(floats, ["round", "round_to"], st.sampled_from(["0", "2"])),
+        st.sampled_from(["x", "y", "0.5", "100.0", "s.to_float()", "(x / y)"]), binary(floats, ["+", "-", "*", "/"], st.one_of(floats, ints)), call(floats, ["round", "round_to"], st.sampled_from(["0", "2"])),
         call(floats, ["abs"]), call(floats, ["min", "max"], st.one_of(floats, ints)), call(ints, ["to_float"]), call(strings, ["try_float"]), choice(bools, floats),
     ),
     "string": st.one_of(
         st.sampled_from(["s", "t", '"a"', '" b-"']), binary(strings, ["+"], strings), call(strings, ["upper", "lower", "trim", "reverse"]), call(strings, ["left", "right"], small),
         call(strings, ["substring"], small, small), call(strings, ["pad_left", "pad_right"], small), call(ints, ["to_string"]), call(floats, ["to_string"]),
         call(strings, ["replace"], st.just('"a"'), strings), call(st.one_of(dates, moments), ["format_date"], st.just('"%Y/%m/%d %a"')), choice(bools, strings),
-        st.sampled_from(['s.split(",").join("-")', "v[0].to_string()", "o.a.to_string()"]),
+        st.sampled_from(['s.split(",").join("-")', "v[0].to_string()", "o.a.to_string()", "s.replace(t, s.to_int().to_string())"]),
     ),
     "bool": st.one_of(
-        st.sampled_from(["p", "q", "true"]), binary(ints, OPERATORS[5:], ints), binary(floats, OPERATORS[5:], st.one_of(floats, ints)), binary(strings, OPERATORS[5:], strings),
+        st.sampled_from(["p", "q", "true", "s.to_bool()"]), binary(ints, OPERATORS[5:], ints), binary(floats, OPERATORS[5:], st.one_of(floats, ints)), binary(strings, OPERATORS[5:], strings),
         binary(dates, OPERATORS[5:], dates), binary(bools, ["and", "or"], bools), bools.map(lambda one: f"(not {one})"), call(st.one_of(ints, strings, dates), ["is_null", "is_empty"]),
         call(strings, ["contains", "starts_with", "ends_with"], strings), choice(bools, bools), st.just("v.any(it => it == i)"),
     ),
-    "date": st.one_of(st.sampled_from(["d", "#2024-02-29#"]), call(dates, ["add_days", "add_months", "add_years"], ints), call(strings, ["try_date"]), choice(bools, dates)),
+    "date": st.one_of(st.sampled_from(["d", "#2024-02-29#", "s.to_date()"]), call(dates, ["add_days", "add_months", "add_years"], ints), call(strings, ["try_date"]), choice(bools, dates)),
     "moment": st.one_of(st.just("m"), call(moments, ["add_days", "add_months"], small), choice(bools, moments)),
 }  # fmt: skip
 

@@ -104,6 +104,31 @@ def test_the_group_of_zeros_is_zero_whichever_sign_they_have(tmp_path: Path) -> 
     assert folder.violations() == []
 
 
+EXTREMES = """\
+pipeline: {{ name: extremes }}
+error_handling: {{ strategy: continue, dlq: {{ path: dlq.csv }} }}
+nodes:
+  - type: source
+    name: o
+    config: {{ name: o, type: csv, path: o.csv, watermark: {{ column: ts }}, schema: [{{ name: g, type: string }}, {{ name: ts, type: date_time }}, {{ name: f, type: float }}] }}
+  - {{ type: aggregate, name: found, input: o, config: {{ group_by: [g], {window}cxl: "emit low = min(f)\\nemit high = max(f).to_string()\\nemit n = collect(f).length()" }} }}
+  - {{ type: output, name: out, input: found, config: {{ name: out, type: csv, path: out.csv }} }}
+"""
+
+
+@pytest.mark.parametrize("window", ["", "time_window: { tumbling: { size: 1h } }, "])
+def test_nan_is_greater_than_every_number_wherever_it_stands(window: str, tmp_path: Path) -> None:
+    rows = ["a,nan", "a,0.5", "a,-inf", "b,2", "b,NaN", "b,", "c,-1", "c,inf"]
+    for at, order in enumerate((rows, rows[::-1], rows[1:] + rows[:1])):
+        tmp_path.joinpath(str(at)).mkdir()
+        folder = Folder(tmp_path / str(at))
+        folder.write("pipeline.yaml", EXTREMES.format(window=window))
+        folder.write("o.csv", "g,ts,f\n" + "".join(f"{row.replace(',', ',2024-01-01T10:00:00,')}\n" for row in order))
+        folder.run()
+        assert folder.text("out.csv") == "g,low,high,n\na,-inf,NaN,3\nb,2,NaN,3\nc,-1,inf,2\n"
+        assert folder.violations() == []
+
+
 CALLS = '{ group_by: BY, cxl: "emit n = count(*)\\nemit s = sum(i)\\nemit t = sum(v)\\nemit a = avg(v)\\nemit m = weighted_avg(v, w)" }'
 
 
