@@ -12,6 +12,7 @@ from changelog.frames import Made, chosen, made_in_tasks, united
 from changelog.labels import row_label
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.shape import RowShape, shaped_schema
+from storage.formats.contract import ROW
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -204,5 +205,5 @@ def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, s
     if values["beyond"]:
         import pyarrow.compute as pc
 
-        batch = batch.filter(pc.greater(batch.column("_row"), values["beyond"]))
+        batch = batch.filter(pc.greater(batch.column(ROW), values["beyond"]))
     return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

@@ -20,7 +20,7 @@ from operators.ingest.files import FileRecord
 from operators.ingest.intake import Intake
 from operators.ingest.shape import RowShape, shaped_schema
 from storage.formats.batches import assembled
-from storage.formats.contract import Column
+from storage.formats.contract import ERROR, Column
 from storage.formats.members import Members
 from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
@@ -145,7 +145,7 @@ class _Work:
         moved = [self._move(batch.column(name), name, members, dynamic=dynamic) for name, dynamic in self.change.went]
         concerned = reduce(pc.or_, [*there, *moved])
         old = {name: batch.column(name) for name in batch.schema.names}
-        new = old | {name: declared.column(name) for name in declared.schema.names if name in self.schema.names and name != "_row"}
+        new = old | {column.name: declared.column(column.name) for column in self.change.came if column.name in self.schema.names} | {"_error": declared.column(ERROR)}
         new |= {rider: new[name] for rider, name in self.shape.riders}
         if WIDENED in self.schema.names:
             new[WIDENED] = _texts(members)
@@ -161,7 +161,7 @@ class _Work:
         return Members.of(came).record(fields) if came and self.typed else fields
 
     def _declared(self, members: Sequence[dict[str, Any]]) -> tuple[pa.RecordBatch, list[pa.Array]]:
-        """The columns that are declared now, out of the fields beside them, with `_error`; of each, which rows have it."""
+        """The columns that are declared now, out of the fields beside them, with ERROR; of each, which rows have it."""
         import pyarrow as pa
 
         columns = self.change.came

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.labels import row_labels
+from storage.formats.contract import DOCUMENT, ERROR, ROW
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +49,7 @@ class RowShape:
 
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
-            columns["_key"] = row_keys(prefix, batch.column("_row"), batch.column("_error"))
+            columns["_key"] = row_keys(prefix, batch.column(ROW), batch.column(ERROR))
         elif self.key:
             columns["_key"] = self._value_keys(batch, file)
         columns["_cause"] = pa.repeat("ingest", batch.num_rows)
@@ -58,8 +59,8 @@ class RowShape:
             columns[rider] = batch.column(name)
         for name in self.declared:
             columns[name] = batch.column(name)
-        columns["_error"] = batch.column("_error")
-        columns["_row"] = batch.column("_row")
+        columns["_error"] = batch.column(ERROR)
+        columns["_row"] = batch.column(ROW)
         if self.keyed:
             columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
         if self.mark is not None:
@@ -73,10 +74,10 @@ class RowShape:
 
         from changelog.key_arrays import encoded
 
-        keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column("_error").is_valid()
+        keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column(ERROR).is_valid()
         if not bad.true_count:
             return keys
-        places = row_labels(REJECT_TAG + file.encode() + b"\x00", batch.column("_row").filter(bad).to_numpy(zero_copy_only=False))
+        places = row_labels(REJECT_TAG + file.encode() + b"\x00", batch.column(ROW).filter(bad).to_numpy(zero_copy_only=False))
         return pc.replace_with_mask(keys, bad, pa.array([place + b"!" for place in places.to_pylist()], pa.binary()))
 
     def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
@@ -87,7 +88,7 @@ class RowShape:
         if name == "_file":
             return pa.repeat(file, batch.num_rows)
         if name == "_doc":
-            return batch.column("_doc")
+            return batch.column(DOCUMENT)
         return pa.nulls(batch.num_rows, pa.string())
 
     def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
@@ -122,27 +123,29 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
     import polars as pl
     import pyarrow as pa
 
-    names = [name for name in batch.schema.names if name not in {*declared, "_row", "_error", "_doc"}]
+    names = [name for name in batch.schema.names if name not in {*declared, ROW, ERROR, DOCUMENT}]
     if not names:
         return pa.nulls(batch.num_rows, pa.string())
-    frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], names))
+    places = [str(place) for place in range(len(names))]  # a field may have a name that Polars does not take
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], places))
     assert isinstance(frame, pl.DataFrame)  # a batch is no array
-    members = pl.concat_str([_member(name, dynamic=name in dynamic) for name in names], separator=",", ignore_nulls=True)
-    some = pl.any_horizontal(pl.col(name).is_not_null() for name in names)
-    text = frame.select(pl.when(some).then(pl.concat_str(pl.lit("{"), members, pl.lit("}")))).to_series()
+    members = [_member(pl.col(place), name, dynamic=name in dynamic) for place, name in zip(places, names, strict=True)]
+    some = pl.any_horizontal(pl.all().is_not_null())
+    written = pl.concat_str(members, separator=",", ignore_nulls=True)
+    text = frame.select(pl.when(some).then(pl.concat_str(pl.lit("{"), written, pl.lit("}")))).to_series()
     return text.to_arrow().cast(pa.string())
 
 
-def _member(name: str, *, dynamic: bool) -> pl.Expr:
+def _member(value: pl.Expr, name: str, *, dynamic: bool) -> pl.Expr:
     """`"name":value` of each record, null where the field is."""
     import orjson
     import polars as pl
 
-    value = pl.col(name)
+    key = pl.lit(orjson.dumps(name).decode() + ":")
     if dynamic:
-        return pl.concat_str(pl.lit(orjson.dumps(name).decode() + ":"), value)
-    encoded = pl.struct(value).struct.json_encode()
-    return pl.when(value.is_not_null()).then(encoded.str.slice(1).str.head(-1))
+        return pl.concat_str(key, value)
+    encoded = pl.struct(value.alias("v")).struct.json_encode()
+    return pl.when(value.is_not_null()).then(pl.concat_str(key, encoded.str.slice(len('{"v":')).str.head(-1)))
 
 
 def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""Record batches as readers give them: typed data columns, `_row`, `_error`."""
+"""Record batches as readers give them: typed data columns, ROW, ERROR."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ BATCH_ROWS = 1 << 16
 
 
 def batch_schema(columns: Sequence[Column], *, document: bool = False) -> pa.Schema:
-    """Data columns, then `_row`, `_error` and, where it is wanted, `_doc`."""
+    """Data columns, then ROW, ERROR and, where it is wanted, DOCUMENT."""
     data = [pa.field(column.name, arrow_type(column.type)) for column in columns]
     last = [pa.field(DOCUMENT, pa.string())] if document else []
     return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
 
 
 def with_document(batches: Iterator[pa.RecordBatch], text: str) -> Iterator[pa.RecordBatch]:
-    """The batches with the same `_doc`, a `document_text`, on every record."""
+    """The batches with the same DOCUMENT, a `document_text`, on every record."""
     for batch in batches:
         yield batch.append_column(pa.field(DOCUMENT, pa.string()), pa.repeat(pa.scalar(text), batch.num_rows))
 
 
 def document_text(sections: Mapping[str, Any]) -> str:
-    """Sections as the JSON text of a `_doc` cell; dates and times in ISO form."""
+    """Sections as the JSON text of a DOCUMENT cell; dates and times in ISO form."""
     return orjson.dumps(sections).decode()
 
 
@@ -49,7 +49,7 @@ def typed_batches(
     """Batches of at most BATCH_ROWS from columns of text or of their types already; a column that `text` lacks is null.
 
     `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`;
-    `document` is each record's `_doc`.
+    `document` is each record's DOCUMENT.
     """
     present = [column for column in columns if column.name in text]
     done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}

@@ -1,7 +1,7 @@
 """What every format promises: columns, ranges of a file, readers that give typed batches, writers that give bytes.
 
 A reader turns bytes into Arrow record batches: the declared columns in schema order, then the undeclared ones in file order,
-then `_row` (bigint, the record's number in its file, from 1) and `_error` (null, or the JSON of a `Reject`: such a row is
+then ROW (bigint, the record's number in its file, from 1) and ERROR (null, or the JSON of a `Reject`: such a row is
 a rejected record and its data columns are of no use). A file that is broken as a whole raises `InputError`.
 """
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 Buffer: TypeAlias = bytes | mmap
 """A file's bytes, read or mapped."""
-ROW = "_row"
-ERROR = "_error"
-DOCUMENT = "_doc"
+ROW = "\x00row"
+ERROR = "\x00error"
+DOCUMENT = "\x00doc"
+"""The columns beside those of the file, by names that no field has."""
 CHUNK_BYTES = 16 << 20
 MAX_RECORD_BYTES = 64 << 20
 

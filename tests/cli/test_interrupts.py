@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import importlib
-import os
 import random
 import signal
 import subprocess
@@ -31,7 +31,7 @@ AT = [SECONDS * (moment + random.random()) / MOMENTS for moment in range(MOMENTS
 
 
 def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path.joinpath("interrupted_module.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(0.1)\nwhole = True\n")
+    tmp_path.joinpath("interrupted_module.py").write_text("import _thread, signal, time\n_thread.interrupt_main(signal.SIGTERM)\ntime.sleep(0.1)\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
         import_and_wait("interrupted_module")
@@ -59,7 +59,7 @@ class Losing:
     """Is interrupted where the interpreter ignores exceptions."""
 
     def __del__(self) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        _thread.interrupt_main()  # a signal would end the engine of other tests
         time.sleep(0.1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -317,4 +318,14 @@ def test_a_revert_brings_undeclared_columns_back(tmp_path: Path) -> None:
     folder.write("data/a.csv", "id,y\n101,6\n")
     folder.run()
     assert folder.text("out.csv") == "id,y\n101,6\n"
+    assert folder.violations() == []
+
+
+def test_fields_may_have_any_name(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PASSED.replace("KEPT", "true").replace("  - { type: output, name: xml", "#"))
+    for record in ('{"id":1,"_row":"a","_error":2,"_doc":null,"":[3],"_op":"+A","column_0":4,"0":5}', '{"id":1,"_row":"b","_error":2.5,"":"","v":{"v":1}}'):
+        folder.write("all.json", record + "\n")
+        folder.run()
+        assert json.loads(folder.text("out.json")) == json.loads(record)
     assert folder.violations() == []

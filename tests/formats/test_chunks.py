@@ -11,7 +11,7 @@ import pytest
 from pyspark import cloudpickle
 
 from storage import formats
-from storage.formats import Column, InputError, ReadPlan
+from storage.formats import ERROR, ROW, Column, InputError, ReadPlan
 from storage.formats.chunks import chunk_reader, read_task, task_table, tasks_of, undeclared_columns
 from storage.transports import files
 
@@ -34,16 +34,16 @@ def test_tasks_run_as_a_pickled_function_with_attached_columns(csv_file):
     table = task_table(tasks, attached)
     function = cloudpickle.loads(cloudpickle.dumps(chunk_reader(reader, attached)))
     read = pa.Table.from_batches(function(iter(table.to_batches(max_chunksize=2))))
-    assert read.schema.names == ["id", "x", "_row", "_error", "_file"]
-    assert read["id"].to_pylist() == read["_row"].to_pylist() == list(range(1, 501))
+    assert read.schema.names == ["id", "x", ROW, ERROR, "_file"]
+    assert read["id"].to_pylist() == read[ROW].to_pylist() == list(range(1, 501))
     assert read["x"].to_pylist() == [str(number * 2) for number in range(1, 501)]
     assert set(read["_file"].to_pylist()) == {b"\x01"}
 
 
 def test_each_batch_may_be_finished_where_it_is_read(csv_file):
     table = task_table(tasks_of(READER, csv_file, "f.csv"))
-    function = chunk_reader(READER, finish=lambda batch, _: batch.select(["_row"]))
-    assert pa.Table.from_batches(function(iter(table.to_batches()))).schema.names == ["_row"]
+    function = chunk_reader(READER, finish=lambda batch, _: batch.select([ROW]))
+    assert pa.Table.from_batches(function(iter(table.to_batches()))).schema.names == [ROW]
 
 
 @pytest.mark.parametrize("target", [100, 1 << 20])
@@ -76,7 +76,7 @@ def test_compressed_files(csv_file, suffix):
     path = compressed(csv_file, suffix)
     assert files.is_compressed(path)
     rows = [
-        row for task in tasks_of(READER, path, "f", target=700) for batch in read_task(READER, task) for row in batch["_row"].to_pylist()
+        row for task in tasks_of(READER, path, "f", target=700) for batch in read_task(READER, task) for row in batch[ROW].to_pylist()
     ]
     assert rows == list(range(1, 501))
     assert len(tasks_of(READER, path, "f", target=700)) == 1

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import formats
-from storage.formats import Column, InputError, OptionError, OutputError, ReadPlan, Section
+from storage.formats import DOCUMENT, Column, InputError, OptionError, OutputError, ReadPlan, Section
 from storage.formats.edifact.read import Service
 from tests.formats.reading import records_of
 from tests.formats.writing import written
@@ -131,7 +131,7 @@ def test_interchange_sections_and_the_document_column():
     nested = formats.reader("x12", {}, ReadPlan((Column("seg_id"),), sections=section("ISA", e13="int"), document=True))
     (batch,) = nested.read(X12.encode(), "f")
     assert batch.schema.equals(nested.schema())
-    document = json.loads(batch["_doc"][1].as_py())
+    document = json.loads(batch[DOCUMENT][1].as_py())
     assert (document["ic"]["e13"], document["functional_group"]["e06"], document["transaction_set"]["e02"]) == (905, "7", "0001")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import formats
-from storage.formats import ArrayPath, Column, InputError, OptionError, ReadPlan, Section
+from storage.formats import DOCUMENT, ERROR, ROW, ArrayPath, Column, InputError, OptionError, ReadPlan, Section
 from storage.formats.json.structure import located
 from tests.formats.reading import records_of
 from tests.formats.writing import written
@@ -240,7 +240,7 @@ def test_the_document_column():
     reader = json_reader([("a", "int")], {"record_path": "r"}, sections=(section("/h", id="int"),), document=True)
     (batch,) = reader.read(data, "f")
     assert batch.schema.equals(reader.schema())
-    assert batch.to_pylist() == [{"a": 1, "_row": 1, "_error": None, "_doc": '{"head":{"id":7}}'}]
+    assert batch.to_pylist() == [{"a": 1, ROW: 1, ERROR: None, DOCUMENT: '{"head":{"id":7}}'}]
 
 
 @given(
@@ -343,7 +343,7 @@ def test_a_range_has_the_sections_of_its_document():
     data = b'{"h": {"id": 7}, "r": [{"a": 1}, {"a": 2}]}'
     reader = json_reader([("a", "int")], {"record_path": "r"}, sections=(section("/h", id="int"),), document=True)
     rows = [row for part in reader.split(data, "f", 1) for batch in reader.read(data[part.start : part.end], "f", part) for row in batch.to_pylist()]
-    assert [(row["a"], row["_row"], row["_doc"]) for row in rows] == [(1, 1, '{"head":{"id":7}}'), (2, 2, '{"head":{"id":7}}')]
+    assert [(row["a"], row[ROW], row[DOCUMENT]) for row in rows] == [(1, 1, '{"head":{"id":7}}'), (2, 2, '{"head":{"id":7}}')]
 
 
 def test_lines_are_no_document_with_sections():

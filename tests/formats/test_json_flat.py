@@ -6,7 +6,7 @@ import random
 import pytest
 
 from storage import formats
-from storage.formats import Column, InputError, ReadPlan
+from storage.formats import ERROR, ROW, Column, InputError, ReadPlan
 from storage.formats.json import read
 from storage.formats.json.flat import fields_in, flat_batch
 from tests.formats.reading import records_of
@@ -96,8 +96,8 @@ def test_plain_lines_are_parsed_at_once():
     text = b'{"i":1,"t":"x","d":"2024-01-05","f":2,"u":"Information, NaN"}\r\n\n{"t":null,"f":0.5,"new":[{"k":1}]}'
     batch = flat_batch(plan(("i", "int"), ("t",), ("d", "date"), ("f", "float")), text, 5)
     assert [str(value) for value in batch.column("d")] == ["2024-01-05", "None"]
-    assert batch.select(["i", "t", "f", "_row", "_error"]).to_pylist() == [
-        {"i": 1, "t": "x", "f": 2.0, "_row": 5, "_error": None}, {"i": None, "t": None, "f": 0.5, "_row": 6, "_error": None},
+    assert batch.select(["i", "t", "f", ROW, ERROR]).to_pylist() == [
+        {"i": 1, "t": "x", "f": 2.0, ROW: 5, ERROR: None}, {"i": None, "t": None, "f": 0.5, ROW: 6, ERROR: None},
     ]  # fmt: skip
     assert fields_in(text).names == ["i", "t", "d", "f", "u", "new"]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import formats
-from storage.formats import ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
+from storage.formats import DOCUMENT, ROW, ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
 from storage.formats.xml.scan import Collector, Scan
 from tests.formats.reading import records_of
 from tests.formats.writing import written
@@ -160,9 +160,9 @@ def test_ranges_of_a_document_keep_its_envelope_and_numbers():
     parts = reader.split(data, "f.xml", 20_000)
     assert len(parts) > 5
     batches = [batch for part in parts for batch in reader.read(data[part.start : part.end], "f.xml", part)]
-    assert [row for batch in batches for row in batch["_row"].to_pylist()] == list(range(1, 4001))
+    assert [row for batch in batches for row in batch[ROW].to_pylist()] == list(range(1, 4001))
     assert [row for batch in batches for row in batch["n"].to_pylist()] == [*range(2000)] * 2
-    assert {row for batch in batches for row in batch["_doc"].to_pylist()} == {'{"Head":{"b":"B-1"}}'}
+    assert {row for batch in batches for row in batch[DOCUMENT].to_pylist()} == {'{"Head":{"b":"B-1"}}'}
 
 
 @pytest.mark.parametrize("plan", [{"path": None}, {"arrays": [("l", "explode")]}])
@@ -185,6 +185,20 @@ def test_without_a_path_the_root_is_the_record():
     assert everything('<a k="1"><b>x</b></a>', None) == [{"@k": "1", "b": "x"}]
 
 
+@pytest.mark.parametrize(
+    ("inside", "value"),
+    [
+        ("<![CDATA[ a ]]>", " a "), ("  <![CDATA[ a ]]>\n", " a "), (" x <![CDATA[ ]]>", "x  "), ("<![CDATA[ ]]> y ", "  y"), ("<![CDATA[ ]]> <![CDATA[b]]>", "  b"),
+        ("<![CDATA[]]>", None), (" <![CDATA[]]> ", None), ("<![CDATA[ <b> & ]]>", " <b> & "), (" a ", "a"),
+    ],
+)  # fmt: skip
+def test_text_is_stripped_but_not_that_of_cdata_sections(inside, value):
+    """SPEC-DECISIONS, Formats: "Text is stripped of surrounding white space, CDATA is literal"."""
+    before = "<r><a> 1 </a></r>" * 3
+    found = everything(f"<x>{before}<r><a>{inside}</a></r><r><a> 2</a></r></x>")
+    assert found == [{"a": "1"}] * 3 + [{} if value is None else {"a": value}, {"a": "2"}]
+
+
 def test_names_of_namespaces():
     text = '<o:x xmlns:o="u"><o:r o:k="1"><o:n>2</o:n></o:r></o:x>'
     assert everything(text) == [{"@k": "1", "n": "2"}]
@@ -203,6 +217,7 @@ ARRAYS = [
     ([("l", "explode")], "<k>1</k><l>x</l><l>y</l>", [{"k": "1", "l": "x"}, {"k": "1", "l": "y"}]),
     ([("l", "explode")], "<k>1</k>", [{"k": "1"}]),
     ([("g.l", "explode")], '<g><l i="1"><a>x</a></l><m>2</m></g>', [{"g.m": "2", "@i": "1", "a": "x"}]),
+    ([("l", "join", "|")], "<l><![CDATA[ x]]></l><l> y </l>", [{"l": " x|y"}]),
     ([("l", "join", "|")], "<l>x</l><k>1</k><l>y</l>", [{"l": "x|y", "k": "1"}]),
 ]
 

@@ -129,8 +129,7 @@ class Collector:
         if self.ignored:
             self.ignored -= 1
         elif self.leaf and not node.array and node.name:
-            text = self.text
-            self.fields[node.name] = ((text[0] if len(text) == 1 else "".join(text)).strip() or None) if text else None
+            self.fields[node.name] = _content(self.text) if self.text else None
             self.node = self.open.pop()
         else:
             self._ends(node)
@@ -147,7 +146,7 @@ class Collector:
         if self.node is None:
             self._leave()
             if self.own is not None and self.leaf:
-                self.fields[self.own] = "".join(self.text).strip() or None
+                self.fields[self.own] = _content(self.text)
             self.done = Done(self.begun, self.place(), self.leaf)
             self.records.append((self.fields, self.found, self._told_repeated(self.done) if self.repeated else None))
         elif self.fields.get(node.name, "") is None:
@@ -161,6 +160,10 @@ class Collector:
         """Text inside an element of a record."""
         if self.node is not None and not self.ignored:
             self.text.append(text)
+
+    def literal(self, text: str) -> None:
+        """Text of a CDATA section."""
+        self.characters(_Literal(text))
 
     def taken(self) -> list[Record]:
         """The records that are complete, which are handed out once."""
@@ -214,10 +217,25 @@ class Collector:
         self._attributes(self.node, attributes)
 
     def _element_ends(self, node: _Name) -> None:
-        element: Fields | str | None = self.fields or "".join(self.text).strip() or None
+        element: Fields | str | None = self.fields or _content(self.text)
         self.fields, self.stamp = self.outer
         self.found.setdefault(node.name, []).append(element)
         self.node = self.open.pop()
+
+
+class _Literal(str):
+    """Text whose white space belongs to it."""
+
+    __slots__ = ()
+
+
+def _content(pieces: Sequence[str]) -> str | None:
+    """The text of an element, stripped of surrounding white space but for that of CDATA sections; None where it is empty."""
+    literal = [at for at, piece in enumerate(pieces) if isinstance(piece, _Literal)]
+    if not literal:
+        return "".join(pieces).strip() or None
+    first, last = literal[0], literal[-1] + 1
+    return "".join(pieces[:first]).lstrip() + "".join(pieces[first:last]) + "".join(pieces[last:]).rstrip() or None
 
 
 class TooDeepError(Exception):
@@ -259,6 +277,9 @@ class Scan:
         parser.EndElementHandler = collector.end
         # Without a handler expat would hand references to characters to the default one.
         parser.CharacterDataHandler = len if names_only else collector.characters
+        if not names_only:
+            parser.StartCdataSectionHandler = lambda: setattr(parser, "CharacterDataHandler", collector.literal)
+            parser.EndCdataSectionHandler = lambda: setattr(parser, "CharacterDataHandler", collector.characters)
         parser.SkippedEntityHandler = _refuse_entity
         parser.DefaultHandler = _refuse_reference
         parser.XmlDeclHandler = lambda _version, encoding, _standalone: self._declared(encoding)
