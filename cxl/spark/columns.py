@@ -2,8 +2,8 @@
 
 A row that fails is never an exception. Inside a chain of operations that are null just where an input is null or the
 operation failed, nothing has to be remembered but those inputs (`leaves`): the chain failed where its value is null and
-no leaf is. So `failed` costs one null check a chain, and one for each part of it that reads less than the whole and can fail;
-it is absent where nothing can.
+no leaf is. So `failed` costs one null check a chain and is absent where nothing can fail; only where the value is null are
+those parts looked at that read less than the whole, as one may have failed beside a null of another.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,7 +75,8 @@ class Lowered:
     """An expression as a column.
 
     `leaves` by identity: the value is null only where one of them is, or (when `fallible`) where an operation failed.
-    `failed` is true where something inside failed that value and leaves do not show; None: nothing can.
+    `failed` is true where something inside failed that value and leaves do not show; None: nothing can. `hidden` is true where a
+    part failed beside a null leaf of another; it is looked at only where the value is null.
     """
 
     value: Column
@@ -83,6 +84,7 @@ class Lowered:
     leaves: Mapping[Any, Column] = field(default_factory=dict)
     fallible: bool = False
     failed: Column | None = None
+    hidden: Column | None = None
     constant: Any = NOT_CONSTANT
 
     def at(self, value: Column) -> "Lowered":
@@ -94,8 +96,16 @@ class Lowered:
         """True where this expression failed, else false; None where it cannot."""
         if not self.fallible:
             return self.failed
+        return any_of(self.failed, self.broken)
+
+    @property
+    def broken(self) -> Column:
+        """True where this chain of operations has no value because one of them failed, else false."""
         present = [leaf.isNotNull() for leaf in self.leaves.values()]
-        return any_of(self.failed, balanced([self.value.isNull(), *present], lambda left, right: left & right))
+        if self.hidden is None:
+            return balanced([self.value.isNull(), *present], lambda left, right: left & right)
+        every = balanced([F.lit(True), *present], lambda left, right: left & right)
+        return F.when(self.value.isNull(), every | self.hidden).otherwise(F.lit(False))
 
     @property
     def never_null(self) -> bool:
@@ -111,8 +121,8 @@ def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
 def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:
     """An operation that is null just where a part is, or where it failed. All parts are evaluated: one fails whether or not another is null."""
     leaves = {key: leaf for part in parts for key, leaf in part.leaves.items()}
-    unseen = [part.failed if len(part.leaves) == len(leaves) else part.failure for part in parts]  # where another part's leaf is null, no check of the whole finds them
-    return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*unseen))
+    hidden = any_of(*(part.hidden if len(part.leaves) == len(leaves) else part.broken for part in parts if part.fallible))
+    return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*(part.failed for part in parts)), hidden)
 
 
 def constant(value: Any, type_: Type) -> Lowered:

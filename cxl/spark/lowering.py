@@ -1,7 +1,7 @@
 """Typed expressions as columns. What has no column (dynamic values, closures) goes, as a whole subtree, to the interpreter."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column
@@ -185,7 +185,7 @@ class Lowering:
         value = self.child(node.value)
         self.locals[node.slot] = value
         body = self.child(node.body)
-        return Lowered(body.value, body.type, body.leaves, body.fallible, any_of(value.failure, body.failed), body.constant)
+        return replace(body, failed=any_of(value.failure, body.failed))
 
     def call(self, node: typed.Call) -> Lowered | None:
         """A builtin that has a column."""
