@@ -51,6 +51,10 @@ class Targets:
         tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
         outputs = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
+        for node in plan.of_kind("output"):
+            if configs[node.name].if_exists == "unique_suffix" and cast("Output", node.operator).versioned and is_local(configs[node.name].path):
+                written = [] if run.standing is None else run.standing.nodes.get(node.name, {}).get("files", [])
+                outputs[node.name] = _table_beside(outputs[node.name], configs[node.name], [folder / entry["path"] for entry in written if "mark" in entry])
         path = plan.model.error_handling.dlq.path
         found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan))
         found._refuse_shared(plan)
@@ -199,9 +203,7 @@ class Targets:
             return True
         if "mark" in entry and not is_local(config.path):
             return bool(entry["path"] == self.told(node))
-        if config.if_exists == "unique_suffix":
-            return True
-        first = self.folder / entry["path"]
+        first = self.folder / entry.get("instead_of", entry["path"])
         return bool(first.parent == path.parent if config.split else first == path)
 
     def moved(self, plan: Plan, head: Entry) -> set[str]:
@@ -311,7 +313,11 @@ def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
     relative = is_local(config.path) and not Path(config.path).is_absolute()
     if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
-    path = plan.settings.folder / text
-    if config.if_exists != "unique_suffix" or config.split is not None:
-        return path
-    return next(one for one in alternatives(path, config.unique_suffix_width) if not one.exists())
+    return plan.settings.folder / text
+
+
+def _table_beside(path: Path, config: OutputConfig, own: Collection[Path]) -> Path:
+    """Where a table is written that may stand beside foreign ones: where the last epoch wrote it, else at the first free path."""
+    name = re.compile(rf"{re.escape(path.stem)}(-[0-9]+)?{re.escape(path.suffix)}")
+    kept = [one for one in own if one.parent == path.parent and name.fullmatch(one.name)]
+    return kept[0] if kept else next(one for one in alternatives(path, config.unique_suffix_width) if not one.exists())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import errata
 from errata.failures import StorageFailed
@@ -283,6 +285,39 @@ def test_parts_stand_beside_foreign_files(folder: Folder) -> None:
         assert _there(folder) == foreign | written
         assert not folder.run().committed
         assert _there(folder) == foreign | written
+
+
+@pytest.mark.parametrize("foreign", [True, False])
+def test_a_file_of_its_own_is_rewritten(foreign: bool, folder: Folder) -> None:
+    """SPEC-DECISIONS, Output 23, and its sidecar with it."""
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, write_meta: true"))
+    there = {"o.csv": "x"} if foreign else {}
+    for name, text in there.items():
+        folder.write(f"out/{name}", text)
+    name = "o-1.csv" if foreign else "o.csv"
+    for rows in ("1 2", "1 3", "4"):
+        folder.write("in/a.csv", "\n".join(["id", *rows.split(), ""]))
+        folder.run()
+        assert {key: value for key, value in _there(folder).items() if not key.endswith(".json")} == there | {name: rows}
+        told = json.loads(folder.text(f"out/{name}.meta.json"))
+        assert (Path(told["resolved_path"]).name, told["record_count"]) == (name, len(rows.split()))
+        assert not folder.run().committed
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/p.csv"))
+    folder.run()
+    assert _there(folder)["p.csv"] == "4"
+
+
+@pytest.mark.parametrize("foreign", [True, False])
+def test_a_table_of_its_own_is_continued(foreign: bool, folder: Folder) -> None:
+    folder.write("pipeline.yaml", SUFFIXED.format("path: out/t").replace("name: out, type: csv", "name: out, type: delta"))
+    if foreign:
+        folder.write("out/t", "x")
+    for rows in ([1, 2], [1, 3]):
+        folder.write("in/a.csv", "\n".join(["id", *map(str, rows), ""]))
+        folder.run()
+        assert sorted(path.name for path in (folder.path / "out").iterdir()) == (["t", "t-1"] if foreign else ["t"])
+        table = DeltaTable(folder.path / "out" / ("t-1" if foreign else "t")).to_pyarrow_table()
+        assert max(table["id"].to_pylist()) == rows[-1]
 
 
 def test_parts_keep_the_names_that_were_chosen(folder: Folder) -> None:
