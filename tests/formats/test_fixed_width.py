@@ -149,6 +149,9 @@ def test_what_is_too_long():
         write("abcd", truncation="error")
     with pytest.raises(OutputError, match="field 'a': '1234' is longer than its 3 bytes"):
         write(1234, "int", type="integer", truncation="silent")
+    with pytest.raises(OutputError, match="field 'a': '1234' is longer than its 3 bytes"):
+        write(1234, "int")
+    assert write(1234, "int", truncation="silent") == "123"
     with pytest.raises(OutputError, match="field 'a' holds a line end"):
         write("a\nb")
 

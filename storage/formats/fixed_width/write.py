@@ -30,24 +30,26 @@ def _cells(batch: pa.RecordBatch, field: LayoutField, place: tuple[int, Column] 
         texts = [None if value is None else value.strftime(field.format) for value in values.to_pylist()]
     else:
         texts = text_of(values, column, "fixed_width").to_pylist()
-    return [_fitted(text, field) for text in texts]
+    number = field.numeric or column.type in ("int", "float", "numeric")
+    return [_fitted(text, field, number=number) for text in texts]
 
 
-def _fitted(text: str | None, field: LayoutField) -> bytes:
+def _fitted(text: str | None, field: LayoutField, *, number: bool) -> bytes:
     if text is None:
         return b" " * field.length
     if "\n" in text or "\r" in text:
         raise OutputError(f"field '{field.name}' holds a line end, which a fixed-width record cannot hold")
     data = text.encode()
     if len(data) > field.length:
-        data = _shortened(data, field)
+        data = _shortened(data, field, number=number)
     pad = field.pad.encode()
     right = (field.justify or ("right" if field.numeric else "left")) == "right"
     return data.rjust(field.length, pad) if right else data.ljust(field.length, pad)
 
 
-def _shortened(data: bytes, field: LayoutField) -> bytes:
-    policy = field.truncation or ("error" if field.numeric else "warn")
+def _shortened(data: bytes, field: LayoutField, *, number: bool) -> bytes:
+    """Text cut to its field. Raises OutputError for what may not be cut: what the layout calls a number, and a number of which it says nothing."""
+    policy = field.truncation or ("error" if number else "warn")
     if field.numeric or policy == "error":
         raise OutputError(f"field '{field.name}': {data.decode()!r} is longer than its {field.length} bytes")
     if policy == "warn":
