@@ -212,7 +212,7 @@ def _aggregate_use(check: "Checker", node: ast.FreeCall, entry: Builtin, args: t
             return typed.Result(use.type, span, use.column)
     index = len(uses)
     type_ = INT if star else entry.result(NULL, tuple(arg.type for arg in args))
-    columns = tuple(f"__arg_{index}_{position}" for position in range(len(args)))
+    columns = tuple(f"{typed.ARGUMENT}{index}_{position}" for position in range(len(args)))
     uses.append(typed.AggregateUse(f"__agg_{index}", columns, entry, args, star, type_, span))
     return typed.Result(type_, span, uses[-1].column)
 
@@ -289,6 +289,6 @@ def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tu
     index = len(uses)
     type_ = entry.result(NULL, tuple(arg.type for arg in args)) if member is None else check.target.row_field(member) or ANY
     type_ = type_.or_null
-    columns = tuple(f"__arg_{index}_{position}" for position in range(len(args)))
+    columns = tuple(f"{typed.ARGUMENT}{index}_{position}" for position in range(len(args)))
     uses.append(typed.WindowUse(f"__win_{index}", columns, entry, args, member, type_, span))
     return typed.Result(type_, span, uses[-1].column)

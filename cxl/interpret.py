@@ -23,8 +23,8 @@ EXPANSION_CATEGORY = "expansion_limit_exceeded"
 
 
 def nan_message(name: str) -> str:
-    """What is said of a record whose emitted field `name` is NaN."""
-    return f"the value of '{name}' is NaN"
+    """What is said of a record whose emitted field `name` is NaN, or what a call of an aggregate or window reads by that name."""
+    return "the argument of a call is NaN" if name.startswith(typed.ARGUMENT) else f"the value of '{name}' is NaN"
 
 
 @dataclass(slots=True)

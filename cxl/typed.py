@@ -174,6 +174,8 @@ class Bind(Expr):
 
 
 # What an operator computes for a program --------------------------------------------------------------------------------
+ARGUMENT = "__arg_"
+"""Begins the names of columns that hold the arguments of calls of aggregates and windows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

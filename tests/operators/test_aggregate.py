@@ -104,6 +104,17 @@ def test_the_group_of_zeros_is_zero_whichever_sign_they_have(tmp_path: Path) -> 
     assert folder.violations() == []
 
 
+def test_an_argument_that_is_nan_is_told_as_one(tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Error handling 15: `nan_in_output_field` is "a NaN that CXL computed"; a user knows nothing of the column that holds it."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.format(order="[]", by="[k]", strategy="auto").replace("name: v, type: any", "name: v, type: float").replace("sum(v)", "sum(v * 0.0)"))
+    folder.write("o.csv", "k,z,v\na,1,inf\na,2,1.5\n")
+    folder.run()
+    assert folder.text("out.csv") == "k,t\na,0\n"
+    (letter,) = folder.rows("dlq.csv")
+    assert (letter["_cxl_dlq_error_category"], letter["_cxl_dlq_error_detail"], letter["z"]) == ("nan_in_output_field", "the argument of a call is NaN", "1")
+
+
 EXTREMES = """\
 pipeline: {{ name: extremes }}
 error_handling: {{ strategy: continue, dlq: {{ path: dlq.csv }} }}
