@@ -49,12 +49,8 @@ class Targets:
         """The targets of a run, tokens replaced, free names chosen."""
         folder = plan.settings.folder
         tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
-        outputs = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
+        outputs = {node.name: _target(node, plan, tokens[node.name], run.standing) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
-        for node in plan.of_kind("output"):
-            if configs[node.name].if_exists == "unique_suffix" and cast("Output", node.operator).versioned and is_local(configs[node.name].path):
-                written = [] if run.standing is None else run.standing.nodes.get(node.name, {}).get("files", [])
-                outputs[node.name] = _table_beside(outputs[node.name], configs[node.name], [folder / entry["path"] for entry in written if "mark" in entry])
         path = plan.model.error_handling.dlq.path
         found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan))
         found._refuse_shared(plan)
@@ -163,7 +159,7 @@ class Targets:
         config = self.configs[node.name]
         if config.if_exists != "unique_suffix":
             return lambda path: path
-        entries = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+        entries = _files_of(node, head)
         before = {self.folder / entry.get("instead_of", entry["path"]): self.folder / entry["path"] for entry in entries if is_local(entry["path"])}
         runs = cache(history)
         return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), before, frozenset(wanted))
@@ -285,6 +281,10 @@ def below(place: str, folder: Path) -> str:
     return os.path.relpath(place, folder) if is_local(place) else place
 
 
+def _files_of(node: Node, head: Entry | None) -> list[Mapping[str, Any]]:
+    return [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+
+
 def _files(head: Entry | None) -> list[Mapping[str, Any]]:
     return [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", [])]
 
@@ -305,15 +305,19 @@ def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
     return TokenValues(plan.source_stems(node.name), run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
 
 
-def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
+def _target(node: Node, plan: Plan, values: TokenValues, head: Entry | None) -> Path:
     from storage.path_tokens import PathTemplate
 
-    config = cast("Output", node.operator).config
+    output = cast("Output", node.operator)
+    config = output.config
     text = PathTemplate.parse(config.path).render(values)
     relative = is_local(config.path) and not Path(config.path).is_absolute()
     if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
-    return plan.settings.folder / text
+    path = plan.settings.folder / text
+    if not (config.if_exists == "unique_suffix" and output.versioned and is_local(config.path)):
+        return path
+    return _table_beside(path, config, [plan.settings.folder / entry["path"] for entry in _files_of(node, head) if "mark" in entry])
 
 
 def _table_beside(path: Path, config: OutputConfig, own: Collection[Path]) -> Path:
