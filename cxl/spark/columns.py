@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import reduce
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from pyspark.sql import Column
@@ -75,8 +75,8 @@ class Lowered:
     """An expression as a column.
 
     `leaves` by identity: the value is null only where one of them is, or (when `fallible`) where an operation failed.
-    `failed` is true where something inside failed that value and leaves do not show; None: nothing can. `hidden` is true where a
-    part failed beside a null leaf of another; it is looked at only where the value is null.
+    `failed` is true where something inside failed that value and leaves do not show; None: nothing can. One of `hidden` is true where a
+    part failed beside a null leaf of another; they are looked at only where the value is null.
     """
 
     value: Column
@@ -84,7 +84,7 @@ class Lowered:
     leaves: Mapping[Any, Column] = field(default_factory=dict)
     fallible: bool = False
     failed: Column | None = None
-    hidden: Column | None = None
+    hidden: tuple[Column, ...] = ()
     constant: Any = NOT_CONSTANT
 
     def at(self, value: Column) -> "Lowered":
@@ -96,16 +96,21 @@ class Lowered:
         """True where this expression failed, else false; None where it cannot."""
         if not self.fallible:
             return self.failed
-        return any_of(self.failed, self.broken)
+        whole = self.broken
+        if self.hidden:
+            whole = F.when(self.value.isNull(), balanced([self.complete, *self.hidden], lambda left, right: left | right)).otherwise(F.lit(False))
+        return any_of(self.failed, whole)
 
     @property
     def broken(self) -> Column:
-        """True where this chain of operations has no value because one of them failed, else false."""
+        """True where there is no value although no leaf is null, else false."""
+        return self.value.isNull() & self.complete
+
+    @property
+    def complete(self) -> Column:
+        """True where no leaf is null."""
         present = [leaf.isNotNull() for leaf in self.leaves.values()]
-        if self.hidden is None:
-            return balanced([self.value.isNull(), *present], lambda left, right: left & right)
-        every = balanced([F.lit(True), *present], lambda left, right: left & right)
-        return F.when(self.value.isNull(), every | self.hidden).otherwise(F.lit(False))
+        return balanced(present, lambda left, right: left & right) if present else F.lit(True)
 
     @property
     def never_null(self) -> bool:
@@ -121,7 +126,8 @@ def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
 def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:
     """An operation that is null just where a part is, or where it failed. All parts are evaluated: one fails whether or not another is null."""
     leaves = {key: leaf for part in parts for key, leaf in part.leaves.items()}
-    hidden = any_of(*(part.hidden if len(part.leaves) == len(leaves) else part.broken for part in parts if part.fallible))
+    unseen = [part.broken for part in parts if part.fallible and len(part.leaves) < len(leaves)]
+    hidden = (*chain.from_iterable(part.hidden for part in parts), *unseen)
     return Lowered(value, type_, leaves, fallible or any(part.fallible for part in parts), any_of(*(part.failed for part in parts)), hidden)
 
 

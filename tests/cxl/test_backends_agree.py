@@ -173,6 +173,15 @@ def test_a_part_that_fails_is_not_hidden_by_a_null_beside_it(expression: str) ->
     assert not isinstance(other, CxlFailure)
 
 
+@pytest.mark.parametrize("chain", [" + ".join(f"c{at}" for at in range(80)), " + ".join(f"c{at} / c{at + 1}" for at in range(0, 80, 2))])
+def test_a_chain_of_many_fields_fails_wherever_a_part_does(chain: str) -> None:
+    names = [f"c{at}" for at in range(80)]
+    rows: list[dict[str, int | None]] = [dict.fromkeys(names, 1), dict.fromkeys(names, 1) | {"c79": None}, dict.fromkeys(names, 1) | {"c40": 2**63 - 1, "c41": 0, "c42": 2, "c79": None}]
+    whole, null, failed = answers(f"emit x = {chain}", dict.fromkeys(names, "int"), rows)
+    assert (whole, null) == ([{"x": 80 if "/" not in chain else 40}], [{"x": None}])
+    assert isinstance(failed, CxlFailure)
+
+
 LAZY = [
     ('if b then "z" else s.right(1).capture("[a-z]")', "xa", "a", "z"), ('(if b then s + "x" else s.right(1)).capture("a|x")', "-xa", "a", "x"),
     ('(if b then null else s.right(10).to_date("%d/%m/%Y"))', "on 05/03/2024", date(2024, 3, 5), None), ('s.right(n).capture("b.*")', "a😀bé", "bé", None),
