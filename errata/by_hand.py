@@ -6,14 +6,14 @@ It stands until its file changes (SPEC-DECISIONS, Commands 29): the last change 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from changelog.frames import chosen, united
 from changelog.lazy import F
-from changelog.ops import Op
+from changelog.ops import Op, is_positive
 from errata.tables import stored_rows
 from operators.ingest.hashes import joined
 from operators.ingest.redeclared import of_files
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from errata.plan import Node
     from errata.propagate import Flow
     from operators.evaluation import Narrow
+    from operators.ingest.files import FileRecord
     from operators.ingest.intake import Ingested, Intake, Stood
     from storage.engines import Engine
     from storage.ledger import Entry
@@ -37,39 +38,61 @@ _PASSING: Final = ("logic", "readmit", "rollback:")
 class ByHand:
     """Records that are as a change by hand left them: their keys, and of those that it brought or took back `brought` and `taken`, with the images that went."""
 
-    engine: Engine
+    given: Intake
     keys: pa.Table
     brought: pa.Table
     taken: DataFrame
+    resigned: list[FileRecord] = field(default_factory=list)
+    """Files that have other records than those that were changed: they say what stands."""
 
-    def intake(self, given: Intake) -> Intake:
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+        return self.given.engine
+
+    def intake(self) -> Intake:
         """What a source is to be read by: records that are told apart by their places need all of them."""
-        return given if given.source.keyed or given.before is None else replace(given, before=AsFilesSay(given.before, self))
+        return self.given if self.given.source.keyed or self.given.before is None else replace(self.given, before=AsFilesSay(self.given.before, self))
 
-    def passed_over(self, made: Ingested) -> Ingested:
-        """The delta of a source without what it says of these records."""
+    def passed_over(self, made: Ingested) -> tuple[Ingested, ByHand]:
+        """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
         rows = made.frame if made.table is None else self.engine.from_arrow(made.table)
-        return made if rows is None else replace(made, table=None, frame=chosen(self.without(rows), rows.columns), bound=None)
-
-    def without(self, rows: DataFrame) -> DataFrame:
-        """Rows of other keys."""
-        return joined(rows, self.keys, self.engine, "left_anti")
+        if rows is None:
+            return made, self
+        left = self._not_told(rows)
+        kept = joined(rows, left.keys, self.engine, "left_anti")
+        return replace(made, table=None, frame=chosen(kept, rows.columns), bound=None), left
 
     def among(self, rows: DataFrame) -> DataFrame:
         """Rows of these keys."""
         return joined(rows, self.keys, self.engine, "left_semi")
 
+    def _not_told(self, rows: DataFrame) -> ByHand:
+        """These without the records that files which came or changed tell of, by op rows of a source."""
+        delivered = self.given.delivered
+        files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.resigned
+        if not files:
+            return self
+        told = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
+        keys = self.engine.to_arrow(self.among(told.where(of_files(self.given, files)).select("_key").distinct()))
+        return replace(self, keys=_without(self.keys, keys))
+
 
 @dataclass(frozen=True)
 class AsFilesSay:
-    """The live rows of a source with as many records of each file as it has, whatever was brought or taken back by hand."""
+    """The live rows of a source with the records that its files had when they were read, whatever was brought or taken back by hand."""
 
     stood: Stood
     by_hand: ByHand
 
-    @cached_property
+    @property
     def rows(self) -> DataFrame:
         """All of them."""
+        resigned = of_files(self.by_hand.given, self.by_hand.resigned)
+        return united(self._said.where(~resigned), self.stood.rows.where(resigned)) if self.by_hand.resigned else self._said
+
+    @cached_property
+    def _said(self) -> DataFrame:
         rows = joined(self.stood.rows, self.by_hand.brought, self.by_hand.engine, "left_anti")
         return united(rows, chosen(self.by_hand.taken, rows.columns))
 
@@ -81,20 +104,29 @@ class AsFilesSay:
         """Those that a function chooses."""
         return narrow(self.rows)
 
+    def resigned(self, record: FileRecord) -> bool:
+        """Told of a file that has other records now: what was changed by hand of them cannot be told, and its rows are as they stand."""
+        self.by_hand.resigned.append(record)
+        return True
+
 
 def epochs_by_hand(entries: Iterable[Entry], source: str) -> list[int]:
-    """The epochs in which records of a source were corrected or brought back by hand."""
-    return [entry.epoch for entry in entries if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
+    """The epochs in which records of a source were corrected or brought back by hand, but for those that are folded: their rows are as those of any other."""
+    found = list(entries)
+    base = max((int(entry.counters.get("base", 0)) for entry in found), default=0)
+    by_hand = [entry for entry in found if entry.epoch > base]
+    return [entry.epoch for entry in by_hand if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
 
 
 def changed_by_hand(flow: Flow, node: Node, intake: Intake, epochs: Sequence[int]) -> ByHand | None:
-    """The records of unchanged files that are as changes by hand in some epochs left them; None where there are none."""
+    """The records of files that stayed that are as changes by hand in some epochs left them; None where there are none."""
     if not epochs:
         return None
     engine, kept = flow.engine, F.col("_epoch").isin(*epochs)
     rows = stored_rows(engine, flow.tables.changelog(node), at=flow.epoch - 1)
-    fresh = [*intake.delivered.changed, *intake.delivered.added]
-    candidates = (rows.where(kept & ~of_files(intake, fresh)) if fresh else rows.where(kept)).select("_key").distinct()
+    delivered = intake.delivered
+    fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
+    candidates = rows.where(kept & ~fresh).select("_key").distinct()
     passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))
     own = rows.where(~passing).join(candidates, "_key", "left_semi")
     newest = own.groupBy("_key").agg(_newest(kept).alias("_hand"), F.coalesce(_newest(~kept), F.lit(0)).alias("_other"))
@@ -104,7 +136,13 @@ def changed_by_hand(flow: Flow, node: Node, intake: Intake, epochs: Sequence[int
     if not found.num_rows:
         return None
     taken = joined(rows.where(F.col("_op") == int(Op.RETRACT)), _where(found, "_last", Op.RETRACT, ("_key", "_at")), engine, "inner")
-    return ByHand(engine, found.select(["_key"]), _where(found, "_first", Op.APPEND, ("_key",)), taken.where(F.col("_epoch") == F.col("_at")))
+    return ByHand(intake, found.select(["_key"]), _where(found, "_first", Op.APPEND, ("_key",)), taken.where(F.col("_epoch") == F.col("_at")))
+
+
+def _without(keys: pa.Table, others: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return keys.filter(pc.invert(pc.is_in(keys.column("_key"), value_set=others.column("_key"))))
 
 
 def _newest(rows: Column) -> Column:

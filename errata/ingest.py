@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.frames import chosen, united, without
+from changelog.frames import united, without
 from changelog.on_driver import standing
 from errata.failures import StorageFailed
 from errata.fetching import kept_records
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from errata.by_hand import ByHand
     from errata.propagate import Flow, NodeDelta
     from errata.staging import Copies
     from operators.ingest.intake import Floor, Ingested, Intake
@@ -259,7 +258,7 @@ def ingest(
 
     operator = cast("Source", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
-    stood = None if before is None else _Stood(flow, source.node, suppressed)
+    stood = None if before is None else StoodRows(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
@@ -270,7 +269,9 @@ def ingest(
     if stood is None or before is None or not source.rebuilt:
         made = _read(intake)
     else:
-        made = _replacing(flow, _read(intake), stood.rows) if anew else _read_again(flow, source, intake, stood, Kept.of(source.node.name, before))
+        from errata.rereading import read_again, replaced
+
+        made = replaced(flow, _read(intake), stood.rows) if anew else read_again(source, intake, stood, Kept.of(source.node.name, before), _read)
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
     if before is not None and not source.rebuilt:
@@ -325,7 +326,7 @@ def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ing
 
 
 @dataclass(frozen=True)
-class _Stood:
+class StoodRows:
     """The rows of a source that stood after the last epoch, with those that are rolled back (`suppressed` of them) as if they took part."""
 
     flow: Flow
@@ -348,7 +349,11 @@ class _Stood:
         held = self._live(lambda rows: rows.where(is_suppressed())) if self.other else self._rejects().where(is_suppressed())
         return self._shaped(united(self._live(lambda rows: narrow(rows.where(~is_suppressed()))), narrow(unmarked(held))))
 
-    def beside(self, columns: Mapping[str, str]) -> _Stood:
+    def resigned(self, _record: FileRecord) -> bool:
+        """They are as they stand whatever records a file has."""
+        return False
+
+    def beside(self, columns: Mapping[str, str]) -> StoodRows:
         """The same rows with columns that the source had."""
         return replace(self, other=columns)
 
@@ -378,41 +383,6 @@ def _read(intake: Intake) -> Ingested:
     from operators.ingest.intake import strategy
 
     return table.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy)(intake)
-
-
-def _replacing(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
-    """All records as new ones, in the place of all rows that stood under keys of another kind."""
-    from changelog.algebra import as_retractions, consolidate
-
-    gone = as_retractions(stood, "logic")
-    came = made.frame if made.table is None else flow.engine.from_arrow(made.table)
-    rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
-    return replace(made, table=None, frame=rows, signed=True, bound=None)
-
-
-def _read_again(flow: Flow, source: SourceFiles, intake: Intake, stood: _Stood, before: Kept) -> Ingested:
-    """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
-    from errata.by_hand import changed_by_hand, epochs_by_hand
-
-    by_hand = changed_by_hand(flow, source.node, intake, epochs_by_hand(source.history, source.node.name))
-    made = _read(intake) if by_hand is None else by_hand.passed_over(_read(by_hand.intake(intake)))
-    return _redeclared(intake, made, stood, before, by_hand)
-
-
-def _redeclared(intake: Intake, made: Ingested, stood: _Stood, before: Kept, by_hand: ByHand | None) -> Ingested:
-    """The delta, with the values of rows that are not read again where the source has them now."""
-    from operators.ingest.redeclared import Redeclared, corrections, lasting
-
-    change = Redeclared.between(before.data, before.hidden, intake.source)
-    if not change or not (lasting(intake) or by_hand is not None):
-        return made
-    came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
-    columns = before.columns()
-    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
-    stays = {record.label for record in lasting(intake)}
-    files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
-    rows = more if came is None else united(chosen(came, more.columns), more)
-    return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)
 
 
 def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:

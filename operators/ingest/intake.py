@@ -51,6 +51,9 @@ class Stood(Protocol):
     def narrowed(self, narrow: Narrow) -> DataFrame:
         """Those that a function chooses by what they hold; the others are not folded."""
 
+    def resigned(self, record: FileRecord) -> bool:
+        """Told of a file that is as it was but has other records now; whether its rows are others than they were until here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Intake:

@@ -140,7 +140,10 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
     part = Part(record, ranges=None if stretches is None else stretches.ranges())
     stood, fresh = of_file(intake.before.rows, intake.files, record), intake.files.frame(intake.engine, [part])
     old, new = old_hashes(intake, stood), new_hashes(intake, fresh)
-    in_place = _is_read_again(intake, record) and old.num_rows == new.num_rows
+    in_place = _is_read_again(intake, record)
+    if in_place and old.num_rows != new.num_rows:
+        in_place = False
+        old = old_hashes(intake, of_file(intake.before.rows, intake.files, record)) if intake.before.resigned(record) else old
     left, right, whole = _same_places(old, new) if in_place else _aligned(intake, record, old, new)
     places = [_Place(slice(0, old.num_rows), slice(0, new.num_rows))]
     both = _Versions(intake, replace(record, rows=new.num_rows), Side(old), Side(new), (left, right), places, in_place)

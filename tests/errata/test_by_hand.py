@@ -248,6 +248,61 @@ def test_a_file_that_changes_together_with_its_source_says_what_stands(tmp_path:
     assert folder.violations() == []
 
 
+FILED = {"1": 10.0, "2": 20.0, "3": 30.0, "4": 40.0}
+UPSERT = PK.replace("snapshot", "upsert")
+
+
+def gone(folder: Folder) -> None:
+    folder.remove("in/a.csv")
+
+
+def renamed(folder: Folder) -> None:
+    folder.write("in/c.csv", folder.text("in/a.csv"))
+    folder.remove("in/a.csv")
+
+
+def delivered(folder: Folder) -> None:
+    folder.write("in/c.csv", "id,v,w\n2,99,q\n3,98,r\n")
+
+
+def grown(folder: Folder) -> None:
+    folder.write("in/a.csv", folder.text("in/a.csv") + "7,70,p\n")
+
+
+def compacted(folder: Folder) -> None:
+    folder.load().compact(3, SAIL.engine)
+
+
+@pytest.mark.parametrize(
+    ("merge", "happens", "expected"),
+    [
+        ("snapshot", gone, {"4": 40.0}), (PK, gone, {"4": 40.0}), ("snapshot", renamed, FILED), (PK, renamed, FILED), (UPSERT, delivered, FILED | {"2": 99.0, "3": 98.0}),
+        ("append", grown, FILED | {"7": 70.0}), ("snapshot", compacted, {"1": 10.0, "2": 20.0, "4": 40.0}), (PK, compacted, {"1": 10.0, "2": 20.0, "4": 40.0}),
+    ],
+)  # fmt: skip
+def test_what_happens_to_files_together_with_an_edit_of_their_source_counts(tmp_path: Path, merge: str, happens: Callable[[Folder], None], expected: dict[str, float]) -> None:
+    """Guide, "Corrections by hand": a change by hand stands until the record's file changes; of epochs that were folded nobody knows what was changed by hand."""
+    folder = handed(tmp_path, merge)
+    happens(folder)
+    folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=EDITS["another type"]))
+    folder.load().run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    assert sorted((row["id"], float(row["v"])) for row in folder.rows("out.csv")) == sorted(expected.items())
+    assert folder.violations() == []
+
+
+def test_records_that_an_edit_splits_are_those_of_the_file(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    pipeline = HANDED.format(merge="snapshot", schema="{ name: id, type: int }, { name: t, type: string }").replace("type: csv, glob: in/*.csv", "type: json, path: in.json, array_paths: MODE", 1)
+    folder.write("pipeline.yaml", pipeline.replace("MODE", "[{ path: t, mode: join }]"))
+    folder.write("in.json", '[{"id": 1, "t": ["a"]}, {"id": 2, "t": ["c", "d"]}]')
+    folder.run()
+    folder.load().correct(Correction("s", {"id": "2"}, {"t": "x"}, "a typo"), SAIL)
+    folder.write("pipeline.yaml", pipeline.replace("MODE", "[{ path: t, mode: explode }]"))
+    folder.load().run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
+    assert [(row["id"], row["t"]) for row in folder.rows("out.csv")] == [("1", "a"), ("2", "c"), ("2", "d")]
+    assert folder.violations() == []
+
+
 @pytest.mark.parametrize("merge", ["snapshot", PK])
 def test_an_edit_of_the_source_takes_no_revert_back(tmp_path: Path, merge: str) -> None:
     folder = handed(tmp_path, merge)
