@@ -24,6 +24,7 @@ from storage.buckets import bucket_array, bucket_column
 from storage.failure import StorageError, storing
 from storage.locations import engine_uri
 from storage.physical import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
+from storage.pinned import frame_at
 from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
 
 if TYPE_CHECKING:
@@ -267,15 +268,15 @@ class ChangelogTable:
         from storage.engines.arrow import spark_schema
 
         table = self._required()
-        reader = engine.session.read.format("delta")
-        frame = (reader if self._pinned is None else reader.option("versionAsOf", self._pinned)).load(engine_uri(self.uri))
+        placements = self._visible(table)
+        stored = [name for where in self._placements(table) for name in where.read]
+        frame = engine.session.read.format("delta").load(engine_uri(self.uri)) if self._pinned is None else frame_at(engine, self.uri, table, stored)
         if epochs is not None:
             frame = frame.where(F.col(EPOCH).between(*epochs))
         if at is not None:
             frame = frame.where(F.col(EPOCH) <= at)
         if buckets is not None:
             frame = frame.where(F.col(BUCKET).isin(*buckets))
-        placements = self._visible(table)
         return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column.remove_metadata() for where in placements])))
 
     def read_arrow(

@@ -28,6 +28,8 @@ class Engine(ABC):
     name: ClassVar[str]
     constants_hide_nan: ClassVar[bool] = False
     """Whether a column of floats is read as the one value that a Delta file's statistics have for it, though NaN, which these leave out, stands beside it."""
+    loses_versions: ClassVar[bool] = False
+    """Whether a version of a Delta table may not be found once a checkpoint of a later one stands."""
 
     def __init__(self, *, speaks_connect: bool) -> None:
         self.speaks_connect = speaks_connect

@@ -25,6 +25,7 @@ class Sail(Engine):
 
     name = "sail"
     constants_hide_nan = True
+    loses_versions = True
 
     def __init__(self, choice: EngineChoice) -> None:
         super().__init__(speaks_connect=True)

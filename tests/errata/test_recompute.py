@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata.failures import Usage
+from errata.failures import Stopped, Usage
 from errata.options import Correction, EngineOptions, RunOptions
 from storage.ledger import Ledger
 from storage.seals import anchor_ledger, seal_tables
@@ -162,3 +162,27 @@ def test_what_may_differ_from_run_to_run_is_not_compared(tmp_path: Path) -> None
     folder.write("pipeline.yaml", VOLATILE.replace("word.length()", "word.length() + 1"))
     edited = ("ok", "not compared: plain changed since epoch 1")
     assert recomputed(folder) == {"words": same, "stamped": clock, "out": clock, "plain": edited, "sizes": edited}
+
+
+def test_nothing_is_wrong_after_runs_that_were_taken_back(tmp_path: Path) -> None:
+    """As a scheduler does that tries again and again: each leaves versions of tables behind the one that stands."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", RETRIED)
+    for number, text in enumerate(("1,2\n", "1,2\n2,4\n", "1,2\n2,4\n3,0\n")):
+        folder.write("o.csv", f"id,v\n{text}")
+        if number < 2:
+            folder.run()
+    for _ in range(6):
+        with pytest.raises(Stopped):
+            folder.run()
+    assert folder.violations() == []
+    assert wrong(folder) == []
+
+
+RETRIED = """\
+pipeline: { name: retried }
+nodes:
+  - { type: source, name: o, config: { name: o, type: csv, path: o.csv, schema: [{ name: id, type: int }, { name: v, type: int }] } }
+  - { type: transform, name: t, input: o, config: { cxl: emit n = 12 / v } }
+  - { type: output, name: out, input: t, config: { name: out, type: csv, path: out.csv } }
+"""

@@ -331,3 +331,22 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StorageError, match="file/t"):
         ChangelogTable(str(tmp_path / "file" / "t"), ROWS.schema).append(ROWS, 1)
+
+
+@pytest.mark.parametrize("buckets", [None, 3])
+@pytest.mark.parametrize("restored", [True, False])
+def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engine, buckets: int | None, restored: bool) -> None:
+    """A table of which much was written and taken back since the ledger named a version has checkpoints behind it."""
+    place = str(tmp_path / "t")
+    written = ChangelogTable(place, buckets=buckets)
+    for epoch in (1, 2, 3):
+        version = written.append(ROWS, epoch).version
+    stood = in_order(written.read_arrow())
+    for _ in range(6):
+        written.append(ROWS, 4)
+        written.restore(version)
+    if not restored:
+        written.append(ROWS, 4)
+    pinned = ChangelogTable(place, buckets=buckets, pinned=version)
+    assert in_order(engine.to_arrow(pinned.read(engine))).equals(stood)
+    assert in_order(engine.to_arrow(pinned.read(engine, at=2))).equals(stood.filter(pa.compute.less_equal(stood["_epoch"], 2)))
