@@ -5,23 +5,26 @@ It stands until its file changes (SPEC-DECISIONS, Commands 29): the last change 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from itertools import pairwise
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from changelog.frames import chosen, united
 from changelog.lazy import F
-from changelog.ops import Op, is_positive
+from changelog.ops import is_negative, is_positive
+from errata.correlation_rows import truth
 from errata.tables import stored_rows
-from operators.ingest.hashes import joined
-from operators.ingest.redeclared import of_files
+from operators.ingest.hashes import image_hash, joined
+from operators.ingest.redeclared import WIDENED, of_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
+    from errata.op_rows import Kept
     from errata.plan import Node
     from errata.propagate import Flow
     from operators.evaluation import Narrow
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from storage.ledger import Entry
 
 _PASSING: Final = ("logic", "readmit", "rollback:")
-"""Causes, or what they begin with, of changes after which a record says what it said."""
+"""Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""
 
 
 @dataclass(frozen=True)
@@ -110,33 +113,60 @@ class AsFilesSay:
         return True
 
 
-def epochs_by_hand(entries: Iterable[Entry], source: str) -> list[int]:
+def changed_by_hand(flow: Flow, node: Node, intake: Intake, before: Kept, history: Sequence[Entry]) -> ByHand | None:
+    """The records of files that stayed that are as changes by hand left them, also suppressed ones; None where there are none. `before`: the source as it was, `history`: the ledger's entries."""
+    epochs = _epochs_by_hand(history, node.name)
+    if not epochs:
+        return None
+    engine, kept, delivered = flow.engine, F.col("_epoch").isin(*epochs), intake.delivered
+    rows = truth(stored_rows(engine, flow.tables.wider(node, before.columns()), at=flow.epoch - 1))
+    fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
+    candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
+    told = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]
+    steps = _steps(joined(rows, candidates, engine, "left_semi"), told, _edits(history, node.name))
+    newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("_hand"), F.coalesce(F.max(F.when(~kept & ~F.col("_passes"), F.col("_epoch"))), F.lit(0)).alias("_other"))
+    since = steps.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
+    by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_was")).alias("_first"), F.max(F.struct("_epoch", "_is")).alias("_last"))
+    ends = {"_brought": F.col("_first._was").isNull(), "_gone": F.col("_last._is").isNull(), "_at": F.col("_last._epoch")}
+    found = engine.to_arrow(by_key.select("_key", *(end.alias(name) for name, end in ends.items())))
+    if not found.num_rows:
+        return None
+    brought = found.column("_brought")
+    taken = joined(rows.where(is_negative(F.col("_op"))), _chosen(found, _but_not(found.column("_gone"), brought), "_key", "_at"), engine, "inner")
+    return ByHand(intake, found.select(["_key"]), _chosen(found, brought, "_key"), taken.where(F.col("_epoch") == F.col("_at")))
+
+
+def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
     """The epochs in which records of a source were corrected or brought back by hand, but for those that are folded: their rows are as those of any other."""
-    found = list(entries)
-    base = max((int(entry.counters.get("base", 0)) for entry in found), default=0)
-    by_hand = [entry for entry in found if entry.epoch > base]
+    base = max((int(entry.counters.get("base", 0)) for entry in entries), default=0)
+    by_hand = [entry for entry in entries if entry.epoch > base]
     return [entry.epoch for entry in by_hand if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
 
 
-def changed_by_hand(flow: Flow, node: Node, intake: Intake, epochs: Sequence[int]) -> ByHand | None:
-    """The records of files that stayed that are as changes by hand in some epochs left them; None where there are none."""
-    if not epochs:
-        return None
-    engine, kept = flow.engine, F.col("_epoch").isin(*epochs)
-    rows = stored_rows(engine, flow.tables.changelog(node), at=flow.epoch - 1)
-    delivered = intake.delivered
-    fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
-    candidates = rows.where(kept & ~fresh).select("_key").distinct()
+def _edits(entries: Sequence[Entry], source: str) -> list[int]:
+    """The epochs at which the source had been edited since the one before."""
+    told = [(entry.epoch, entry.plan.get(source, {}).get("fingerprint")) for entry in entries]
+    return [epoch for (_, before), (epoch, now) in pairwise(told) if now != before]
+
+
+def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
+    """What became of records in each epoch that changed what they say: hashes before and after (`_was`, `_is`; null: it was not there), whether it `_passes`.
+
+    Suppressed records whose cause is a rollback are told by the values of `names`.
+    """
+    image, op = image_hash(rows, names), F.col("_op")
     passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))
-    own = rows.where(~passing).join(candidates, "_key", "left_semi")
-    newest = own.groupBy("_key").agg(_newest(kept).alias("_hand"), F.coalesce(_newest(~kept), F.lit(0)).alias("_other"))
-    since = own.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
-    by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_op")).alias("_first"), F.max(F.struct("_epoch", "_op")).alias("_last"))
-    found = engine.to_arrow(by_key.select("_key", F.col("_first._op").alias("_first"), F.col("_last._op").alias("_last"), F.col("_last._epoch").alias("_at")))
-    if not found.num_rows:
-        return None
-    taken = joined(rows.where(F.col("_op") == int(Op.RETRACT)), _where(found, "_last", Op.RETRACT, ("_key", "_at")), engine, "inner")
-    return ByHand(intake, found.select(["_key"]), _where(found, "_first", Op.APPEND, ("_key",)), taken.where(F.col("_epoch") == F.col("_at")))
+    sides = {"_was": F.max(F.when(is_negative(op), image)), "_is": F.max(F.when(is_positive(op), image))}
+    causes = {"_told": F.max(F.when(passing, 0).otherwise(1)), "_logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
+    by_epoch = rows.groupBy("_key", "_epoch").agg(*(value.alias(name) for name, value in (sides | causes).items()))
+    passes = (F.col("_told") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
+    return by_epoch.where((F.col("_told") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))
+
+
+def _but_not(these: pa.ChunkedArray, those: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.and_(these, pc.invert(those))
 
 
 def _without(keys: pa.Table, others: pa.Table) -> pa.Table:
@@ -145,11 +175,5 @@ def _without(keys: pa.Table, others: pa.Table) -> pa.Table:
     return keys.filter(pc.invert(pc.is_in(keys.column("_key"), value_set=others.column("_key"))))
 
 
-def _newest(rows: Column) -> Column:
-    return F.max(F.when(rows, F.col("_epoch")))
-
-
-def _where(found: pa.Table, name: str, op: Op, names: Sequence[str]) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return found.filter(pc.equal(found.column(name), int(op))).select(list(names))
+def _chosen(found: pa.Table, which: pa.ChunkedArray, *names: str) -> pa.Table:
+    return found.filter(which).select(list(names))

@@ -31,9 +31,9 @@ def replaced(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
 
 def read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Kept, read: Callable[[Intake], Ingested]) -> Ingested:
     """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
-    from errata.by_hand import changed_by_hand, epochs_by_hand
+    from errata.by_hand import changed_by_hand
 
-    by_hand = changed_by_hand(stood.flow, source.node, intake, epochs_by_hand(source.history, source.node.name))
+    by_hand = changed_by_hand(stood.flow, source.node, intake, before, source.history)
     if by_hand is None:
         return _redeclared(intake, read(intake), stood, before, None)
     made, left = by_hand.passed_over(read(by_hand.intake()))

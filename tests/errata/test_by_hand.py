@@ -303,6 +303,65 @@ def test_records_that_an_edit_splits_are_those_of_the_file(tmp_path: Path) -> No
     assert folder.violations() == []
 
 
+ROLLED_BACK = """\
+pipeline: {{ name: rolled_back }}
+error_handling: {{ strategy: continue, dlq: {{ path: rejected.csv }} }}
+nodes:
+  - type: source
+    name: lines
+    config: {{ name: lines, type: csv, glob: in/*.csv, merge: {merge}, correlation_key: o, schema: [{{ name: o, type: string }}, {{ name: id, type: int }}, {schema}] }}
+  - {{ type: transform, name: t, input: lines, config: {{ cxl: "emit n = w.to_int()" }} }}
+  - {{ type: output, name: out, input: t, config: {{ name: out, type: csv, path: out.csv, exclude: [n] }} }}
+"""
+QTY = "{ name: qty, type: int }, { name: w, type: string }"
+
+
+def corrected_while_suppressed(folder: Folder) -> None:
+    folder.load().correct(Correction("lines", {"id": "1"}, {"qty": "7"}, "a typo"), SAIL)
+
+
+def taken_back_while_suppressed(folder: Folder) -> None:
+    folder.load().correct(Correction("lines", {"id": "1"}, {}, "never ordered"), SAIL)
+
+
+def trigger_corrected(folder: Folder) -> None:
+    folder.load().correct(Correction("lines", {"id": "3"}, {"w": "worse", "qty": "9"}, "a typo"), SAIL)
+
+
+def reverted_while_suppressed(folder: Folder) -> None:
+    folder.write("in/a.csv", folder.text("in/a.csv").replace("1,10", "1,11"))
+    folder.run()
+    folder.load().revert(1, SAIL)
+
+
+@pytest.mark.parametrize("merge", ["snapshot", PK])
+@pytest.mark.parametrize("schema", [f"{QTY}, {{ name: z, type: string }}", QTY.replace("qty, type: int", "qty, type: float")])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [(corrected_while_suppressed, ["7", "20", "30"]), (taken_back_while_suppressed, ["20", "30"]), (trigger_corrected, ["10", "20", "9"]), (reverted_while_suppressed, ["10", "20", "30"])],
+)
+def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppressed(tmp_path: Path, merge: str, schema: str, change: Callable[[Folder], None], expected: list[str]) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", ROLLED_BACK.format(merge=merge, schema=QTY))
+    folder.write("in/a.csv", "o,id,qty,w\nA,1,10,1\nB,2,20,2\n")
+    folder.write("in/b.csv", "o,id,qty,w\nA,3,30,bad\n")
+    folder.write("in/c.csv", "o,id,qty,w\nA,4,1,bad\n")
+    folder.run()
+    change(folder)
+    for _ in range(2):
+        folder.write("pipeline.yaml", ROLLED_BACK.format(merge=merge, schema=schema))
+        folder.run()
+        schema += ", { name: y, type: string }"
+    if change is trigger_corrected:
+        folder.load().correct(Correction("lines", {"id": "3"}, {"w": "5"}, "another"), SAIL)
+    else:
+        folder.write("in/b.csv", "o,id,qty,w\nA,3,30,5\n")
+    folder.write("in/c.csv", "o,id,qty,w\n")
+    folder.run()
+    assert [row["qty"] for row in folder.rows("out.csv")] == expected
+    assert folder.violations() == []
+
+
 @pytest.mark.parametrize("merge", ["snapshot", PK])
 def test_an_edit_of_the_source_takes_no_revert_back(tmp_path: Path, merge: str) -> None:
     folder = handed(tmp_path, merge)
