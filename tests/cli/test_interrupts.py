@@ -59,7 +59,7 @@ class Losing:
     """Is interrupted where the interpreter ignores exceptions."""
 
     def __del__(self) -> None:
-        _thread.interrupt_main()  # a signal would end the engine of other tests
+        _thread.interrupt_main(signal.SIGTERM)  # a signal itself would end the engine of other tests, and SIGINT may be ignored
         time.sleep(0.1)
 
 

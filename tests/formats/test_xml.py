@@ -207,8 +207,10 @@ def test_names_of_namespaces():
 
 
 def test_declared_types_decide_and_bad_cells_are_rejects():
-    rows = records_of(xml_reader([("z", "string"), ("n", "int")]), b"<x><r><z>007</z><n> 7 </n></r><r><z/><n>x</n></r></x>")
-    assert [list(row.data.values()) for row in rows] == [["007", 7], [None, None]]
+    text = b"<x><r><z>007</z><n> 7 </n></r><r><z/><n>x</n></r><r><z><![CDATA[ ]]></z><n><![CDATA[\n 3 ]]></n></r><r><n><![CDATA[ ]]></n></r></x>"
+    rows = records_of(xml_reader([("z", "string"), ("n", "int")]), text)
+    assert [list(row.data.values()) for row in rows] == [["007", 7], [None, None], [" ", 3], [None, None]]
+    assert [row.error is None for row in rows] == [True, False, True, True]
     assert json.loads(rows[1].error)["detail"] == "column 'n': cannot read 'x' as int"
 
 

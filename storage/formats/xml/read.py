@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import base_type
+from storage.coerce import DYNAMIC, base_type
 from storage.formats.batches import document_text, typed_batches
 from storage.formats.contract import Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from storage.formats.xml import XmlReader
 
 _BLOCK = 20_000
+_TEXTS = DYNAMIC | {"string"}
+"""Types of columns whose values are as they are written."""
 _SHORT = 500
 """Records of a run that are taken like single ones."""
 
@@ -55,34 +57,36 @@ class Block(NamedTuple):
 
 
 def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
-    names = [column.name for column in reader.plan.columns]
-    known = frozenset(names)
+    columns = reader.plan.columns
+    known = frozenset(column.name for column in columns)
     single: list[Fields | Reject] = []
     for item in _items(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None):
         if isinstance(item, Run) and item.count >= _SHORT:
-            yield from _of_records(single, names)
+            yield from _of_records(single, columns)
             single = []
             yield Block({column: _clean(text) for column, text in item.columns().items()}, item.count)
             continue
         single += _plainly(item, reader.plan, data)
         if len(single) >= _BLOCK:
-            yield from _of_records(single, names)
+            yield from _of_records(single, columns)
             single = []
-    yield from _of_records(single, names)
+    yield from _of_records(single, columns)
 
 
-def _of_records(records: Sequence[Fields | Reject], names: Sequence[str]) -> Iterator[Block]:
+def _of_records(records: Sequence[Fields | Reject], columns: Sequence[Column]) -> Iterator[Block]:
+    """Blocks of records; the white space of CDATA sections belongs to texts alone."""
     for at in range(0, len(records), _BLOCK):
         block = records[at : at + _BLOCK]
         errors = [record.json() if isinstance(record, Reject) else None for record in block]
         fields = [{} if isinstance(record, Reject) else record for record in block]
-        text = {name: pa.array([record.get(name) for record in fields], pa.string()) for name in names}
+        text = {column.name: pa.array([record.get(column.name) for record in fields], pa.string()) for column in columns}
+        text |= {column.name: _clean(text[column.name]) for column in columns if base_type(column.type) not in _TEXTS}
         yield Block(text, len(block), pa.array(errors, pa.string()) if any(errors) else None)
 
 
-def _clean(text: Sequence[str]) -> pa.Array:
+def _clean(text: Sequence[str] | pa.Array) -> pa.Array:
     """The text of fields, white space around it gone, null where nothing is left."""
-    stripped = pc.utf8_trim_whitespace(pa.array(text, pa.string()))
+    stripped = pc.utf8_trim_whitespace(text if isinstance(text, pa.Array) else pa.array(text, pa.string()))
     return pc.replace_with_mask(stripped, pc.equal(stripped, ""), pa.scalar(None, pa.string()))
 
 
