@@ -94,7 +94,7 @@ def write_table(run: Run, flow: Flow, node: Node, targets: Targets, extra: Seque
         run.exports.tables.append(StagedTable(writing.steps(table, since)))
     except StorageError as error:
         raise StorageFailed(f"output '{node.name}': {error}") from error
-    return [{"path": targets.told(node), "mark": writing.mark.text}]
+    return [{**targets.kept(node), "mark": writing.mark.text}]
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class Targets:
         """The targets of a run, tokens replaced, free names chosen."""
         folder = plan.settings.folder
         tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
-        outputs = {node.name: _target(node, plan, tokens[node.name], run.standing) for node in plan.of_kind("output")}
+        wanted = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
+        outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
         found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan))
@@ -87,6 +88,12 @@ class Targets:
     def told(self, node: Node) -> str:
         """The place of an output's table as the ledger keeps it."""
         return below(self.place(node), self.folder)
+
+    def kept(self, node: Node) -> dict[str, str]:
+        """What the ledger keeps of the place of an output's table."""
+        path, wanted = self.told(node), self.configs[node.name].path
+        named = below(str(self._rendered(wanted, self.tokens[node.name])), self.folder) if is_local(wanted) else path
+        return {"path": path} if path == named else {"path": path, "instead_of": named}
 
     def paths(self) -> dict[str, Path]:
         """All outputs by node."""
@@ -162,7 +169,7 @@ class Targets:
         entries = _files_of(node, head)
         before = {self.folder / entry.get("instead_of", entry["path"]): self.folder / entry["path"] for entry in entries if is_local(entry["path"])}
         runs = cache(history)
-        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), before, frozenset(wanted))
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), before, frozenset({*wanted, *self.outputs.values()}))
 
     def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
         if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
@@ -305,23 +312,22 @@ def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
     return TokenValues(plan.source_stems(node.name), run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
 
 
-def _target(node: Node, plan: Plan, values: TokenValues, head: Entry | None) -> Path:
+def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
     from storage.path_tokens import PathTemplate
 
-    output = cast("Output", node.operator)
-    config = output.config
+    config = cast("Output", node.operator).config
     text = PathTemplate.parse(config.path).render(values)
     relative = is_local(config.path) and not Path(config.path).is_absolute()
     if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
         raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
-    path = plan.settings.folder / text
-    if not (config.if_exists == "unique_suffix" and output.versioned and is_local(config.path)):
+    return plan.settings.folder / text
+
+
+def _table_beside(node: Node, wanted: Mapping[str, Path], folder: Path, head: Entry | None) -> Path:
+    """Where an output is written that is `wanted` at a path: a table that may stand beside foreign ones where the last epoch wrote it, else at the first free path."""
+    output, path = cast("Output", node.operator), wanted[node.name]
+    if not (output.config.if_exists == "unique_suffix" and output.versioned and is_local(output.config.path)):
         return path
-    return _table_beside(path, config, [plan.settings.folder / entry["path"] for entry in _files_of(node, head) if "mark" in entry])
-
-
-def _table_beside(path: Path, config: OutputConfig, own: Collection[Path]) -> Path:
-    """Where a table is written that may stand beside foreign ones: where the last epoch wrote it, else at the first free path."""
-    name = re.compile(rf"{re.escape(path.stem)}(-[0-9]+)?{re.escape(path.suffix)}")
-    kept = [one for one in own if one.parent == path.parent and name.fullmatch(one.name)]
-    return kept[0] if kept else next(one for one in alternatives(path, config.unique_suffix_width) if not one.exists())
+    own = {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in _files_of(node, head) if "mark" in entry}
+    others = {other for name, other in wanted.items() if name != node.name}
+    return own.get(path) or next(one for one in alternatives(path, output.config.unique_suffix_width) if not one.exists() and one not in others)

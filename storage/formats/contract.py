@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 Buffer: TypeAlias = bytes | mmap
 """A file's bytes, read or mapped."""
-ROW = "\x00row"
-ERROR = "\x00error"
-DOCUMENT = "\x00doc"
-"""The columns beside those of the file, by names that no field has."""
+ROW = "\x00errata row"
+ERROR = "\x00errata error"
+DOCUMENT = "\x00errata document"
+"""The columns beside those of the file, by names as no file has them."""
 CHUNK_BYTES = 16 << 20
 MAX_RECORD_BYTES = 64 << 20
 

@@ -318,6 +318,21 @@ def test_a_table_of_its_own_is_continued(foreign: bool, folder: Folder) -> None:
         assert sorted(path.name for path in (folder.path / "out").iterdir()) == (["t", "t-1"] if foreign else ["t"])
         table = DeltaTable(folder.path / "out" / ("t-1" if foreign else "t")).to_pyarrow_table()
         assert max(table["id"].to_pylist()) == rows[-1]
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("path: out/t", "path: out/t-9"))
+    folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("path: out/t-9", "path: out/u"))
+    folder.run()
+    assert sorted(path.name for path in (folder.path / "out").iterdir()) == (["t", "t-1", "t-9", "u"] if foreign else ["t", "t-9", "u"])
+
+
+@pytest.mark.parametrize("kind", ["delta", "csv"])
+def test_no_output_takes_the_path_of_another(kind: str, folder: Folder) -> None:
+    first = SUFFIXED.format("path: out/o").replace("name: out, type: csv", f"name: out, type: {kind}")
+    folder.write("pipeline.yaml", first + f"  - {{ type: output, name: other, input: rows, config: {{ name: other, type: {kind}, path: out/o-1 }} }}\n")
+    folder.write("out/o", "x")
+    folder.write("in/a.csv", "id\n1\n")
+    folder.run()
+    assert sorted(path.name for path in (folder.path / "out").iterdir()) == ["o", "o-1", "o-2"]
 
 
 def test_parts_keep_the_names_that_were_chosen(folder: Folder) -> None:
