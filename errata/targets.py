@@ -15,6 +15,7 @@ from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
 from errata.free_names import FreeNames, alternatives
 from operators.paths import leads_out
+from operators.rows import CK
 from storage.locations import is_local
 
 if TYPE_CHECKING:
@@ -280,7 +281,9 @@ class Targets:
 
 def dlq_form(plan: Plan) -> dict[str, Any]:
     """What a pipeline says of the columns of the DLQ file, as the ledger keeps it."""
-    return plan.model.error_handling.dlq.model_dump(mode="json", exclude={"path"})
+    dlq = plan.model.error_handling.dlq
+    sources = [(node.name, node.operator.output) for node in plan.of_kind("source")] if dlq.include_source_row else []
+    return dlq.model_dump(mode="json", exclude={"path"}) | {"columns": {name: [*output.data, *output.riding(CK)] for name, output in sources}}
 
 
 def below(place: str, folder: Path) -> str:

@@ -41,7 +41,7 @@ def run() -> None:
 
 
 def _given_up() -> NoReturn:
-    os.write(2, b"error: interrupted\n")
+    os.write(2, b"error: interrupted\nWhat was committed stands; the next run takes the rest back.\n")
     os._exit(_INTERRUPTED)
 
 

@@ -122,3 +122,16 @@ def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
         assert folder.rows("rejected.csv") == [{name: value for name, value in whole.items() if name not in gone}]
         assert not folder.run().committed
     assert folder.violations() == []
+
+
+def test_the_file_follows_the_columns_of_its_sources(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", SWAPPED)
+    folder.write("s.csv", "id,v\n1,0\n")
+    folder.run()
+    whole = folder.rows("rejected.csv")[0]
+    folder.write("pipeline.yaml", SWAPPED.replace("{ name: v, type: int }", "{ name: v, type: int }, { name: z, type: string }"))
+    folder.run()
+    assert folder.rows("rejected.csv") == [whole | {"z": ""}]
+    assert not folder.run().committed
+    assert folder.violations() == []
