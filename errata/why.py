@@ -44,19 +44,21 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
     met = live.where(_meets(node, reading.undeclared(node, last), conditions)).select("_key")
     keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
     if not keys:
-        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, conditions))
+        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, name, conditions))
     for source, records in trail.sources(name, keys).items():
         yield from _records(trail, source, records)
 
 
-def _in_dlq(reading: Reading, conditions: Mapping[str, str]) -> str:
-    """Where to look for a row that does not stand: the dead letter queue where records are in it, those with the values that were asked for before others."""
+def _in_dlq(reading: Reading, name: str, conditions: Mapping[str, str]) -> str:
+    """Where to look for a row of a node that does not stand: the dead letter queue where records of its sources are in it, those with the values that were asked for before others."""
     import polars as pl
 
     from errata.dead_letters import rejects_of
     from errata.rejects import FIELD
 
-    rejects = rejects_of(reading)
+    assert reading.plan is not None  # nothing else has the trail
+    above = pl.col("source").is_in(sorted(reading.plan.sources_of(name))) | pl.col("source").is_null()
+    rejects = rejects_of(reading).filter(above)
     if not rejects.height:
         return ""
     met = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]

@@ -119,6 +119,18 @@ def test_what_is_rolled_back_is_in_the_dead_letter_queue(node: str, conditions: 
     assert refused.value.help == f"{told} rejected or rolled back: errata dlq lists them and says why"
 
 
+def test_rejects_of_another_source_are_no_answer(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    other = "  - {type: source, name: r, config: {name: r, type: csv, path: r.csv, schema: [{name: sale, type: int}]}}\n  - {type: output, name: rest, input: r, config: {name: rest, type: csv, path: rest.csv}}\n"
+    folder.write("pipeline.yaml", ROLLED_BACK + other)
+    folder.write("in.csv", "sale,n\n1,5\n1,0\n2,2\n")
+    folder.write("r.csv", "sale\n3\n")
+    folder.run()
+    with pytest.raises(Usage) as refused:
+        list(folder.load().why("rest", {"sale": "1"}))
+    assert refused.value.help == ""
+
+
 def test_a_record_brings_the_chain_of_its_versions(tmp_path: Path) -> None:
     folder = with_history(tmp_path)
     standing = next(row for row in folder.load().show("lines") if row["line"] == "l02")
