@@ -16,6 +16,7 @@ from cxl.functions.native import NOT_CONSTANT
 from cxl.interpret import nan_message
 from cxl.operators import is_nan
 from cxl.program import Program
+from cxl.rewrite import inline
 from cxl.spark import interpreted
 from cxl.spark.columns import Lowered, any_of, both
 from cxl.spark.context import Context
@@ -93,6 +94,8 @@ class _Layers:
     meta: dict[str, Column] = field(default_factory=dict)
     distinct: list[DistinctKey] = field(default_factory=list)
     definitions: dict[int, typed.Expr] = field(default_factory=dict)
+    dated: dict[int, typed.Expr] = field(default_factory=dict)
+    """Definitions of dynamic values that may hold dates, which a column holds as texts: who reads one computes it."""
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
     nans: list[tuple[Column, str]] = field(default_factory=list)
@@ -122,6 +125,7 @@ class _Layers:
 
     def lower(self, expr: typed.Expr) -> Lowered:
         """An expression over the frame; what the interpreter computes for it is added to the frame first."""
+        expr = inline(expr, self.dated) if self.dated else expr
         if self.fresh and any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
             self.flush()
         lowered = self.lowering.lower(expr)
@@ -166,12 +170,19 @@ class _Layers:
         return held
 
     def let(self, statement: typed.Let) -> None:
-        self.definitions[statement.slot] = statement.value
         self.define(statement.slot, statement.value)
+        self.remember(statement)
+
+    def remember(self, statement: typed.Let | typed.Emit) -> None:
+        """What a variable is, for those who cannot read its column alone."""
+        self.definitions[statement.slot] = statement.value
+        value = inline(statement.value, self.dated)
+        if value.type.is_dynamic and any(node.type.kind in (Kind.DATE, Kind.DATE_TIME) for node in typed.walk(value)):
+            self.dated[statement.slot] = value
 
     def emit(self, statement: typed.Emit) -> None:
-        self.definitions[statement.slot] = statement.value
         held = self.define(statement.slot, statement.value)
+        self.remember(statement)
         self.values[statement.name] = held.value
         nan = None if self.passes_through(statement.value) else _is_nan(held)
         if nan is not None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cxl.dynamic import dumps, loads
 from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, all_builtins
 from cxl.types import Kind, Type
@@ -156,6 +157,15 @@ def test_concat_shows_what_is_no_text() -> None:
     text = 'emit one = "a".concat(m["n"])\nemit all = "a".concat(m.none, xs[0], 2.5.to_string(), v)\nemit each_one = xs.map(it => "n".concat(it))'
     assert answers(text, {"m": "map", "xs": "array", "v": "any"}, [record]) == [[{"one": "a1", "all": "a12.5true", "each_one": ["n1", "n", "nb", "n2"]}]]
     assert answers('emit x = v.concat("b")', {"v": "any"}, [{"v": 1}, {"v": "a"}]) == [[{"x": None}], [{"x": "ab"}]]
+
+
+@pytest.mark.parametrize("statement", ["let y =", "emit y ="])
+def test_dates_in_dynamic_values_are_dates_in_later_statements(statement: str) -> None:
+    text = f"{statement} xs.map(it => it.to_date())\nlet z = y\nemit a = z[0].year()\nemit b = y.filter(it => it.year() > 2000).length()\nemit c = z"
+    shown = {"a": 2024, "b": 1, "c": ["2024-02-29", "1999-12-31"]}
+    (found,) = answers(text, {"xs": "array"}, [{"xs": ["2024-02-29", "1999-12-31"]}])
+    assert not isinstance(found, CxlFailure)
+    assert [loads(dumps({name: value for name, value in record.items() if name != "y"})) for record in found] == [shown]
 
 
 UNSHIELDED = [

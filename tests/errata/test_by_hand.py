@@ -335,12 +335,11 @@ def reverted_while_suppressed(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("merge", ["snapshot", PK])
-@pytest.mark.parametrize("schema", [f"{QTY}, {{ name: z, type: string }}", QTY.replace("qty, type: int", "qty, type: float")])
 @pytest.mark.parametrize(
     ("change", "expected"),
     [(corrected_while_suppressed, ["7", "20", "30"]), (taken_back_while_suppressed, ["20", "30"]), (trigger_corrected, ["10", "20", "9"]), (reverted_while_suppressed, ["10", "20", "30"])],
 )
-def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppressed(tmp_path: Path, merge: str, schema: str, change: Callable[[Folder], None], expected: list[str]) -> None:
+def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppressed(tmp_path: Path, merge: str, change: Callable[[Folder], None], expected: list[str]) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", ROLLED_BACK.format(merge=merge, schema=QTY))
     folder.write("in/a.csv", "o,id,qty,w\nA,1,10,1\nB,2,20,2\n")
@@ -348,10 +347,9 @@ def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppres
     folder.write("in/c.csv", "o,id,qty,w\nA,4,1,bad\n")
     folder.run()
     change(folder)
-    for _ in range(2):
+    for schema in (QTY.replace("qty, type: int", "qty, type: float"), QTY + ", { name: z, type: string }"):
         folder.write("pipeline.yaml", ROLLED_BACK.format(merge=merge, schema=schema))
         folder.run()
-        schema += ", { name: y, type: string }"
     if change is trigger_corrected:
         folder.load().correct(Correction("lines", {"id": "3"}, {"w": "5"}, "another"), SAIL)
     else:
