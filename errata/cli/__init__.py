@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 _INTERRUPTED: Final = 130
 _PATIENCE: Final = 2.0
 """So many seconds an interrupted command is given for each step of its end: to come back from where it was, to end its engine and remove its folders."""
-_IMPORT: Final = 4.0
+_IMPORT: Final = 6.0
 """So many seconds an import may go on that is interrupted."""
 _SOON: Final = 0.02
 """After so many seconds it is looked again whether an import has ended."""
@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
     """`main`; `give_up` is called where the command goes on after an interrupt."""
     from errata.cli.console import Console
+    from errata.cli.endings import ended  # before an interrupt can leave half a module of what tells of it
     from errata.environment import secrets_kept
 
     console = Console()
@@ -82,8 +83,6 @@ def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
             return _reader_gone()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one top-level guard: a defect is told with exit code 70
             interrupts.over = True
-            from errata.cli.endings import ended
-
             return ended(KeyboardInterrupt() if interrupts.came else error, console)  # an interrupt may show as something else: half a module, a query that ended
 
 

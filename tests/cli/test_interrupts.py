@@ -76,8 +76,8 @@ def test_an_interrupt_leaves_nothing_half_done(tmp_path: Path, after: float, num
     except subprocess.TimeoutExpired:
         process.send_signal(number)
     began = time.monotonic()
-    said = process.communicate(timeout=10)[1].decode()
-    assert time.monotonic() - began < 10
+    said = process.communicate(timeout=20)[1].decode()
+    assert time.monotonic() - began < 15
     assert process.returncode in (0, 130, -number) or said.startswith("Fatal Python error: init_"), said  # it was over, or the interpreter had not come to the command yet
     assert process.returncode != 130 or said == "error: interrupted\nNothing was changed.\n" or said in GIVEN_UP or "Epoch 1" in said, said
     folder.run()
