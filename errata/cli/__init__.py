@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 _INTERRUPTED: Final = 130
 _PATIENCE: Final = 2.0
 """So many seconds an interrupted command is given for each step of its end: to come back from where it was, to end its engine and remove its folders."""
-_IMPORT: Final = 6.0
+_IMPORT: Final = 4.0
 """So many seconds an import may go on that is interrupted."""
 _SOON: Final = 0.02
 """After so many seconds it is looked again whether an import has ended."""

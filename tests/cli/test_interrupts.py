@@ -23,8 +23,6 @@ nodes:
   - { type: aggregate, name: sums, input: rows, config: { group_by: [v], cxl: "emit n = count(*)" } }
   - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
 """
-GIVEN_UP = ["error: interrupted\nWhat was committed stands; the next run takes the rest back.\n"]
-"""Where the command did not come back from what it was doing, on a busy machine within an import."""
 SECONDS = 1.6
 """What the run takes on a machine like those of CI, its interpreter's start and the engine's among it."""
 MOMENTS = 8
@@ -76,10 +74,10 @@ def test_an_interrupt_leaves_nothing_half_done(tmp_path: Path, after: float, num
     except subprocess.TimeoutExpired:
         process.send_signal(number)
     began = time.monotonic()
-    said = process.communicate(timeout=20)[1].decode()
-    assert time.monotonic() - began < 15
+    said = process.communicate(timeout=10)[1].decode()
+    assert time.monotonic() - began < 10
     assert process.returncode in (0, 130, -number) or said.startswith("Fatal Python error: init_"), said  # it was over, or the interpreter had not come to the command yet
-    assert process.returncode != 130 or said == "error: interrupted\nNothing was changed.\n" or said in GIVEN_UP or "Epoch 1" in said, said
+    assert process.returncode != 130 or said == "error: interrupted\nNothing was changed.\n" or "Epoch 1" in said, said
     folder.run()
     assert folder.text("out.csv") == "v,n\n5,2\n6,1\n"
     assert folder.violations() == []
