@@ -59,7 +59,7 @@ class ByHand:
 
     def passed_over(self, made: Ingested) -> tuple[Ingested, ByHand]:
         """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
-        rows = made.frame if made.table is None else self.engine.from_arrow(made.table)
+        rows = made.rows(self.engine)
         if rows is None:
             return made, self
         left = self._not_told(rows)
@@ -78,7 +78,7 @@ class ByHand:
             return self
         told = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
         keys = self.engine.to_arrow(self.among(told.where(of_files(self.given, files)).select("_key").distinct()))
-        return replace(self, keys=_without(self.keys, keys))
+        return replace(self, keys=self.keys.join(keys, "_key", join_type="left anti"))
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,14 @@ def changed_by_hand(flow: Flow, node: Node, intake: Intake, before: Kept, histor
     newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("_hand"), F.coalesce(F.max(F.when(~kept & ~F.col("_passes"), F.col("_epoch"))), F.lit(0)).alias("_other"))
     since = steps.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
     by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_was")).alias("_first"), F.max(F.struct("_epoch", "_is")).alias("_last"))
-    ends = {"_brought": F.col("_first._was").isNull(), "_gone": F.col("_last._is").isNull(), "_at": F.col("_last._epoch")}
+    brought, gone = F.col("_first._was").isNull(), F.col("_last._is").isNull()
+    ends = {"_brought": brought, "_taken": gone & ~brought, "_at": F.col("_last._epoch")}
     found = engine.to_arrow(by_key.select("_key", *(end.alias(name) for name, end in ends.items())))
     if not found.num_rows:
         return None
-    brought = found.column("_brought")
-    taken = joined(rows.where(is_negative(F.col("_op"))), _chosen(found, _but_not(found.column("_gone"), brought), "_key", "_at"), engine, "inner")
-    return ByHand(intake, found.select(["_key"]), _chosen(found, brought, "_key"), taken.where(F.col("_epoch") == F.col("_at")))
+    brought, went = (found.filter(found.column(name)) for name in ("_brought", "_taken"))
+    taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "_at"]), engine, "inner")
+    return ByHand(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
 
 
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
@@ -161,19 +162,3 @@ def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataF
     by_epoch = rows.groupBy("_key", "_epoch").agg(*(value.alias(name) for name, value in (sides | causes).items()))
     passes = (F.col("_told") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
     return by_epoch.where((F.col("_told") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))
-
-
-def _but_not(these: pa.ChunkedArray, those: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
-
-    return pc.and_(these, pc.invert(those))
-
-
-def _without(keys: pa.Table, others: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return keys.filter(pc.invert(pc.is_in(keys.column("_key"), value_set=others.column("_key"))))
-
-
-def _chosen(found: pa.Table, which: pa.ChunkedArray, *names: str) -> pa.Table:
-    return found.filter(which).select(list(names))

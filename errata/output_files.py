@@ -60,7 +60,7 @@ def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[
     if not cast("Output", node.operator).config.write_meta or head.counters.get("rejected", 0) == flow.total_rejected():
         return files
     folder = run.plan.settings.folder
-    path = _sidecar_of(targets.path(node) if targets.part_of(node) else folder / files[0]["path"])
+    path = _sidecar_of(targets.whole_of(node, folder / files[0]["path"]))
     told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": flow.total_rejected()}
     staged = run.exports.stage(path, _as_json(told))
     return [{**one, **staged.json(folder)} if folder / one["path"] == path else one for one in files]
@@ -71,7 +71,7 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     extra = undeclared(run.plan, node, present)
     made = _data_files(run, flow, node, targets, present)
     if cast("Output", node.operator).config.write_meta:
-        made += [_sidecar(run, flow, node, targets.path(node) if targets.part_of(node) else made[0].target, made)]
+        made += [_sidecar(run, flow, node, targets.whole_of(node, made[0].target), made)]
     return [*made, *_changes(run, flow, node, targets, extra)]
 
 

@@ -24,7 +24,7 @@ def replaced(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
     from changelog.algebra import as_retractions, consolidate
 
     gone = as_retractions(stood, "logic")
-    came = made.frame if made.table is None else flow.engine.from_arrow(made.table)
+    came = made.rows(flow.engine)
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
@@ -47,7 +47,7 @@ def _redeclared(intake: Intake, made: Ingested, stood: StoodRows, before: Kept, 
     change = Redeclared.between(before.data, before.hidden, intake.source)
     if not change or not (lasting(intake) or by_hand is not None):
         return made
-    came = made.frame if made.table is None else intake.engine.from_arrow(made.table)
+    came = made.rows(intake.engine)
     columns = before.columns()
     more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
     stays = {record.label for record in lasting(intake)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.diagnostics import PipelineErrors
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
-from errata.free_names import FreeNames, alternatives
+from errata.free_names import FreeNames
 from operators.paths import leads_out
 from operators.rows import CK
 from storage.locations import is_local
@@ -167,10 +167,9 @@ class Targets:
         config = self.configs[node.name]
         if config.if_exists != "unique_suffix":
             return lambda path: path
-        entries = _files_of(node, head)
-        before = {self.folder / entry.get("instead_of", entry["path"]): self.folder / entry["path"] for entry in entries if is_local(entry["path"])}
         runs = cache(history)
-        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), before, frozenset({*wanted, *self.outputs.values()}))
+        reserved = frozenset({*wanted, *self.outputs.values()})
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.folder, head), reserved)
 
     def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
         if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
@@ -253,6 +252,10 @@ class Targets:
         """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
         return below(str(self.path_for(node, ANY_FILE)), self.folder)
 
+    def whole_of(self, node: Node, first: Path) -> Path:
+        """Where an output stands whose first file is written to a path: that path, or what the names of its parts are made of."""
+        return self.path(node) if self.part_of(node) else first
+
     def part_of(self, node: Node) -> dict[str, Any]:
         """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
@@ -291,8 +294,10 @@ def below(place: str, folder: Path) -> str:
     return os.path.relpath(place, folder) if is_local(place) else place
 
 
-def _files_of(node: Node, head: Entry | None) -> list[Mapping[str, Any]]:
-    return [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+def _names_before(node: Node, folder: Path, head: Entry | None) -> dict[Path, Path]:
+    """What the last epoch wrote for an output, by the path at which it was wanted."""
+    entries = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+    return {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in entries if is_local(entry["path"])}
 
 
 def _files(head: Entry | None) -> list[Mapping[str, Any]]:
@@ -331,6 +336,4 @@ def _table_beside(node: Node, wanted: Mapping[str, Path], folder: Path, head: En
     output, path = cast("Output", node.operator), wanted[node.name]
     if not (output.config.if_exists == "unique_suffix" and output.versioned and is_local(output.config.path)):
         return path
-    own = {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in _files_of(node, head) if "mark" in entry}
-    others = {other for name, other in wanted.items() if name != node.name}
-    return own.get(path) or next(one for one in alternatives(path, output.config.unique_suffix_width) if not one.exists() and one not in others)
+    return FreeNames(output.config.unique_suffix_width, Path.exists, _names_before(node, folder, head), frozenset(wanted.values()))(path)

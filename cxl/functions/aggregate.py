@@ -11,6 +11,7 @@ from typing import Any
 
 from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, Param, register
+from cxl.operators import is_nan
 from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
 
 
@@ -21,11 +22,7 @@ def known(values: Iterable[Any]) -> list[Any]:
 
 def is_less(left: Any, right: Any) -> bool:
     """Whether `min` takes the left value and `max` the right one: NaN is greater than every number."""
-    return bool(left < right) or (_is_nan(right) and not _is_nan(left))
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    return bool(left < right) or (is_nan(right) and not is_nan(left))
 
 
 def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:

@@ -98,7 +98,7 @@ class Lowered:
             return self.failed
         whole = self.broken
         if self.hidden:
-            whole = F.when(self.value.isNull(), balanced([self.complete, *self.hidden], lambda left, right: left | right)).otherwise(F.lit(False))
+            whole = F.when(self.value.isNull(), any_of(self.complete, *self.hidden)).otherwise(F.lit(False))
         return any_of(self.failed, whole)
 
     @property

@@ -176,8 +176,10 @@ class _Layers:
     def remember(self, statement: typed.Let | typed.Emit) -> None:
         """What a variable is, for those who cannot read its column alone."""
         self.definitions[statement.slot] = statement.value
+        if not statement.value.type.is_dynamic:
+            return
         value = inline(statement.value, self.dated)
-        if value.type.is_dynamic and any(node.type.kind in (Kind.DATE, Kind.DATE_TIME) for node in typed.walk(value)):
+        if any(node.type.kind in (Kind.DATE, Kind.DATE_TIME) for node in typed.walk(value)):
             self.dated[statement.slot] = value
 
     def emit(self, statement: typed.Emit) -> None:

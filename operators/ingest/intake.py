@@ -137,6 +137,10 @@ class Ingested:
     lists: Mapping[Label, StretchList] = field(default_factory=dict)
     """The stretches of the files that were read, by label, as far as they are known."""
 
+    def rows(self, engine: Engine) -> DataFrame | None:
+        """The op rows as a frame; None where there are none."""
+        return self.frame if self.table is None else engine.from_arrow(self.table)
+
 
 Strategy: TypeAlias = Callable[[Intake], Ingested]
 """A merge strategy: how what is new in files becomes a delta."""

@@ -54,8 +54,8 @@ def time_text(values: pa.Array) -> pa.Array:
 
 def plain_text(json_text: str | None, name: str, form: str) -> str | None:
     """The text of one dynamic value: a scalar's plain form, an array's JSON; OutputError for a map."""
-    if json_text is None:
-        return None
+    if json_text is None or json_text.startswith("["):
+        return json_text
     value = json.loads(json_text)
     if isinstance(value, dict):
         raise OutputError(

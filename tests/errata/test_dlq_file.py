@@ -110,12 +110,18 @@ def test_a_pipeline_without_a_file_of_rejects_knows_their_rows_too(tmp_path: Pat
         assert (code, [row["row"] for row in map(json.loads, told.splitlines())]) == (0, [rows.index("2,0") + 1])
 
 
-def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def with_a_reject(place: Path) -> tuple[Folder, dict[str, str]]:
+    """A pipeline that has run, and the one row of its file."""
+    folder = Folder(place)
     folder.write("pipeline.yaml", SWAPPED)
     folder.write("s.csv", "id,v\n1,0\n")
     folder.run()
-    whole = folder.rows("rejected.csv")[0]
+    (row,) = folder.rows("rejected.csv")
+    return folder, row
+
+
+def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
+    folder, whole = with_a_reject(tmp_path)
     for left_out, gone in (("include_reason", {"_cxl_dlq_error_category", "_cxl_dlq_error_detail"}), ("include_source_row", {"id", "v"})):
         folder.write("pipeline.yaml", SWAPPED.replace("rejected.csv", f"rejected.csv, {left_out}: false"))
         folder.run()
@@ -125,11 +131,7 @@ def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
 
 
 def test_the_file_follows_the_columns_of_its_sources(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.write("pipeline.yaml", SWAPPED)
-    folder.write("s.csv", "id,v\n1,0\n")
-    folder.run()
-    whole = folder.rows("rejected.csv")[0]
+    folder, whole = with_a_reject(tmp_path)
     folder.write("pipeline.yaml", SWAPPED.replace("{ name: v, type: int }", "{ name: v, type: int }, { name: z, type: string }"))
     folder.run()
     assert folder.rows("rejected.csv") == [whole | {"z": ""}]

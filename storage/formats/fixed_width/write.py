@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from storage.coerce import base_type
 from storage.formats.contract import Column, OutputError, WritePlan
 from storage.formats.fixed_width.layout import Layout, LayoutField
 from storage.formats.texts import text_of
@@ -30,7 +31,7 @@ def _cells(batch: pa.RecordBatch, field: LayoutField, place: tuple[int, Column] 
         texts = [None if value is None else value.strftime(field.format) for value in values.to_pylist()]
     else:
         texts = text_of(values, column, "fixed_width").to_pylist()
-    number = field.numeric or column.type in ("int", "float", "numeric")
+    number = field.numeric or base_type(column.type) in ("int", "float", "numeric")
     return [_fitted(text, field, number=number) for text in texts]
 
 
