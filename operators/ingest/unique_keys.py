@@ -72,8 +72,8 @@ class UniqueKeys:
 
     def _suspects(self, keys: DataFrame) -> DataFrame:
         """The hashes `_k` of keys that are null or have the hash of another one: numbers are counted in a fraction of the time that bytes take."""
-        counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.max(self._null()).alias("__null"))
-        return counted.where((F.col("__n") > 1) | F.col("__null")).select("_k")
+        counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
+        return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("_k")
 
     def check_others(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows that bring a key in which one of the others has."""

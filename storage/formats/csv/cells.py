@@ -8,6 +8,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -18,7 +19,7 @@ from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 DIRECT: Final = MappingProxyType({"int": pa.int64(), "float": pa.float64(), "date": pa.date32()})
 """Declared types whose cells Arrow's parser reads. What it accepts `storage.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
 _BLOCK = 1 << 20
-_LOOK = 1 << 16
+_LOOK = 1 << 17
 """So many bytes are looked at together: what is found of them stays in the processor's cache."""
 _FIRST_DATE = pa.scalar(date.min, pa.date32())
 _SOMETHING = re.compile(rb"[^\r\n]")
@@ -74,14 +75,14 @@ def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
         return quote in body
     if blank not in body:
         return False
-    view = as_bytes(body)
-    return blank in (view[0], view[-1]) or any(_beside(view[max(at - 1, 0) : at + _LOOK], blank, (quote, delimiter, LF, CR)) for at in range(0, len(view), _LOOK))
+    view, ends = as_bytes(body), [end for end in (quote, delimiter, LF, CR) if end in body]
+    return blank in (view[0], view[-1]) or any(_beside(view[max(at - 1, 0) : at + _LOOK], blank, ends) for at in range(0, len(view), _LOOK))
 
 
 def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
     """Whether a blank is next to one of the `ends`."""
-    blanks, bounds = view == blank, view == ends[0]
-    for end in ends[1:]:
+    blanks, bounds = view == blank, np.zeros(len(view), np.bool_)
+    for end in ends:
         bounds |= view == end
     return bool((blanks[1:] & bounds[:-1]).any() or (blanks[:-1] & bounds[1:]).any())
 
