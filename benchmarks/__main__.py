@@ -26,32 +26,29 @@ SMALL_PROGRAMS = ("bare", "errata-six-nodes")
 
 
 def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
-    """Program, engine and number of rows of all that is to be measured, the programs of one size side by side; what is promised comes first."""
-    sizes = options.rows or SIZES
-    yield from whole_runs(options, sizes[0])
-    for engine in options.engine or ("sail", "spark"):
+    """Program, engine and number of rows of all that is to be measured, the programs of one size side by side; what is promised and soon measured comes first."""
+    engines, sizes = options.engine or ("sail", "spark"), options.rows or SIZES
+    stateful = options.engine or ("sail",)  # on Spark, which is slow with these, where it is asked for
+    for engine in engines:
+        yield from whole_runs(engine, sizes[0])
         yield from ((program, engine, SMALL) for program in SMALL_PROGRAMS)
         yield "errata-rollback", engine, GROUPED
         yield from ((program, engine, READ) for program in reading.PROGRAMS)
-    if "sail" in (options.engine or ("sail",)):
-        yield "small-runs", "sail", SMALL
-    yield from stateful_nodes(options)
-    for rows in sizes[1:]:
-        yield from whole_runs(options, rows)
-
-
-def whole_runs(options: argparse.Namespace, rows: int) -> Iterator[tuple[str, str, int]]:
-    """The programs over all rows, by hand and with Errata."""
-    yield "duckdb", "duckdb", rows
-    for engine in options.engine or ("sail", "spark"):
-        yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
-
-
-def stateful_nodes(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
-    """The stateful nodes: first runs beside programs by hand, then later runs in all sizes; on Spark, which is slow with the large one, where it is asked for."""
-    for engine in options.engine or ("sail",):
-        yield from ((program, engine, rows) for rows in options.rows or SIZES[:1] for program in first_runs.PROGRAMS)
+        if engine == "sail":
+            yield "small-runs", engine, SMALL
+        if engine in stateful:
+            yield from ((program, engine, rows) for rows in options.rows or SIZES[:1] for program in first_runs.PROGRAMS)
+    for engine in stateful:
         yield from ((program, engine, rows) for program in growth.PROGRAMS for rows in options.rows or GROWING)
+    for engine in engines:
+        yield from (one for rows in sizes[1:] for one in whole_runs(engine, rows))
+
+
+def whole_runs(engine: str, rows: int) -> Iterator[tuple[str, str, int]]:
+    """The programs over all rows, by hand and with Errata; the one of DuckDB beside those of Sail."""
+    if engine == "sail":
+        yield "duckdb", "duckdb", rows
+    yield from ((program, engine, rows) for program in LARGE_PROGRAMS)
 
 
 def measured(options: argparse.Namespace) -> Iterator[Result]:
