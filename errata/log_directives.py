@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from changelog.keys import bare
+from storage.dictionaries import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +44,7 @@ def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
     rows, step = _chosen(flow, node, directive), item.every or 1
     names = item.fields if item.when == "per_record" else ["_error"]
     count = flow.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
-    first = flow.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)).to_pylist()
+    first = dictionaries(flow.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)))
     told = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
     for row in told if item.when == "per_record" else _with_fields(flow, node, told, item.fields):
         yield _shown(row, item.fields)
@@ -82,7 +83,7 @@ def _with_fields(flow: Flow, node: Node, rejects: Sequence[Mapping[str, Any]], n
     if given and rejects:
         keys = [F.lit(bare(bytes(one["_key"]))) for one in rejects]
         rows = flow.tables.live(flow.engine, above, flow.values).where(F.col("_key").isin(*keys))
-        records = {bytes(one["_key"]): one for one in flow.engine.to_arrow(rows.select("_key", *map(column, given))).to_pylist()}
+        records = {bytes(one["_key"]): one for one in dictionaries(flow.engine.to_arrow(rows.select("_key", *map(column, given))))}
     return [{**dict.fromkeys(names), **records.get(bare(bytes(one["_key"])), {}), **one} for one in rejects]
 
 

@@ -15,6 +15,7 @@ from cxl.types import Schema
 from errata.export import OutputRows
 from errata.tables import SYSTEM_COLUMNS
 from operators.rows import stored_types
+from storage.dictionaries import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +60,7 @@ def in_order(engine: Engine, rows: DataFrame, node: Kept, offset: int = 0, *, fe
     wanted = rows.select("_epoch", "_op", "_key", "_cause", *map(column, node.shown)).orderBy("_epoch", "_key", "_op")
     found = OutputRows(engine.to_arrow(wanted), None) if few else OutputRows(None, wanted)
     for batch in found.batches(engine, lambda batch: batch):
-        for number, row in enumerate(batch.to_pylist(), offset):
+        for number, row in enumerate(dictionaries(batch), offset):
             yield {
                 "epoch": row["_epoch"], "offset": number, "op": SYMBOLS[Op(row["_op"])], "op_code": row["_op"], "node": node.name,
                 "cause": row["_cause"], "key": bytes(row["_key"]).hex(), "data": node.values(row),

@@ -21,6 +21,7 @@ from errata.op_rows import Kept, in_order, paired
 from errata.options import LogFilter
 from errata.plan import Node, Plan
 from errata.tables import Tables, folded, stored_rows
+from storage.dictionaries import dictionaries
 from storage.tables import ChangelogTable
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ class Reading:
             return
         order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
         frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
-        for row in self.engine.to_arrow(frame).to_pylist():
+        for row in dictionaries(self.engine.to_arrow(frame)):
             yield node.values(row)
 
     def columns(self, name: str, form: str | None = None) -> Sequence[str]:
@@ -317,7 +318,7 @@ class Reading:
         if node is None:
             return
         frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
-        for old, new in paired(self.engine.to_arrow(diff(frames[0], frames[1], "")).to_pylist(), node):
+        for old, new in paired(dictionaries(self.engine.to_arrow(diff(frames[0], frames[1], ""))), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
 
     def why(self, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:

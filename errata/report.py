@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata.rendering.dag_svg import OPS, Box, bars, dag
 from errata.rendering.html import page, table
+from storage.dictionaries import dictionaries
 
 if TYPE_CHECKING:
     from errata.project import Project
@@ -72,5 +73,5 @@ def _last_rows(reading: Reading, name: str, keys: set[bytes]) -> dict[bytes, dic
 
     node = reading.nodes[name]
     rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").select("_epoch", "_op", "_key", *map(column, node.shown))
-    ordered = sorted(reading.engine.to_arrow(rows).to_pylist(), key=lambda row: (row["_epoch"], row["_op"]))
+    ordered = sorted(dictionaries(reading.engine.to_arrow(rows)), key=lambda row: (row["_epoch"], row["_op"]))
     return {bytes(row["_key"]): node.values(row) for row in ordered}

@@ -25,6 +25,7 @@ from errata.tables import folded
 from operators.base import Outcome
 from operators.ingest.files import FileRecord
 from operators.rows import CK
+from storage.dictionaries import dictionaries
 from storage.ledger import Entry, Ledger
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def effects(run: Run, flow: Flow) -> Iterator[Row]:
             continue
         kept = Kept.of(node.name, summary[node.name])
         good = delta.frame.where(F.col("_error").isNull()) if "_error" in delta.frame.columns else delta.frame
-        rows = flow.engine.to_arrow(good.select("_op", "_key", *map(column, kept.shown))).to_pylist()
+        rows = dictionaries(flow.engine.to_arrow(good.select("_op", "_key", *map(column, kept.shown))))
         for before, after in paired(rows, kept):
             yield {"node": node.name, "op": "+A" if before is None else "-R" if after is None else "+C", "before": before, "after": after}
 

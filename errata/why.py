@@ -19,6 +19,7 @@ from errata.failures import Usage
 from errata.record_places import Places, SourceState
 from errata.tables import Tables, entered, stands
 from operators.rows import physical_type
+from storage.dictionaries import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -154,7 +155,7 @@ def _records(trail: Trail, source: str, keys: set[bytes]) -> Iterator[Row]:
     kept = [name for name in ("_file", "_row") if name in node.hidden]
     rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
     table = reading.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *kept, *map(column, node.data)))
-    found = sorted(table.to_pylist(), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
+    found = sorted(dictionaries(table), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
     newest = {bytes(row["_key"]): row for row in found}
     places = trail.places(source, newest)
     reasons = reading.reasons()

@@ -224,12 +224,17 @@ class WindowedAggregate(Aggregate):
         return [of_lookup(rows.select(F.col("_key").alias("__window")), taken.withColumn("__window", self._key()), "__window")]
 
     def _late(self, frame: DataFrame) -> DataFrame:
-        bounds = [F.concat((F.unix_micros(at) * F.lit(1000)).cast("string"), F.lit(after)) for at, after in ((START, ", "), (END, ")"))]
+        bounds = [part for at, after in ((START, ", "), (END, ")")) for part in (_nanoseconds(F.unix_micros(at)), F.lit(after))]
         detail = F.concat(F.lit("the window ["), *bounds, F.lit(" had closed (nanoseconds since 1970)"))
         return rejects(frame, "late_record", detail, f"time_window:{self.name}")
 
     def _undated(self, frame: DataFrame) -> DataFrame:
         return rejects(frame, "late_record", F.lit("the record has no event time, so no window takes it"), f"time_window:{self.name}")
+
+
+def _nanoseconds(micros: Column) -> Column:
+    """Microseconds as the text of nanoseconds, of which a bigint holds 292 years before and behind 1970."""
+    return F.when(micros == 0, F.lit("0")).otherwise(F.concat(micros.cast("string"), F.lit("000")))
 
 
 def _microseconds(lateness: str | None) -> int | None:

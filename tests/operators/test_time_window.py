@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import errata
 from operators import event_time
 from tests.operators.histories import Row, Version, follow, heading, histories, sink, source
-from tests.pipelines import Folder, command, standing_in
+from tests.pipelines import Folder, command, jsonl, standing_in
 
 COLUMNS = {"id": "int", "u": "string", "ts": "date_time", "n": "int"}
 HEADERS = {"web": list(COLUMNS), "app": list(COLUMNS)}
@@ -244,6 +245,32 @@ def test_a_window_of_all_the_times_that_there_are(tmp_path: Path) -> None:
     folder.write_csv("web.csv", HEADERS["web"], version([(1, "a", 60, 1), (2, "a", 2, 1)])["web"])
     assert folder.run().exit_code == 0
     assert [(row["data"]["begin"], row["data"]["c"]) for row in folder.log("tumbling")] == [("1970-01-01T00:00:00", 2)]
+
+
+def test_windows_at_the_first_and_behind_the_last_day(tmp_path: Path) -> None:
+    """9999-12-31 often stands for a date that nobody knows; the window that it closes begins before the times that 64 bits of nanoseconds hold."""
+    folder = Folder(tmp_path)
+    node = """\
+  - type: aggregate
+    name: by_day
+    input: days
+    config:
+      group_by: [k]
+      time_window: { tumbling: { size: 1d } }
+      cxl: |
+        emit n = count(*)
+        emit until = $window.end
+"""
+    days = source("days", {"k": "string", "day": "date"}, "watermark: { column: day }, ")
+    folder.write("pipeline.yaml", heading("ends") + days + node + sink("by_day"))
+    folder.write("days.csv", "k,day\na,9999-12-31\na,0001-01-01\n")
+    assert folder.run().exit_code == 2
+    until = "+10000-01-01T00:00:00"
+    assert jsonl(folder.text("out/by_day.ndjson")) == [{"k": "a", "n": 1, "until": until}]
+    assert [row["data"]["until"] for row in folder.log("by_day")] == [until]
+    assert [row["until"] for row in folder.load().show("by_day")] == [until]
+    first = (date(1, 1, 1) - date(1970, 1, 1)).days * 86_400 * 10**9
+    assert f"the window [{first}, {first + 86_400 * 10**9})" in folder.text("out/dlq.csv")
 
 
 @pytest.mark.parametrize(("changed", "code"), [
