@@ -20,6 +20,8 @@ SESSION_SETTINGS = {
 }
 
 
+LARGE = (("grpc.max_receive_message_length", (1 << 31) - 1),)
+"""Rows come in batches of some thousands, however long they are: those that hold an array of ten thousand elements each are larger than the 128 MB that pyspark takes."""
 PLAIN = (("grpc.compression_enabled_algorithms_bitset", 1),)
 """What has a server send its answers as they are: within one machine, to compress and expand them takes several times as long as all else of reading rows."""
 
@@ -34,7 +36,7 @@ def open_connect(url: str, *, near: bool = False) -> "SparkSession":
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    builder = ConnectSession.builder.channelBuilder(DefaultChannelBuilder(url, list(PLAIN) if near else None))
+    builder = ConnectSession.builder.channelBuilder(DefaultChannelBuilder(url, [*LARGE, *(PLAIN if near else ())]))
     builder._registerHook(_named_queries)  # noqa: SLF001  # there is no public way
     session = builder.create()
     with undoing(lambda: _forget(session)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,7 @@ def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[s
 def test_sail_starts_in_the_background_and_leaves_quietly() -> None:
     script = """
 import pyarrow as pa
+import pyarrow.compute as pc
 from storage.engines import engine, EngineChoice
 one = engine(EngineChoice("sail"))
 one.start()
@@ -118,6 +120,14 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
     assert engine.to_arrow(engine.from_arrow(rows), limit=2).num_rows == 2
     assert engine.to_arrow(engine.from_arrow(rows.slice(0, 0))).num_rows == 0
     assert engine.to_arrow(engine.from_arrow(pa.table({"r.id": pa.array([], pa.int64()), "R.id": pa.array([], pa.int64())}))).column_names == ["r.id", "R.id"]
+
+
+def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
+    """Some thousands of rows are one message, here of more than the 128 MB that a client takes unless it is told otherwise."""
+    from pyspark.sql import functions as F
+
+    texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")
+    assert pc.binary_length(texts).value_counts().to_pylist() == [{"values": 50_000, "counts": 3_000}]
 
 
 def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> None:
@@ -332,6 +342,7 @@ def test_executors_in_processes_of_their_own() -> None:
 
 SHARES = """
 import pyarrow as pa
+import pyarrow.compute as pc
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as F
 from storage.engines import engine, EngineChoice, EngineUnavailable
