@@ -1,26 +1,35 @@
 """The text of values in files (SPEC-DECISIONS, "Formats"): one form for every text format.
 
 Floats: the shortest digits that read back, no exponent, no `.0`; dates `YYYY-MM-DD`; date-times with `T`, a fraction only where there is one;
-bool `true` and `false`; dynamic scalars like their plain kind, arrays as compact JSON. A map has no text: OutputError.
+bool `true` and `false`; dynamic scalars like their plain kind, arrays as compact JSON with floats in the same form. A map has no text: OutputError.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from decimal import Decimal
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage.coerce import is_dynamic
 from storage.formats.contract import Column, OutputError
+
+_LONG_FLOAT: Final = r"[0-9](\.0([,\]}]|$)|[eE])"
+"""What is found in JSON text where a float in it may have a shorter form."""
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?')
+"""A string or a number of JSON text."""
 
 
 def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
     """A column as text, null where it is null. Raises OutputError for a map."""
     kind = values.type
     if is_dynamic(column.type) and pa.types.is_string(kind):
-        return pa.array([plain_text(cell, column.name, form) for cell in values.to_pylist()], pa.string())
+        return pa.array([plain_text(cell, column.name, form) for cell in plain_floats(values).to_pylist()], pa.string())
     if pa.types.is_floating(kind):
         return float_text(values)
     if pa.types.is_timestamp(kind):
@@ -38,6 +47,21 @@ def float_text(values: pa.Array) -> pa.Array:
         plain = [format(Decimal(cell), "f") for cell in text.filter(exponent)]
         text = text.scatter(exponent.arg_true(), pl.Series(plain, dtype=pl.String))
     return _string(text)
+
+
+def plain_floats(values: pa.Array) -> pa.Array:
+    """JSON texts with each float as `float_text` has it; an infinity stays as it is, as JSON has no other form of it."""
+    some = pc.fill_null(pc.match_substring_regex(values, _LONG_FLOAT), False)
+    if not some.true_count:
+        return values
+    return pc.replace_with_mask(values, some, pa.array([_TOKEN.sub(_plain_token, text) for text in values.filter(some).to_pylist()], pa.string()))
+
+
+def _plain_token(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith('"') or not any(sign in text for sign in ".eE") or math.isinf(float(text)):
+        return text
+    return format(Decimal(repr(float(text))), "f").removesuffix(".0")
 
 
 def time_text(values: pa.Array) -> pa.Array:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, OutputError, ReadPlan, WritePlan
-from storage.formats.texts import float_text
+from storage.formats.texts import float_text, plain_floats
 from tests.formats.reading import records_of
 
 CELL = st.text(alphabet=st.one_of(st.sampled_from("a,\"\n\r;' é😀"), st.characters(exclude_categories=["Cs"])), max_size=6)
@@ -43,6 +44,27 @@ def test_the_bytes_of_pythons_writer(table, delimiter):
     assert list(csv.reader(io.StringIO(got, newline=""), delimiter=delimiter)) == [[f"c{i}" for i in range(width)], *table]
     if not any("\r" in cell or "\n" in cell for row in table for cell in row):
         assert got == expected.getvalue().replace("\r\n", "\n")
+
+
+TREES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | CELL | st.sampled_from(["1.0", '2e5"', "[3.0]"]),
+                     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(CELL, inner, max_size=3))  # fmt: skip
+
+
+def plain(value):
+    """JSON text by Python, each float as `float_text` has it."""
+    if isinstance(value, float):
+        return float_text(pa.array([value]))[0].as_py()
+    if isinstance(value, list):
+        return f"[{','.join(map(plain, value))}]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(key)}:{plain(member)}" for key, member in value.items()) + "}"
+    return json.dumps(value)
+
+
+@given(st.lists(st.none() | TREES, max_size=4))
+def test_floats_within_arrays_and_maps_are_written_as_all_floats(values):
+    texts = pa.array([None if value is None else json.dumps(value, separators=(",", ":")) for value in values], pa.string())
+    assert plain_floats(texts).to_pylist() == [None if value is None else plain(value) for value in values]
 
 
 @given(value=st.floats())

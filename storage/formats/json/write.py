@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import is_dynamic
-from storage.formats.texts import float_text, text_of
+from storage.formats.texts import float_text, plain_floats, text_of
 
 if TYPE_CHECKING:
     from storage.formats.contract import Column, WritePlan
@@ -53,7 +53,7 @@ def _texts(values: pa.Array, column: Column, key: bytes, null: bytes) -> list[by
 def _bare_text(values: pa.Array, column: Column) -> pa.Array | None:
     """The JSON of values that need no quotes; null for the other types."""
     if is_dynamic(column.type):
-        return pc.replace_with_mask(values, pc.equal(values, "null"), pa.scalar(None, pa.string()))
+        return plain_floats(pc.replace_with_mask(values, pc.equal(values, "null"), pa.scalar(None, pa.string())))
     if pa.types.is_floating(values.type):
         return pc.if_else(pc.is_finite(values), float_text(values), "null")
     return values.cast(pa.string()) if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type) else None
