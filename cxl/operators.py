@@ -19,7 +19,8 @@ def _fits(value: int, op: str) -> int:
     raise overflow(f"{_NAMES[op]} operation")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is an Int or a Float."""
     return type(value) is int or type(value) is float
 
 
@@ -27,7 +28,7 @@ def add(left: Any, right: Any) -> Any:
     """`+`: numbers, or two strings."""
     if type(left) is int and type(right) is int:
         return _fits(left + right, "+")
-    if (_is_number(left) and _is_number(right)) or (type(left) is str and type(right) is str):
+    if (is_number(left) and is_number(right)) or (type(left) is str and type(right) is str):
         return left + right
     return None
 
@@ -36,19 +37,19 @@ def subtract(left: Any, right: Any) -> Any:
     """`-`: numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left - right, "-")
-    return left - right if _is_number(left) and _is_number(right) else None
+    return left - right if is_number(left) and is_number(right) else None
 
 
 def multiply(left: Any, right: Any) -> Any:
     """`*`: numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left * right, "*")
-    return left * right if _is_number(left) and _is_number(right) else None
+    return left * right if is_number(left) and is_number(right) else None
 
 
 def divide(left: Any, right: Any) -> Any:
     """`/`: two integers are truncated toward zero."""
-    if not (_is_number(left) and _is_number(right)):
+    if not (is_number(left) and is_number(right)):
         return None
     if right == 0:
         raise division_by_zero()
@@ -60,7 +61,7 @@ def divide(left: Any, right: Any) -> Any:
 
 def remainder(left: Any, right: Any) -> Any:
     """`%`: has the sign of the dividend."""
-    if not (_is_number(left) and _is_number(right)):
+    if not (is_number(left) and is_number(right)):
         return None
     if right == 0:
         raise division_by_zero()
@@ -74,7 +75,7 @@ def negate(value: Any) -> Any:
     """Unary `-`."""
     if type(value) is int and value == INT_MIN:
         raise overflow("negation operation")
-    return -value if _is_number(value) else None
+    return -value if is_number(value) else None
 
 
 def invert(value: Any) -> Any:
@@ -89,7 +90,7 @@ def equal(left: Any, right: Any) -> bool | None:
     """`==`: null with null; arrays and maps are equal when their text is."""
     if left is None or right is None:
         return None
-    if _is_number(left) and _is_number(right):
+    if is_number(left) and is_number(right):
         return bool(left == right) if type(left) is type(right) else float(left) == float(right)
     if type(left) is not type(right):
         return False
@@ -108,7 +109,7 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool 
             return None
         if type(left) is type(right):
             return False if isinstance(left, list | dict) else compare(left, right)
-        return compare(float(left), float(right)) if _is_number(left) and _is_number(right) else False
+        return compare(float(left), float(right)) if is_number(left) and is_number(right) else False
 
     return ordered
 

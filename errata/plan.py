@@ -73,6 +73,8 @@ class Node:
             yield "declared columns only"
         if any(type_.kind is Kind.NUMERIC for row in inputs for type_ in row.data.values()):
             yield "numbers by value"
+        if any(type_.kind is Kind.ANY for row in inputs for type_ in row.data.values()):
+            yield "values of any type by value"
         if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
             yield "zeros without a sign"
         if self.operator.takes_counted is not None:

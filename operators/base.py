@@ -19,14 +19,14 @@ from changelog.lazy import F
 from cxl.types import Kind, Type
 from operators.evaluation import Narrow, RunValues, as_it_is
 from operators.origins import by_key
-from operators.rows import OWN_HIDDEN, SYSTEM, KeyShape, RowType
+from operators.rows import LOOSE, OWN_HIDDEN, SYSTEM, KeyShape, RowType
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 
-INEXACT = frozenset({Kind.FLOAT, Kind.NUMERIC})
+INEXACT = LOOSE | {Kind.FLOAT}
 """Kinds of which equal values may differ in their bits or in their text."""
 SHARED = "__shared"
 """A column with what `Keyed.shared` gives."""

@@ -20,7 +20,7 @@ from cxl.types import STRING, Kind, Schema
 from operators import few_states
 from operators.accumulators import Accumulator, accumulator, added_once, floats
 from operators.aggregate_config import AggregateConfig
-from operators.base import Keyed, Outcome, Surroundings, among, compared, shared_number
+from operators.base import INEXACT, Keyed, Outcome, Surroundings, among, compared, shared_number
 from operators.evaluation import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
 from operators.few_states import ROWS
 from operators.group_rows import first_true, grouped, wrongs
@@ -184,7 +184,7 @@ class Aggregate(Keyed):
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
-        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in (Kind.NUMERIC, Kind.FLOAT)}
+        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in INEXACT}
         done = evaluate(frame.withColumns(numbers) if numbers else frame, self.program.before, self.inputs[0], self.name, values)
         return numbers_only(done, self.program.calls, frame, self.name)
 

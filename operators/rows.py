@@ -71,6 +71,10 @@ def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
     return {name: strings.get(name) or physical_type(type_) for name, type_ in columns.items()}
 
 
+LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
+"""Kinds whose values, held as JSON text, may be ints and floats."""
+
+
 def key_type(type_: Type) -> str:
     """The name under which keys encode a CXL type; dynamic values by their JSON text."""
     names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
@@ -78,23 +82,25 @@ def key_type(type_: Type) -> str:
 
 
 def key_types(type_: Type) -> tuple[str, ...]:
-    """The names under which `key_parts` encodes a value: a number that may be int or float by its value, then by its text."""
-    return ("float", "string") if type_.kind is Kind.NUMERIC else (key_type(type_),)
+    """The names under which `key_parts` encodes a value: one that may be an int or a float by its number, then by its text."""
+    return ("float", "string") if type_.kind in LOOSE else (key_type(type_),)
 
 
 def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
-    """A value as the parts of a key that compares as the value does: 9 before 10, and 10 is 10.0."""
-    if type_.kind is not Kind.NUMERIC:
+    """A value as the parts of a key that compares as the value does: 9 before 10, and 10 is 10.0; of type any, numbers are before all else, `"a"` before `"a b"`."""
+    if type_.kind not in LOOSE:
         return [(value, key_type(type_))]
-    text = by_value(value, type_)
-    return list(zip((text.cast("double"), text), key_types(type_), strict=True))
+    number = text = by_value(value, type_)
+    if type_.kind is Kind.ANY:
+        number, text = F.when(text.rlike("^-?[0-9]"), text), F.regexp_replace(text, '"$', "")
+    return list(zip((number.cast("double"), text), key_types(type_), strict=True))
 
 
 def by_value(value: Column, type_: Type) -> Column:
     """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole."""
     if type_.kind is Kind.FLOAT:
         return value + F.lit(0.0)
-    if type_.kind is not Kind.NUMERIC:
+    if type_.kind not in LOOSE:
         return value
     whole = F.regexp_replace(value, r"\.0$", "")
     return F.when(whole == "-0", "0").otherwise(whole)

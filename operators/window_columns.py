@@ -47,13 +47,20 @@ class Ordering:
     descending: bool = False
     nulls_first: bool = False
 
-    def column(self) -> Column:
-        """The column to order by; -0.0 is 0.0."""
-        value = column(self.field).cast("double") if self.type.kind is Kind.NUMERIC else column(self.field)
-        value = value + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value
+    def columns(self) -> list[Column]:
+        """The columns to order by; -0.0 is 0.0, and of type any numbers are ahead of texts."""
+        value = column(self.field)
+        if self.type.kind is not Kind.ANY:
+            return [self._placed(value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value, nulls_first=self.nulls_first)]
+        number, text = value.rlike("^-?[0-9]"), F.regexp_replace(value, '"$', "")
+        null = value.isNull().desc() if self.nulls_first else value.isNull().asc()
+        parts = (F.when(number, value).cast("double") + F.lit(0.0), F.when(~number, text))
+        return [null, *(self._placed(part, nulls_first=self.descending) for part in parts)]
+
+    def _placed(self, value: Column, *, nulls_first: bool) -> Column:
         if self.descending:
-            return value.desc_nulls_first() if self.nulls_first else value.desc_nulls_last()
-        return value.asc_nulls_first() if self.nulls_first else value.asc_nulls_last()
+            return value.desc_nulls_first() if nulls_first else value.desc_nulls_last()
+        return value.asc_nulls_first() if nulls_first else value.asc_nulls_last()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class Frames:
     fields: tuple[str, ...] = (PART,)
 
     def _ordered(self, *last: Column) -> WindowSpec:
-        return Window.partitionBy(*map(column, self.fields)).orderBy(*(one.column() for one in self.order), *last)
+        return Window.partitionBy(*map(column, self.fields)).orderBy(*(part for one in self.order for part in one.columns()), *last)
 
     @property
     def rows(self) -> WindowSpec:

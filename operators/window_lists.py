@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cxl.typed import WindowUse
 
 SUMS = frozenset({"sum", "cumulative_sum", "avg"})
-_UNLIKE = "values of different types cannot be compared"
 
 
 def with_listed(frame: DataFrame, uses: Sequence[WindowUse], number: Column, *, whole: bool) -> DataFrame:
@@ -73,8 +72,6 @@ class _Call:
             return encode(self.function.python(values), self.type), None  # type: ignore[misc]  # these functions have a Python form
         except CxlFailure as failure:
             return None, failure.message
-        except TypeError:
-            return None, _UNLIKE
 
 
 def _worker(calls: Sequence[_Call], whole: bool) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

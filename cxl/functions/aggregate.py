@@ -11,8 +11,10 @@ from typing import Any
 
 from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, Param, register
-from cxl.operators import is_nan
+from cxl.operators import BINARY, is_nan, is_number
 from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
+
+_less = BINARY["<"]
 
 
 def known(values: Iterable[Any]) -> list[Any]:
@@ -21,8 +23,8 @@ def known(values: Iterable[Any]) -> list[Any]:
 
 
 def is_less(left: Any, right: Any) -> bool:
-    """Whether `min` takes the left value and `max` the right one: NaN is greater than every number."""
-    return bool(left < right) or (is_nan(right) and not is_nan(left))
+    """Whether `min` takes the left value and `max` the right one: as `<` has it, so neither of what does not compare; NaN is greater than every number."""
+    return bool(_less(left, right)) or (is_nan(right) and is_number(left) and not is_nan(left))
 
 
 def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:
