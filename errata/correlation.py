@@ -36,6 +36,7 @@ from errata.correlation_rows import (
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
+from errata.rejects import fields_of_groups
 from errata.tables import SMALL_ROWS
 
 if TYPE_CHECKING:
@@ -191,9 +192,15 @@ class Rounds:
             return False
         self.settled.lookups += len(rows)
         self.settled.expanded += sum(one.lead.grouped for found in records.values() for one in found.values())
-        self.triggers += [Trigger(one.node, one.key, blames.trigger_error(one)) for one in rows]
+        self.triggers += self._triggers(rows, blames)
         self._apply(marks, versions)
         return True
+
+    def _triggers(self, rows: Sequence[Failure], blames: Blames) -> Iterator[Trigger]:
+        """What is kept of rows of aggregates that failed, their fields too: they are about to be gone."""
+        fields = {name: fields_of_groups(self.flow, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
+        for one in rows:
+            yield Trigger(one.node, one.key, {**blames.trigger_error(one), "fields": fields[one.lead.node].get(one.lead.key, {})})
 
     def _apply(self, marks: Mapping[str, Mapping[bytes, Suppression]], versions: Mapping[str, Any]) -> None:
         """Write the sources' op rows of this run anew, with these records suppressed too."""

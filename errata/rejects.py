@@ -16,6 +16,7 @@ from errata.record_places import PLACE, Places
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from errata.correlation_triggers import Trigger
     from errata.plan import Node, Plan
@@ -35,7 +36,8 @@ COLUMNS = {
     "key": pl.Binary, "epoch": pl.Int64, **dict.fromkeys(SAID, pl.String), "source": pl.String, "record": pl.Binary, **PLACE, "group": pl.Binary,
 }  # fmt: skip
 """One row a reject of `node`. `source`, `record` (its key there) and the place are null where no single source record is behind it, `group` (its correlation
-group) of a record that is one by itself. Behind these the fields of the sources concerned: null where the record's source does not have them."""
+group) of a record that is one by itself. Behind these the fields of the sources concerned: null where the record's source does not have them. Those of a row that
+many records made are the fields that its aggregate gave it."""
 
 
 class Rejects:
@@ -63,7 +65,9 @@ class Rejects:
         for name in dict.fromkeys(one.node for _, one in known):
             own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
             schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
-            found.append(self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row")))
+            fields = {field: FIELD + field for source in self.plan.sources_of(name) for field in self.plan[source].operator.output.data}
+            told = self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
+            found.append(told.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
         return pl.concat(found, how="diagonal").sort("at").drop("at")
 
     def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> tuple[str, int | None] | None:
@@ -93,13 +97,14 @@ class Rejects:
     def _of_operator(self, node: Node, kept: pl.DataFrame) -> pl.DataFrame:
         told = self._told(node, kept)
         lead = leads_of_rejects(node, kept["key"], told["category"] == GROUP_REJECT)
-        rows = told.hstack(lead).with_columns(source=pl.when(~pl.col("grouped")).then("lead"), record=pl.when(~pl.col("grouped")).then("record"))
-        rows = rows.drop("lead", "grouped")
-        found = [rows.filter(pl.col("source").is_null())]
-        for source in rows["source"].drop_nulls().unique(maintain_order=True).to_list():
-            own = rows.filter(pl.col("source") == source)
-            found.append(own.join(self._records(source, own["record"].unique()), on="record", how="left"))
-        return pl.concat(found, how="diagonal")
+        rows = told.hstack(lead)
+        found = [rows.filter(pl.col("lead").is_null())]
+        for behind, is_group in rows.filter(pl.col("lead").is_not_null()).select("lead", "grouped").unique(maintain_order=True).iter_rows():
+            own = rows.filter((pl.col("lead") == behind) & (pl.col("grouped") == is_group))
+            fields = self._groups if is_group else self._records
+            found.append(own.join(fields(self.plan[behind], own["record"].unique()), on="record", how="left"))
+        single = pl.when(~pl.col("grouped"))
+        return pl.concat(found, how="diagonal").with_columns(source=single.then("lead"), record=single.then("record")).drop("lead", "grouped")
 
     def _told(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
         """Rows of a node (`key`, `epoch`, `error`) with what is said of them, and those of the `fields` that are told with it, if any are asked for.
@@ -113,18 +118,36 @@ class Rejects:
         known: dict[str, pl.Expr | pl.Series] = {"node": pl.lit(node.name), "stage": pl.lit(f"{node.kind}:{node.name}"), "route": branches(self.plan, node, bare_keys(kept["key"]))}
         return rows.with_columns(pl.when(pl.col(name) != "").then(name).otherwise(value).alias(name) for name, value in known.items())
 
-    def _records(self, source: str, keys: pl.Series) -> pl.DataFrame:
+    def _records(self, node: Node, keys: pl.Series) -> pl.DataFrame:
         """The live records of a source with these keys: `record`, their places and fields."""
-        import pyarrow as pa
-        from pyspark.sql import functions as F
-
-        node = self.plan[source]
-        live = self.tables.live(self.engine, node, self.values, self.places.at).where(F.col("_error").isNull())
-        wanted = self.engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
-        rows = self.engine.to_arrow(live.join(F.broadcast(wanted), "_key", "left_semi"))
+        rows = self._live(node, keys)
         record = pl.Series("record", rows.column("_key"))
         known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
-        return record.to_frame().hstack(self.places.of(source, record, known)).with_columns(_fields(node, rows))
+        return record.to_frame().hstack(self.places.of(node.name, record, known)).with_columns(_fields(node, rows))
+
+    def _groups(self, node: Node, keys: pl.Series) -> pl.DataFrame:
+        """The live rows of an aggregate with these keys: `record` and their fields."""
+        rows = self._live(node, keys)
+        return pl.Series("record", rows.column("_key")).to_frame().with_columns(_fields(node, rows))
+
+    def _live(self, node: Node, keys: pl.Series) -> pa.Table:
+        return live_rows(self.tables.live(self.engine, node, self.values, self.places.at), keys, self.engine)
+
+
+def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
+    """Those of the live rows of a node that are no rejects and have one of some keys."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    wanted = engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
+    return engine.to_arrow(live.where(F.col("_error").isNull()).join(F.broadcast(wanted), "_key", "left_semi"))
+
+
+def fields_of_groups(flow: Flow, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
+    """The fields of live rows of an aggregate as text, while a run is under way."""
+    rows = live_rows(flow.tables.live(flow.engine, node, flow.values), pl.Series(list(keys), dtype=pl.Binary), flow.engine)
+    fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
+    return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
 
 
 def rejects_now(flow: Flow, plan: Plan, places: Places) -> pl.DataFrame:

@@ -137,3 +137,29 @@ def test_the_file_follows_the_columns_of_its_sources(tmp_path: Path) -> None:
     assert folder.rows("rejected.csv") == [whole | {"z": ""}]
     assert not folder.run().committed
     assert folder.violations() == []
+
+
+BY_GROUP = """\
+pipeline: { name: groups }
+error_handling: { strategy: continue, dlq: { path: dlq.csv } }
+nodes:
+  - type: source
+    name: lines
+    config: { name: lines, type: csv, path: lines.csv, KEY schema: [{ name: id, type: int }, { name: dept, type: string }, { name: v, type: int }] }
+  - { type: aggregate, name: counted, input: lines, config: { group_by: [dept], cxl: "emit n = count(*)\\nemit v = max(v)" } }
+  - { type: transform, name: shares, input: counted, config: { cxl: "emit share = 1 / (n - 1)" } }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@pytest.mark.parametrize(("key", "members"), [("", []), ("correlation_key: id,", [("2", "b", "25", "2")])])
+def test_a_row_that_many_records_made_has_the_fields_that_it_has(tmp_path: Path, key: str, members: list[tuple[str, ...]]) -> None:
+    """SPEC-DECISIONS, "Retraction" 31: source fields that it does not have are blank, the others are not; its rows that were rolled back are gone, their fields are kept."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", BY_GROUP.replace("KEY", key))
+    folder.write("lines.csv", "id,dept,v\n1,a,10\n2,b,25\n3,a,40\n")
+    for changed in ("", "4,a,50\n"):
+        folder.write("lines.csv", "id,dept,v\n1,a,10\n2,b,25\n3,a,40\n" + changed)
+        assert folder.run().exit_code == 2
+        found = [(row["id"], row["dept"], row["v"], row["_cxl_dlq_source_row"]) for row in folder.rows("dlq.csv")]
+        assert found == [*members, ("", "b", "25", "")]
