@@ -29,8 +29,9 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
     share = MAX_RETRACT_SHARE if options.max_retract_share is None else options.max_retract_share
     taken = delta.ops.get("-R", 0) + delta.ops.get("-C", 0)
     replaced = delta.ops.get("+A", 0) + delta.ops.get("+C", 0)
-    if before and taken - replaced > share * before:
-        message = f"source '{node.name}' would lose {taken:,} of its {before:,} rows, more than {share:.0%}"
+    lost = taken - replaced
+    if before and lost > share * before:
+        message = f"source '{node.name}' would lose {lost:,} of its {before:,} rows, more than {share:.0%}"
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from changelog.keys import bare
+from errata.failures import Stopped
+from errata.options import Event
 from storage.dictionaries import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.plan import Node
+    from errata.plan import Node, Plan
     from errata.propagate import Flow
     from operators.row_logic import Directive
 
@@ -20,12 +23,28 @@ LINES = 20
 """How many records one directive tells of in a run; of the others the number."""
 
 
-def logged(flow: Flow, node: Node) -> Iterator[tuple[str, str]]:
+@contextmanager
+def logging(flow: Flow, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
+    """Tell, when all nodes have run, what they log; where a record ended the run, what those log that came so far, the one that it failed at among them."""
+    stopped = None
+    try:
+        yield
+    except Stopped as failure:
+        stopped = failure
+    at = list(flow.done)[-1:] if stopped else []
+    for node in (node for node in plan if node.name in flow.done):
+        for level, text in _logged(flow, node, _MOMENTS[:-1] if node.name in at else _MOMENTS):
+            listener(Event("log", action=text, level=level))
+    if stopped:
+        raise stopped
+
+
+def _logged(flow: Flow, node: Node, moments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Level and text of each line of a node; nothing of one that had nothing to do."""
     directives: tuple[Directive, ...] = getattr(getattr(node.operator, "logic", None), "directives", ())
     if not directives or flow.done[node.name].empty:
         return
-    timed = sorted(directives, key=lambda one: _MOMENTS.index(one[0].when))
+    timed = sorted((one for one in directives if one[0].when in moments), key=lambda one: moments.index(one[0].when))
     for directive in timed:
         item = directive[0]
         for text in _lines(flow, node, directive):

@@ -18,7 +18,7 @@ from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
 from errata.judging import guard, judge, stop_at_first
 from errata.limits import within_limits
-from errata.log_directives import logged
+from errata.log_directives import logging
 from errata.options import Counts, Event, RunOptions, RunResult
 from errata.plan import Node, Plan
 from errata.preflight import preflight
@@ -231,17 +231,16 @@ class Run:
         self.options.listener(Event("begin"))
         for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("Source", node.operator).notes()):
             self.options.listener(Event("log", action=f"source '{name}': {note}"))
-        if concerns(self.plan, self.head):
-            self._settle(flow, sources, stages, files)
-        else:
-            for stage in stages:
-                self.options.listener(self._visit(flow, sources, stage, files))
-            for node in self.plan.of_kind("combine"):
-                rewind_at_combine(flow, self.plan, node, self._places(flow, sources, files), self.settled)
-        for text in (text for node in self.plan for text in warnings(flow, node)):
-            self.warn(text)
-        for level, text in (line for node in self.plan for line in logged(flow, node)):
-            self.options.listener(Event("log", action=text, level=level))
+        with logging(flow, self.plan, self.options.listener):
+            if concerns(self.plan, self.head):
+                self._settle(flow, sources, stages, files)
+            else:
+                for stage in stages:
+                    self.options.listener(self._visit(flow, sources, stage, files))
+                for node in self.plan.of_kind("combine"):
+                    rewind_at_combine(flow, self.plan, node, self._places(flow, sources, files), self.settled)
+            for text in (text for node in self.plan for text in warnings(flow, node)):
+                self.warn(text)
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 

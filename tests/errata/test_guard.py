@@ -36,6 +36,7 @@ def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
         (FOUR, "", None, {"max_retract_share": 1.0}),
         (FOUR, "1,1\n2,2\n3,3\n", "would lose 1 of its 4 rows, more than 20%", {"max_retract_share": 0.2}),
         (FOUR + REJECTS, "1,1\n" + REJECTS, "would lose 3 of its 4 rows, more than 50%", {}),  # what is rejected does not live
+        (FOUR + "5,5\n", "9,9\n", "would lose 4 of its 5 rows, more than 50%", {}),  # one is replaced by another
         (FOUR + REJECTS, FOUR, None, {}),
         (FOUR, "4,4\n3,3\n2,2\n1,1\n", None, {}),  # what comes back in another place is not lost
         (FOUR, "1,9\n2,9\n3,9\n4,9\n", None, {}),  # nor what is corrected

@@ -54,3 +54,19 @@ def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
     assert told(folder, "debug") == []
     folder.write("rows/b.csv", "id\n" + "3\n" * 25)
     assert told(folder, "warn") == [*["warn: node 'shares': much (id=3, share=12)"] * 20, "warn: node 'shares': much (and 5 more)", "warn: node 'shares': done"]
+
+
+def test_a_record_that_ends_the_run_is_logged_before(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", "all").replace("error_handling: { strategy: continue }\n", ""))
+    folder.write("rows/a.csv", "id\n1\n2\n3\n")
+    code, _, err = command("run", str(folder.path / "pipeline.yaml"))
+    assert code == 3
+    own = [line for line in err.splitlines() if "'shares'" in line]
+    assert own == [
+        "info: node 'shares': every second",
+        "warn: node 'shares': much (id=3, share=12)",
+        "error: node 'shares': failed: division by zero",
+        "warn: node 'shares': lost (id=2, share=None): division by zero",
+        "error: node 'shares': rows/a.csv: record 2: division by zero (type_coercion_failure)",
+    ]
