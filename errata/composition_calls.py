@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,24 +196,37 @@ class _Reading:
     def _parameter(self, name: str, declared: ParameterDeclaration, layers: Sequence[Layer]) -> Parameter | None:
         """A parameter; None when it has no value, or one that does not fit."""
         holds = strongest(layers)
-        what = f"parameter '{name}' of composition '{self.written.name}'"
         if holds is None and declared.required is not False:
             place = ("config",) if self.written.config else ()
             help_text = f"config: {{{name}: ...}}, or a default in {self.signed.document.file}"
-            self.reporter.report("E104", f"{what} has no value", place, help=help_text)
+            self.reporter.report("E104", f"{self._called(name)} has no value", place, help=help_text)
             return None
         type_ = declared_type(declared.type)
-        if holds is None or (holds.value is None and not _has_value(declared, type_)):
+        absent = holds is None or (holds.value is None and not _has_value(declared, type_))
+        given = [layer for layer in layers if layer.value is not None or (layer is holds and not absent)]
+        fitting = [self._fits(name, layer, type_, declared) for layer in given]  # each is looked at, also those that a stronger one hides
+        if not all(fitting):
+            return None
+        if holds is None or absent:
             return Parameter(name, type_.or_null, None, layers)
+        return Parameter(name, _given(type_, holds.value), _fitting(holds.value, type_, declared), layers)
+
+    def _called(self, name: str) -> str:
+        return f"parameter '{name}' of composition '{self.written.name}'"
+
+    def _fits(self, name: str, layer: Layer, type_: Type, declared: ParameterDeclaration) -> bool:
+        """Whether a value is one of the parameter's; E105 where it is not."""
         try:
-            return Parameter(name, _given(type_, holds.value), _fitting(holds.value, type_, declared), layers)
+            _fitting(layer.value, type_, declared)
         except ValueError as error:
             declared_at = Label.at(self.signed.document.span(self.signed.parameter_path(name)), "declared here")
-            lines = next((one.source for one in (self.reporter.document, self.signed.document) if one.file == holds.place.file), None)
-            message = f"{what} must be {error}, not {'null' if holds.value is None else repr(holds.value)}"
-            found = Diagnostic.at(holds.place, "E105", message, node=self.reporter.name, labels=(declared_at,), lines=lines)
+            lines = next((one.source for one in (self.reporter.document, self.signed.document) if one.file == layer.place.file), None)
+            shown = json.dumps(layer.value) if layer.value is None or isinstance(layer.value, bool) else repr(layer.value)
+            message = f"{self._called(name)} must be {error}, not {shown}"
+            found = Diagnostic.at(layer.place, "E105", message, node=self.reporter.name, labels=(declared_at,), lines=lines)
             self.reporter.findings.diagnostics.append(found)
-            return None
+            return False
+        return True
 
 
 _NUMBER = (int, float)

@@ -74,6 +74,13 @@ class ParameterDeclaration(Strict):
     description: str | None = None
 
 
+def _named_once(params: list[ParameterDeclaration]) -> list[ParameterDeclaration]:
+    twice = next((one.name for at, one in enumerate(params) if one.name in {other.name for other in params[:at]}), None)
+    if twice is not None:
+        raise ValueError(f"parameter '{twice}' is declared twice")
+    return params
+
+
 class ScopedVariable(Strict):
     """A variable of the parent that the body reads or writes."""
 
@@ -109,7 +116,7 @@ class CompositionHeader(Strict):
     version: str | int | float | None = None
     requires: list[FieldType] = Field(default_factory=list)
     produces: list[FieldType] = Field(default_factory=list)
-    params: list[ParameterDeclaration] = Field(default_factory=list)
+    params: Annotated[list[ParameterDeclaration], AfterValidator(_named_once)] = Field(default_factory=list)
     scoped_vars: ScopedVariables = ScopedVariables()
 
 
