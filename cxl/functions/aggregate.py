@@ -136,8 +136,8 @@ _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
 _entry("avg", "The arithmetic mean.", mean, FLOAT.or_null, _NUMBER)
-_entry("min", "The least value.", least, argument_type, _VALUE)
-_entry("max", "The greatest value.", greatest, argument_type, _VALUE)
+_entry("min", "The least value; of values that do not compare, as a text and a number, the earlier one stays.", least, argument_type, _VALUE)
+_entry("max", "The greatest value; of values that do not compare the earlier one stays.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
 _entry("weighted_avg", "The weighted mean.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
