@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -59,38 +59,54 @@ def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[
     files: list[dict[str, Any]] = head.nodes[node.name]["files"]
     if not cast("Output", node.operator).config.write_meta or head.counters.get("rejected", 0) == flow.total_rejected():
         return files
+    return [_counted_again(run, flow, one) if FINISHED in one else one for one in files]
+
+
+def _counted_again(run: Run, flow: Flow, sidecar: Mapping[str, Any]) -> dict[str, Any]:
     folder = run.plan.settings.folder
-    path = _sidecar_of(targets.whole_of(node, folder / files[0]["path"]))
+    path = folder / sidecar["path"]
     told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": flow.total_rejected()}
-    staged = run.exports.stage(path, _as_json(told))
-    return [{**one, **staged.json(folder)} if folder / one["path"] == path else one for one in files]
+    return {**sidecar, **run.exports.stage(path, _as_json(told)).json(folder)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The rows of a file of the data (which a split may cut), its path, how many rows there are."""
+
+    target: Path
+    rows: OutputRows
+    count: int
 
 
 def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
-    """The files of an output: its data, the sidecar, the changes of the epoch."""
-    extra = undeclared(run.plan, node, present)
-    made = _data_files(run, flow, node, targets, present)
-    if cast("Output", node.operator).config.write_meta:
-        made += [_sidecar(run, flow, node, targets.whole_of(node, made[0].target), made)]
+    """The files of an output: its data, a sidecar for each file of it (of what a split cut, for all parts), the changes of the epoch."""
+    extra, config = undeclared(run.plan, node, present), cast("Output", node.operator).config
+    written = _data_files(run, flow, node, targets, present)
+    made = [one for _, parts in written for one in parts]
+    if config.write_meta:
+        sidecars = [_sidecar(run, flow, node, piece.target if config.split else parts[0].target, piece.count, parts) for piece, parts in written]
+        gone_with_it = targets.part_of(node) if targets.by_source_file(node) else {}
+        made += [replace(one, told={**one.told, **gone_with_it}) for one in sidecars]
     return [*made, *_changes(run, flow, node, targets, extra)]
 
 
-def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
-    """The files of the data; where there is one for each source file, also for those that no row came from."""
+def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[tuple[_Piece, list[Written]]]:
+    """The pieces of the data and their files; where there is one for each source file, also for those that no row came from."""
     output = cast("Output", node.operator)
     by_file, split, extra = targets.by_source_file(node), output.config.split is not None, undeclared(run.plan, node, present)
     rows = output_rows(flow, node, output, marked=by_file)
-    pieces = list(_by_target(flow, node, targets, rows, origins(run.plan, node, present))) if by_file else [(targets.path(node), rows)]
+    count = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name)
+    pieces = list(_by_target(flow, node, targets, rows, origins(run.plan, node, present))) if by_file else [_Piece(targets.path(node), rows, count)]
     if by_file:
-        targets.refuse_written(node, [path for path, _ in pieces], run.standing, run.history, force=run.options.force)
+        targets.refuse_written(node, [piece.target for piece in pieces], run.standing, run.history, force=run.options.force)
     for text in left_out(output, arriving(run.plan, node, present)):
         run.warn(f"output '{node.name}': {text}")
-    names = targets.names(node, run.standing, run.history, [path for path, _ in pieces])
+    names = targets.names(node, run.standing, run.history, [piece.target for piece in pieces])
     exporter = Exporter(run.exports, flow.engine, run.warn, names)
-    made = list(chain.from_iterable(exporter.write(node, part, target, extra) for target, part in pieces))
+    made = [(piece, list(exporter.write(node, piece.rows, piece.target, extra))) for piece in pieces]
     if split:
-        targets.refuse_written(node, [one.target for one in made], run.standing, run.history, force=run.options.force)
-    return [replace(one, told=targets.part_of(node)) for one in made]
+        targets.refuse_written(node, [one.target for _, parts in made for one in parts], run.standing, run.history, force=run.options.force)
+    return [(piece, [replace(one, told=targets.part_of(node)) for one in parts]) for piece, parts in made]
 
 
 def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
@@ -112,18 +128,20 @@ def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False)
     return OutputRows(table.take(position.to_arrow()), None)
 
 
-def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[tuple[Path, OutputRows]]:
+def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[_Piece]:
     """The rows of each source file with the path that they are written to; files with one stem share theirs."""
     if rows.table is not None:
-        found, none = set(rows.table.column(ORIGIN).unique().to_pylist()), rows.table.slice(0, 0)
+        counts, none = rows.table.group_by(ORIGIN).aggregate([([], "count_all")]), rows.table.slice(0, 0)
     else:
         frame = cast("DataFrame", rows.frame)
-        found, none = {row[ORIGIN] for row in flow.engine.to_arrow(frame.select(ORIGIN).distinct()).to_pylist()}, flow.engine.to_arrow(frame, 0)
+        counts, none = flow.engine.to_arrow(frame.groupBy(ORIGIN).agg(F.count(F.lit(1)).alias("count_all"))), flow.engine.to_arrow(frame, 0)
+    found = dict(zip(*(counts.column(name).to_pylist() for name in (ORIGIN, "count_all")), strict=True))
     by_path: dict[Path, list[str]] = {}
     for origin in sorted({*found, *paths}):
         by_path.setdefault(targets.path_for(node, Path(origin).stem), []).append(origin)
     for path, names in by_path.items():
-        yield path, _of_origins(rows, names) if found.intersection(names) else OutputRows(none, None)
+        count = sum(found.get(name, 0) for name in names)
+        yield _Piece(path, _of_origins(rows, names) if count else OutputRows(none, None), count)
 
 
 def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
@@ -138,24 +156,28 @@ def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
 # -- the sidecar
 
 
-def _sidecar(run: Run, flow: Flow, node: Node, target: Path, made: Sequence[Written]) -> Written:
+FINISHED = "finished"
+"""What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
+
+
+def _sidecar(run: Run, flow: Flow, node: Node, target: Path, count: int, made: Sequence[Written]) -> Written:  # noqa: PLR0917 - the run, and what it tells of
     """`<output>.meta.json`: which run wrote the output, and how much."""
     from errata.rendering.rows import json_text
 
     plan, writer, path = run.plan, run.writer(flow), _sidecar_of(target)
     before = {one["path"]: one for one in writer.nodes[node.name]["files"]} if isinstance(writer, Entry) else {}
-    moment = before.get(os.path.relpath(path, plan.settings.folder), {}).get("finished") or datetime.now(UTC).isoformat(timespec="milliseconds")
+    moment = before.get(os.path.relpath(path, plan.settings.folder), {}).get(FINISHED) or datetime.now(UTC).isoformat(timespec="milliseconds")
     finished = datetime.fromisoformat(moment)
     told: dict[str, Any] = {
         "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": plan.hash(), "pipeline_hash_short": plan.hash()[:8],
         "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(writer.started), "run_finished_at": _moment(finished),
         "elapsed_total_ms": round((finished - writer.started).total_seconds() * 1000),
         "execution_id": writer.execution_id, "batch_id": writer.batch_id, "epoch": writer.epoch,
-        "output_name": node.name, "resolved_path": str(target), "record_count": flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name),
+        "output_name": node.name, "resolved_path": str(target), "record_count": count,
         "bytes_written": sum(one.size for one in made), "dlq_count": flow.total_rejected(),
     }  # fmt: skip
     staged = run.exports.stage(path, _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
-    return replace(staged, told={"finished": moment})
+    return replace(staged, told={FINISHED: moment})
 
 
 def _sidecar_of(target: Path) -> Path:

@@ -252,10 +252,6 @@ class Targets:
         """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
         return below(str(self.path_for(node, ANY_FILE)), self.folder)
 
-    def whole_of(self, node: Node, first: Path) -> Path:
-        """Where an output stands whose first file is written to a path: that path, or what the names of its parts are made of."""
-        return self.path(node) if self.part_of(node) else first
-
     def part_of(self, node: Node) -> dict[str, Any]:
         """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}

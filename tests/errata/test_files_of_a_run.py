@@ -318,3 +318,29 @@ def test_a_sidecar_counts_what_stands_rejected_elsewhere(tmp_path: Path) -> None
         assert (told["dlq_count"], told["record_count"], told["epoch"]) == (rejected, 1, 1)
         assert not folder.run().committed
     assert folder.violations() == []
+
+
+BY_SOURCE_FILE = """\
+pipeline: { name: apart }
+error_handling: { strategy: continue, dlq: { path: rejected.csv } }
+nodes:
+  - { type: source, name: s, config: { name: s, type: csv, glob: in/*.csv, schema: [{ name: q, type: int }] } }
+  - { type: output, name: out, input: s, config: { name: out, type: csv, path: "out/{source_file}.csv", write_meta: true SPLIT } }
+"""
+
+
+@pytest.mark.parametrize("split", ["", ", split: { max_records: 1, naming: '{stem}-{seq}.{ext}' }"])
+def test_each_source_file_has_its_sidecar(split: str, tmp_path: Path) -> None:
+    """SPEC-DECISIONS, Output 24 and 25."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", BY_SOURCE_FILE.replace("SPLIT", split))
+    for changed, counts, rejected in (({"a": "1\n2\n", "b": "3\n"}, {"a": 2, "b": 1}, 0), ({"b": "3\n4\nx\n"}, {"a": 2, "b": 2}, 1), ({"a": None, "c": "y\n"}, {"b": 2, "c": 0}, 2)):
+        for name, rows in changed.items():
+            folder.remove(f"in/{name}.csv") if rows is None else folder.write(f"in/{name}.csv", f"q\n{rows}")
+        folder.run()
+        found = {path.name.removesuffix(".csv.meta.json"): json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.meta.json")}
+        assert {name: told["record_count"] for name, told in found.items()} == counts
+        for name, told in found.items():
+            parts = [path for path in (tmp_path / "out").glob(f"{name}*.csv") if path.suffix == ".csv"]
+            assert (Path(told["resolved_path"]).name, told["dlq_count"], told["bytes_written"]) == (f"{name}.csv", rejected, sum(path.stat().st_size for path in parts))
+    assert folder.violations() == []
