@@ -197,19 +197,21 @@ class _Reading:
         """A parameter; None when it has no value, or one that does not fit."""
         holds = strongest(layers)
         if holds is None and declared.required is not False:
-            place = ("config",) if self.written.config else ()
-            help_text = f"config: {{{name}: ...}}, or a default in {self.signed.document.file}"
-            self.reporter.report("E104", f"{self._called(name)} has no value", place, help=help_text)
+            self._without_value(name)
             return None
         type_ = declared_type(declared.type)
         absent = holds is None or (holds.value is None and not _has_value(declared, type_))
-        given = [layer for layer in layers if layer.value is not None or (layer is holds and not absent)]
-        fitting = [self._fits(name, layer, type_, declared) for layer in given]  # each is looked at, also those that a stronger one hides
-        if not all(fitting):
+        fitting = [self._fits(name, layer, type_, declared) for layer in layers if layer.value is not None or (layer is holds and not absent)]
+        if not all(fitting):  # each is looked at, also those that a stronger one hides
             return None
         if holds is None or absent:
             return Parameter(name, type_.or_null, None, layers)
         return Parameter(name, _given(type_, holds.value), _fitting(holds.value, type_, declared), layers)
+
+    def _without_value(self, name: str) -> None:
+        place = ("config",) if self.written.config else ()
+        help_text = f"config: {{{name}: ...}}, or a default in {self.signed.document.file}"
+        self.reporter.report("E104", f"{self._called(name)} has no value", place, help=help_text)
 
     def _called(self, name: str) -> str:
         return f"parameter '{name}' of composition '{self.written.name}'"

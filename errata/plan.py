@@ -71,12 +71,7 @@ class Node:
         inputs = self.operator.inputs
         if any(row.key.sources() and not row.widened for row in inputs):
             yield "declared columns only"
-        if any(type_.kind is Kind.NUMERIC for row in inputs for type_ in row.data.values()):
-            yield "numbers by value"
-        if any(type_.kind is Kind.ANY for row in inputs for type_ in row.data.values()):
-            yield "values of any type by value"
-        if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
-            yield "zeros without a sign"
+        yield from self._rules_of_values()
         if self.operator.takes_counted is not None:
             yield f"records that only count: {self.operator.takes_counted}"
         carried = {name for row in inputs for name in riding(row)} | {"source.event_time" for row in inputs if "_event_time" in row.hidden}
@@ -84,6 +79,16 @@ class Node:
         yield from (f"without {name}" for name in sorted((self.operator.reads_source() & declared) - carried - self.feeds.keys()))  # it may have ridden along
         if self.operator.reads_source() & {"source.file", "source.path", "source.row"} and any(row.key.has_values for row in inputs):
             yield "files beside the keys"  # not in them: where that changes, what stood was read in another way
+
+
+    def _rules_of_values(self) -> Iterator[str]:
+        kinds = {type_.kind for row in self.operator.inputs for type_ in row.data.values()}
+        yield from (text for kind, text in _BY_VALUE.items() if kind in kinds)
+        if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
+            yield "zeros without a sign"
+
+
+_BY_VALUE = {Kind.NUMERIC: "numbers by value", Kind.ANY: "values of any type by value"}
 
 
 def columns_of(node: Node) -> list[list[str]]:
