@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from changelog.keys import bare, decode_key
 from errata.correlation_plan import key_fields
@@ -16,12 +16,14 @@ from errata.correlation_rows import Suppression
 from errata.correlation_scope import COUNTED, keeps_mates
 from errata.correlation_settled import Settled
 from errata.record_leads import branch_of
+from operators.rows import values_of_parts
 
 if TYPE_CHECKING:
     from errata.correlation_groups import Groups
     from errata.correlation_leads import Failure
     from errata.plan import Node, Plan
     from errata.record_places import Places
+    from operators.group_aggregate import Aggregate
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"
@@ -132,8 +134,9 @@ class Blames:
         return Blame(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
 
     def _group_text(self, failure: Failure) -> str:
-        types = self.plan[failure.lead.node].operator.output.key.types or ()
-        return ",".join("" if value is None else str(value) for value in decode_key(failure.lead.key, types))
+        node = cast("Aggregate", self.plan[failure.lead.node].operator)
+        values = values_of_parts(decode_key(failure.lead.key, node.output.key.types or ()), node.key_values)
+        return ",".join("" if value is None else str(value) for value in values)
 
     def trigger_error(self, failure: Failure) -> dict[str, Any]:
         """What the DLQ says of a failed row of an aggregate."""

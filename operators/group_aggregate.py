@@ -16,7 +16,7 @@ from changelog.lazy import F
 from changelog.on_driver import signed
 from changelog.ops import Op, weight
 from changelog.schema import column
-from cxl.types import STRING, Kind, Schema
+from cxl.types import STRING, Kind, Schema, Type
 from operators import few_states
 from operators.accumulators import Accumulator, accumulator, added_once, floats
 from operators.aggregate_config import AggregateConfig
@@ -138,6 +138,11 @@ class Aggregate(Keyed):
 
     def _group_parts(self) -> list[tuple[Column, str]]:
         return [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
+
+    @property
+    def key_values(self) -> list[Type]:
+        """The types of the values of which keys are made."""
+        return list(self.groups.values())
 
     def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
         """The records of the groups, without those that the program filters or that fail."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from changelog.frames import known, typed
 from changelog.lazy import F
@@ -94,6 +94,16 @@ def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
     if type_.kind is Kind.ANY:
         number, text = F.when(text.rlike("^-?[0-9]"), text), F.regexp_replace(text, '"$', "")
     return list(zip((number.cast("double"), text), key_types(type_), strict=True))
+
+
+def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
+    """The values of which `key_parts` made some parts: of those that may be ints and floats, and of type any, their text."""
+    rest = iter(parts)
+    found = []
+    for type_ in types:
+        value = next(rest)
+        found.append(str(next(rest) or "").removeprefix('"') if type_.kind in LOOSE else value)
+    return found
 
 
 def by_value(value: Column, type_: Type) -> Column:

@@ -16,7 +16,7 @@ from changelog.frames import chosen, united
 from changelog.keys import key_column
 from changelog.lazy import F
 from changelog.schema import column
-from cxl.types import INT
+from cxl.types import DATE_TIME, INT, Type
 from operators.base import SHARED, Outcome, Surroundings, among, compared, shared_number
 from operators.binding import Binding
 from operators.durations import microseconds
@@ -48,6 +48,11 @@ class WindowedAggregate(Aggregate):
         shape = replace(self.output.key, types=("date_time", *(self.output.key.types or ()), "date_time"))
         self.output = replace(self.output, sorted_by=(), key=shape)
         self.fingerprint = {**self.fingerprint, "time_window": self.window.model_dump(mode="json"), "lateness": self.lateness}
+
+    @property
+    def key_values(self) -> list[Type]:
+        """The group's and, around them, the window's bounds."""
+        return [DATE_TIME, *super().key_values, DATE_TIME]
 
     @property
     def accumulators(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -403,3 +404,28 @@ def test_mates_count_behind_relaxed_aggregates_alone(folder: Folder, persist: st
     # repaired: everything comes back by itself
     assert run("1,a,5", "1,a,1", "1,b,7", "2,b,2") == (["5", "1", "7", "2"], [("a", "6", "2", "5"), ("b", "9", "2", "7")], [])
     assert command("verify", str(folder.path / "pipeline.yaml"), "--recompute", "--engine", "sail")[0] == 0
+
+
+OF_ANY = """\
+pipeline: { name: groups }
+error_handling: { strategy: continue }
+nodes:
+  - type: source
+    name: lines
+    config: { name: lines, type: json, path: lines.ndjson, options: { format: ndjson }, correlation_key: id, schema: [{ name: id, type: int }, { name: k, type: any }, { name: n, type: numeric }] }
+  - { type: aggregate, name: counted, input: lines, config: { group_by: [k, n], cxl: "emit c = count(*)" } }
+  - { type: transform, name: shares, input: counted, config: { cxl: "emit share = 1 / (c - 1)" } }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def test_a_cause_names_the_values_of_a_group(tmp_path: Path) -> None:
+    """The group that failed: a number by its value, a text as it is."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", OF_ANY)
+    lines = [(1, "a b", 2.0), (2, "a b", 2), (3, 3.0, 10), (4, 3, 10), (5, 7, 5), (6, 7.0, 5)]
+    for gone in ([], [2, 4]):
+        folder.write("lines.ndjson", "".join(json.dumps({"id": id_, "k": k, "n": n}) + "\n" for id_, k, n in lines if id_ not in gone))
+        folder.run()
+    assert folder.text("out.csv") == "k,n,c,share\n7,5,2,1\n"
+    assert [cause for op, cause, id_ in causes(folder, "lines", 2) if id_ in (1, 3)] == ["rollback:counted:a b,2", "rollback:counted:3,10"]
