@@ -256,3 +256,28 @@ def test_what_is_wrong_has_a_code_at_its_place(where: str, config: str, code: st
     (one,) = found.value.diagnostics
     assert (one.code, one.line) == (code, 9)
     assert "joined" in str(one.node)
+
+
+PARTS = """\
+pipeline: { name: parts }
+nodes:
+  - { type: source, name: a, config: { name: a, type: csv, path: a.csv, schema: [{ name: k, type: string }, { name: v, type: string }] } }
+  - { type: source, name: b, config: { name: b, type: csv, path: b.csv, schema: [{ name: k, type: string }, { name: u, type: string }] } }
+  - { type: transform, name: each, input: a, config: { cxl: 'emit each p in v.split(";") { emit part = p }' } }
+  - { type: combine, name: met, input: { a: each, b: b }, config: { where: "a.k == b.k", match: collect, on_miss: MISS, propagate_ck: driver } }
+  - { type: output, name: out, input: met, config: { name: out, type: json, path: out.ndjson, options: { format: ndjson } } }
+"""
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("miss", ["skip", "null_fields"])
+def test_what_emit_each_made_collects(tmp_path: Path, engine: str, miss: str) -> None:
+    """"If the source array has N elements, emit each produces exactly N output records"; "one synthesized output row per driver"."""
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", PARTS.replace("MISS", miss))
+    folder.write("b.csv", "k,u\n1,x\n")
+    for drivers in ([("1", "m;n"), ("2", "o")], [("1", "m"), ("2", "o;p"), ("1", "n")]):
+        folder.write_csv("a.csv", ["k", "v"], [{"k": k, "v": v} for k, v in drivers])
+        folder.run()
+        made = [{"k": k, "v": v, "part": part, "b": [{"k": "1", "u": "x"}] if k == "1" else []} for k, v in drivers for part in v.split(";")]
+        assert jsonl(folder.text("out.ndjson")) == [one for one in made if one["b"] or miss == "null_fields"]
