@@ -36,7 +36,7 @@ from errata.correlation_rows import (
 from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS, Trigger, replace_triggers
 from errata.cursors import rewind_at_combine
-from errata.rejects import fields_of_groups
+from errata.rejects import fields_above, fields_of_groups
 from errata.tables import SMALL_ROWS
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ class Rounds:
         """What is kept of rows of aggregates that failed, their fields too: they are about to be gone."""
         fields = {name: fields_of_groups(self.flow, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
         for one in rows:
-            yield Trigger(one.node, one.key, {**blames.trigger_error(one), "fields": fields[one.lead.node].get(one.lead.key, {})})
+            found = fields[one.lead.node].get(one.lead.key, {})
+            shown = {name: found[name] for name in fields_above(self.plan, one.node) if name in found}
+            yield Trigger(one.node, one.key, {**blames.trigger_error(one), "fields": shown})
 
     def _apply(self, marks: Mapping[str, Mapping[bytes, Suppression]], versions: Mapping[str, Any]) -> None:
         """Write the sources' op rows of this run anew, with these records suppressed too."""

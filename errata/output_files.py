@@ -21,6 +21,7 @@ from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written, left_out, output_columns
 from errata.ingest import arriving, files_before, origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
+from errata.targets import FINISHED
 from operators.lineage import file_of
 from storage.ledger import Entry
 
@@ -84,9 +85,10 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     written = _data_files(run, flow, node, targets, present)
     made = [one for _, parts in written for one in parts]
     if config.write_meta:
-        sidecars = [_sidecar(run, flow, node, piece.target if config.split else parts[0].target, piece.count, parts) for piece, parts in written]
         gone_with_it = targets.part_of(node) if targets.by_source_file(node) else {}
-        made += [replace(one, told={**one.told, **gone_with_it}) for one in sidecars]
+        sidecars = _Sidecars.of(run, flow, node)
+        found = [sidecars.write(piece.target if config.split else parts[0].target, piece.count, parts) for piece, parts in written]
+        made += [replace(one, told={**one.told, **gone_with_it}) for one in found]
     return [*made, *_changes(run, flow, node, targets, extra)]
 
 
@@ -156,28 +158,40 @@ def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
 # -- the sidecar
 
 
-FINISHED = "finished"
-"""What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
+@dataclass(frozen=True, slots=True)
+class _Sidecars:
+    """`<output>.meta.json`: which run wrote an output, and how much. `before`: when the sidecars of before tell that their run ended, by path."""
 
+    run: Run
+    started: datetime
+    before: Mapping[str, str]
+    told: Mapping[str, Any]
+    counted: Mapping[str, Any]
 
-def _sidecar(run: Run, flow: Flow, node: Node, target: Path, count: int, made: Sequence[Written]) -> Written:  # noqa: PLR0917 - the run, and what it tells of
-    """`<output>.meta.json`: which run wrote the output, and how much."""
-    from errata.rendering.rows import json_text
+    @classmethod
+    def of(cls, run: Run, flow: Flow, node: Node) -> _Sidecars:
+        """What the sidecars of an output have in common."""
+        plan, writer = run.plan, run.writer(flow)
+        files = writer.nodes[node.name]["files"] if isinstance(writer, Entry) else ()
+        before = {one["path"]: one[FINISHED] for one in files if FINISHED in one}
+        told = {
+            "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": (text := plan.hash()), "pipeline_hash_short": text[:8],
+            "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(writer.started),
+            "execution_id": writer.execution_id, "batch_id": writer.batch_id, "epoch": writer.epoch, "output_name": node.name,
+        }  # fmt: skip
+        return cls(run, writer.started, before, told, {"dlq_count": flow.total_rejected()})
 
-    plan, writer, path = run.plan, run.writer(flow), _sidecar_of(target)
-    before = {one["path"]: one for one in writer.nodes[node.name]["files"]} if isinstance(writer, Entry) else {}
-    moment = before.get(os.path.relpath(path, plan.settings.folder), {}).get(FINISHED) or datetime.now(UTC).isoformat(timespec="milliseconds")
-    finished = datetime.fromisoformat(moment)
-    told: dict[str, Any] = {
-        "pipeline_path": node.spec.document.file, "pipeline_name": plan.settings.name, "pipeline_hash": plan.hash(), "pipeline_hash_short": plan.hash()[:8],
-        "channel": plan.settings.channel, "errata_version": _version(), "run_started_at": _moment(writer.started), "run_finished_at": _moment(finished),
-        "elapsed_total_ms": round((finished - writer.started).total_seconds() * 1000),
-        "execution_id": writer.execution_id, "batch_id": writer.batch_id, "epoch": writer.epoch,
-        "output_name": node.name, "resolved_path": str(target), "record_count": count,
-        "bytes_written": sum(one.size for one in made), "dlq_count": flow.total_rejected(),
-    }  # fmt: skip
-    staged = run.exports.stage(path, _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
-    return replace(staged, told={FINISHED: moment})
+    def write(self, target: Path, count: int, made: Sequence[Written]) -> Written:
+        """The sidecar of some files, of which the whole stands at `target`."""
+        from errata.rendering.rows import json_text
+
+        path = _sidecar_of(target)
+        moment = self.before.get(os.path.relpath(path, self.run.plan.settings.folder)) or datetime.now(UTC).isoformat(timespec="milliseconds")
+        finished = datetime.fromisoformat(moment)
+        ended = {"run_finished_at": _moment(finished), "elapsed_total_ms": round((finished - self.started).total_seconds() * 1000)}
+        told = {**self.told, **ended, "resolved_path": str(target), "record_count": count, "bytes_written": sum(one.size for one in made), **self.counted}
+        staged = self.run.exports.stage(path, _as_json(json.loads(json_text({name: value for name, value in told.items() if value is not None}))))
+        return replace(staged, told={FINISHED: moment})
 
 
 def _sidecar_of(target: Path) -> Path:

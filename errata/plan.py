@@ -20,6 +20,10 @@ from operators.variables import riding
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
+DYNAMIC = frozenset({Kind.ANY, Kind.ARRAY, Kind.MAP})
+"""Kinds of which values of type any come."""
+COMPARING = frozenset({"aggregate", "transform", "output"})
+"""Nodes that group records, tell them apart or put them in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +86,14 @@ class Node:
 
 
     def _rules_of_values(self) -> Iterator[str]:
+        """Those of values that compare otherwise than by their text."""
         kinds = {type_.kind for row in self.operator.inputs for type_ in row.data.values()}
-        yield from (text for kind, text in _BY_VALUE.items() if kind in kinds)
+        if Kind.NUMERIC in kinds:
+            yield "numbers by value"
+        if kinds & DYNAMIC and self.kind in COMPARING:
+            yield "values of any type by value"
         if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
             yield "zeros without a sign"
-
-
-_BY_VALUE = {Kind.NUMERIC: "numbers by value", Kind.ANY: "values of any type by value"}
 
 
 def columns_of(node: Node) -> list[list[str]]:

@@ -65,7 +65,7 @@ class Rejects:
         for name in dict.fromkeys(one.node for _, one in known):
             own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
             schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
-            fields = {field: FIELD + field for source in self.plan.sources_of(name) for field in self.plan[source].operator.output.data}
+            fields = {field: FIELD + field for field in fields_above(self.plan, name)}
             told = self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
             found.append(told.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
         return pl.concat(found, how="diagonal").sort("at").drop("at")
@@ -143,6 +143,11 @@ def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
     return engine.to_arrow(live.where(F.col("_error").isNull()).join(F.broadcast(wanted), "_key", "left_semi"))
 
 
+def fields_above(plan: Plan, name: str) -> list[str]:
+    """The fields of the sources above a node, which is what an entry of its DLQ rows may show."""
+    return list(dict.fromkeys(field for source in plan.sources_of(name) for field in plan[source].operator.output.data))
+
+
 def fields_of_groups(flow: Flow, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
     """The fields of live rows of an aggregate as text, while a run is under way."""
     rows = live_rows(flow.tables.live(flow.engine, node, flow.values), pl.Series(list(keys), dtype=pl.Binary), flow.engine)
@@ -169,7 +174,7 @@ def is_group_reject(error: Mapping[str, Any]) -> bool:
 
 
 def _fields(node: Node, rows: pa.Table) -> list[pl.Series]:
-    """The data of a source's rows as text."""
+    """The data of rows of a source or an aggregate as text."""
     return [texts(rows.column(name), type_).alias(FIELD + name) for name, type_ in node.operator.output.data.items()]
 
 

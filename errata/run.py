@@ -437,8 +437,9 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
 
 
 def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
-    """Whether an entry of the DLQ came, went, or may stand in another row now."""
-    return any(one.reason for one in sources.values()) or any(delta.rejected or delta.repaired for delta in flow.done.values())
+    """Whether an entry of the DLQ came, went, may stand in another row now, or may have other fields, being a row of an aggregate."""
+    summed = flow.total_rejected() > 0 and any(not flow.done[node.name].empty for node in flow.tables.plan.of_kind("aggregate") if node.name in flow.done)
+    return summed or any(one.reason for one in sources.values()) or any(delta.rejected or delta.repaired for delta in flow.done.values())
 
 
 def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:

@@ -31,6 +31,8 @@ History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
 ANY_FILE = "{source_file}"
 """Stands for the name of any source file."""
+FINISHED = "finished"
+"""What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class Targets:
             return lambda path: path
         runs = cache(history)
         reserved = frozenset({*wanted, *self.outputs.values()})
-        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.folder, head), reserved)
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.folder, head, tables=False), reserved)
 
     def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
         if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
@@ -257,10 +259,10 @@ class Targets:
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
 
     def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
-        """The parts that the last epoch wrote for an output at its present path; of one in parts also the single file that it was. Earlier versions did not mark them."""
+        """The parts that the last epoch wrote for an output at its present path; of one in parts also the single file that it was. Earlier versions did not mark them, and wrote one sidecar for all source files."""
         entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
         if not self.part_of(node) or any("of" in entry for entry in entries):
-            return [entry for entry in entries if entry.get("of") == whole]
+            return [entry for entry in entries if entry.get("of") == whole or (self.by_source_file(node) and FINISHED in entry and "of" not in entry)]
         names, changes = self._names(node, whole), self._changes(node, head)
         return [entry for entry in entries if names.fullmatch(entry["path"]) and entry["path"] not in changes]
 
@@ -290,9 +292,10 @@ def below(place: str, folder: Path) -> str:
     return os.path.relpath(place, folder) if is_local(place) else place
 
 
-def _names_before(node: Node, folder: Path, head: Entry | None) -> dict[Path, Path]:
-    """What the last epoch wrote for an output, by the path at which it was wanted."""
-    entries = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+def _names_before(node: Node, folder: Path, head: Entry | None, *, tables: bool) -> dict[Path, Path]:
+    """The files, or the tables, that the last epoch wrote for an output, by the path at which each was wanted."""
+    written = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+    entries = [entry for entry in written if ("mark" in entry) == tables]
     return {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in entries if is_local(entry["path"])}
 
 
@@ -332,4 +335,4 @@ def _table_beside(node: Node, wanted: Mapping[str, Path], folder: Path, head: En
     output, path = cast("Output", node.operator), wanted[node.name]
     if not (output.config.if_exists == "unique_suffix" and output.versioned and is_local(output.config.path)):
         return path
-    return FreeNames(output.config.unique_suffix_width, Path.exists, _names_before(node, folder, head), frozenset(wanted.values()))(path)
+    return FreeNames(output.config.unique_suffix_width, Path.exists, _names_before(node, folder, head, tables=True), frozenset(wanted.values()))(path)

@@ -190,8 +190,8 @@ class Aggregate(Keyed):
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
         numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in INEXACT}
-        done = evaluate(frame.withColumns(numbers) if numbers else frame, self.program.before, self.inputs[0], self.name, values)
-        return numbers_only(done, self.program.calls, frame, self.name)
+        done = numbers_only(evaluate(frame, self.program.before, self.inputs[0], self.name, values), self.program.calls, frame, self.name)
+        return replace(done, good=done.good.withColumns(numbers)) if numbers else done
 
     def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
         """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""

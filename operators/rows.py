@@ -5,6 +5,7 @@ A frame between operators has the columns `_op _key _cause`, the hidden columns 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,10 @@ def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
     found = []
     for type_ in types:
         value = next(rest)
-        found.append(str(next(rest) or "").removeprefix('"') if type_.kind in LOOSE else value)
+        if type_.kind in LOOSE:
+            value = next(rest)
+            value = json.loads(value + '"') if value is not None and value.startswith('"') else value  # without its last quote: see `key_parts`
+        found.append(value)
     return found
 
 

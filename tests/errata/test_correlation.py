@@ -423,9 +423,9 @@ def test_a_cause_names_the_values_of_a_group(tmp_path: Path) -> None:
     """The group that failed: a number by its value, a text as it is."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", OF_ANY)
-    lines = [(1, "a b", 2.0), (2, "a b", 2), (3, 3.0, 10), (4, 3, 10), (5, 7, 5), (6, 7.0, 5)]
-    for gone in ([], [2, 4]):
+    lines = [(1, 'a "b', 2.0), (2, 'a "b', 2), (7, None, 4), (8, None, 4), (3, 3.0, 10), (4, 3, 10), (5, 7, 5), (6, 7.0, 5)]
+    for gone in ([], [2, 4, 8]):
         folder.write("lines.ndjson", "".join(json.dumps({"id": id_, "k": k, "n": n}) + "\n" for id_, k, n in lines if id_ not in gone))
         folder.run()
     assert folder.text("out.csv") == "k,n,c,share\n7,5,2,1\n"
-    assert [cause for op, cause, id_ in causes(folder, "lines", 2) if id_ in (1, 3)] == ["rollback:counted:a b,2", "rollback:counted:3,10"]
+    assert [cause for op, cause, id_ in causes(folder, "lines", 2) if id_ in (1, 3, 7)] == ['rollback:counted:a "b,2', "rollback:counted:,4", "rollback:counted:3,10"]

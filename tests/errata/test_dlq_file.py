@@ -163,3 +163,6 @@ def test_a_row_that_many_records_made_has_the_fields_that_it_has(tmp_path: Path,
         assert folder.run().exit_code == 2
         found = [(row["id"], row["dept"], row["v"], row["_cxl_dlq_source_row"]) for row in folder.rows("dlq.csv")]
         assert found == [*members, ("", "b", "25", "")]
+    folder.write("pipeline.yaml", BY_GROUP.replace("KEY", key).replace("max(v)", "max(v) + 1"))
+    folder.run()
+    assert folder.rows("dlq.csv")[-1]["v"] == "26"

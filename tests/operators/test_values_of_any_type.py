@@ -25,9 +25,11 @@ nodes:
   - { type: transform, name: once, input: lines, config: { cxl: "distinct by qty" } }
   - { type: transform, name: placed, input: lines, config: { analytic_window: { sort_by: [qty] }, cxl: "emit place = $window.row_number()" } }
   - { type: aggregate, name: ends, input: lines, config: { cxl: "emit least = min(qty)\\nemit most = max(qty)" } }
+  - { type: aggregate, name: halves, input: lines, config: { group_by: [qty], cxl: "emit half = max(qty / 2)" } }
   - { type: output, name: o1, input: groups, config: { name: o1, type: csv, path: groups.csv } }
   - { type: output, name: o2, input: once, config: { name: o2, type: csv, path: once.csv, exclude: [item], sort_order: [{ field: qty, order: desc }] } }
   - { type: output, name: o3, input: placed, config: { name: o3, type: csv, path: placed.csv, exclude: [item] } }
+  - { type: output, name: o5, input: halves, config: { name: o5, type: csv, path: halves.csv } }
   - { type: output, name: o4, input: ends, config: { name: o4, type: json, path: ends.ndjson, options: { format: ndjson }, preserve_nulls: true } }
 """
 
@@ -81,6 +83,12 @@ def test_numbers_of_both_kinds_are_one_and_in_order(engine: str, tmp_path: Path)
         last_first = [one for one in sorted(firsts, reverse=True) if one != (2,)] + [(2,)] * ((2,) in firsts)
         assert [row["id"] for row in folder.rows("once.csv")] == [str(firsts[one]) for one in last_first]
         values = [value for _, value in lines]
+        halves: dict[float, float] = {}
+        for value in filter(is_number, values):  # an Int is divided as one, also where a Float is in its group
+            half = value / 2 if isinstance(value, float) else int(value / 2)
+            halves[value] = max(half, halves.get(value, half))
+        found = [(row["qty"], "0" if row["half"] == "-0" else row["half"]) for row in folder.rows("halves.csv") if row["half"]]
+        assert sorted(found) == sorted((shown(value), shown(half)) for value, half in halves.items())
         assert jsonl(folder.text("ends.ndjson")) == [{"least": extreme(values, 1), "most": extreme(values, -1)}]
     assert not folder.violations()
 

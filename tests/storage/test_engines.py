@@ -87,7 +87,6 @@ def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[s
 def test_sail_starts_in_the_background_and_leaves_quietly() -> None:
     script = """
 import pyarrow as pa
-import pyarrow.compute as pc
 from storage.engines import engine, EngineChoice
 one = engine(EngineChoice("sail"))
 one.start()
@@ -342,7 +341,6 @@ def test_executors_in_processes_of_their_own() -> None:
 
 SHARES = """
 import pyarrow as pa
-import pyarrow.compute as pc
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as F
 from storage.engines import engine, EngineChoice, EngineUnavailable
