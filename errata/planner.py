@@ -272,11 +272,11 @@ def _fed_first(bound: _Progress, findings: Findings) -> dict[str, Node]:
 
 
 def _knowing(nodes: Mapping[str, Node], binding: Binding) -> Binding:
-    """A binding that knows which of its sources have no event time, and the documents of all."""
+    """A binding that knows the watermarks and the documents of its sources."""
     sources = {name: nodes[name].operator for name in binding.sources if name in nodes}
-    undated = tuple(name for name, one in sources.items() if "_event_time" not in one.output.hidden)
+    watermarks = {name: nodes[name].spec.config.watermark for name in sources}
     headers = {name: tag for one in sources.values() for name, tag in getattr(one, "headers", {}).items()}
-    return replace(binding, undated=undated, documents=together(getattr(one, "documents", {}) for one in sources.values()), headers=headers)
+    return replace(binding, watermarks=watermarks, documents=together(getattr(one, "documents", {}) for one in sources.values()), headers=headers)
 
 
 def _keep_promises(expansion: Expansion, nodes: Mapping[str, Node], findings: Findings) -> None:
@@ -368,7 +368,8 @@ def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, plac
 
 
 def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
-    """Checks that see the whole pipeline: two outputs with one path."""
+    """Checks that see the whole pipeline: two outputs with one path, sources that move their windows."""
+    _warn_of_delays(nodes, findings)
     paths: dict[str, str] = {}
     for node in nodes.values():
         for path in getattr(node.operator, "target_keys", ()):
@@ -377,6 +378,18 @@ def check_whole(nodes: Mapping[str, Node], findings: Findings) -> None:
                 both = f"outputs '{paths[path]}' and '{node.name}' both write" if paths[path] != node.name else f"output '{node.name}' writes twice to"
                 reporter.report("E322", f"{both} '{path}'", ("config", "path"))
             paths.setdefault(path, node.name)
+
+
+def _warn_of_delays(nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Warn of sources whose `delay` moves the windows of a node (W105)."""
+    windows = {source: node.name for node in nodes.values() for source in getattr(node.operator, "timed_by", ())}
+    for source, window in windows.items():
+        mark = nodes[source].spec.config.event_time if source in nodes else None
+        if mark is not None and mark.delay is not None:
+            message = f"'delay' moves each record of '{source}' to the window of a time {mark.delay} earlier, in '{window}'"
+            help_text = f"out_of_order: {mark.delay} holds windows open as long and leaves records where they are"
+            spec = nodes[source].spec
+            findings.node(spec.document, spec.path, source).warn("W105", message, ("config", "watermark", "delay"), help=help_text)
 
 
 def check_source_names(plan: Plan, findings: Findings) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from cxl import CxlErrors, Program, SystemTypes, compile_program
 from cxl.diagnostics import Diagnostic
@@ -14,6 +14,7 @@ from operators.documents import Documents
 from operators.problems import ConfigPath, Problems
 from operators.rows import META, RowType
 from operators.settings import NodeSpec, PipelineSettings
+from operators.source_config import Watermark
 from operators.variables import NodeVariables
 
 
@@ -21,7 +22,7 @@ from operators.variables import NodeVariables
 class Binding:
     """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
 
-    `undated`: those among the sources that have no watermark. `reads` collects the system variables that the compiled programs read,
+    `watermarks`: what each of them says of its event time. `reads` collects the system variables that the compiled programs read,
     `modules` the modules that they use, with their text.
     `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any. `headers`: those of them that are
     whole segments, with their tags.
@@ -31,7 +32,7 @@ class Binding:
     settings: PipelineSettings
     problems: Problems
     sources: Sequence[str] = ()
-    undated: Sequence[str] = ()
+    watermarks: Mapping[str, Watermark | Literal["none"] | None] = field(default_factory=dict)
     variables: NodeVariables = field(default_factory=NodeVariables)
     reads: set[str] = field(default_factory=set)
     modules: dict[str, str] = field(default_factory=dict)

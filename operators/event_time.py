@@ -1,13 +1,14 @@
 """Watermarks: how far the event time of a node's input has come before each of its records (user guide, "Watermarks"; SPEC-DECISIONS, The engine 12).
 
-Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before. Rows are ordered
-within short *stretches* of the key range, and the stretches, which are few, among each other by the highest times in each: the *peaks*. A
-node keeps the peaks, so that a delta is judged by the rows of few stretches.
+Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before, less the `out_of_order` of
+the source. Rows are ordered within short *stretches* of the key range, and the stretches, which are few, among each other by the highest times in
+each: the *peaks*. A node keeps the peaks, so that a delta is judged by the rows of few stretches.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,8 @@ class Clock:
     """Tells the watermark before each row of a node's input."""
 
     row: RowType
+    held: Mapping[str, int] = field(default_factory=dict)
+    """By source how many microseconds its watermark is held back behind its highest event time; none for sources that are not in it."""
 
     @property
     def _bytes(self) -> int:
@@ -64,9 +67,10 @@ class Clock:
 
     @property
     def _peaks(self) -> dict[str, Column]:
-        """The highest event time by source: a column of peaks each, and its value in a row."""
+        """How far each source has come: a column of peaks each, and its value in a row, the event time less what the source's watermark is held back."""
         names = sources_in(self.row.key)
-        return {f"peak:{name}": _time_of(name, self.row, alone=len(names) == 1) for name in names}
+        times = {name: _time_of(name, self.row, alone=len(names) == 1) for name in names}
+        return {f"peak:{name}": time - F.lit(self.held[name]) if name in self.held else time for name, time in times.items()}
 
     def _stretched(self, frame: DataFrame) -> DataFrame:
         return frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * self._bytes))

@@ -36,6 +36,7 @@ class Source(Operator):
         self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, deleted: Program | None = None, fetched: Path | None = None
     ) -> None:
         fingerprint = config.model_dump(mode="json", exclude={"description", "files", "transport", *config.matchers()})
+        fingerprint["watermark"] = config.event_time and config.event_time.model_dump(exclude={"out_of_order"})  # the rest changes no row
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
             fingerprint["members"] = "those beside declared ones too"  # they were lost once
@@ -72,7 +73,7 @@ class Source(Operator):
     @property
     def shape(self) -> RowShape:
         """What the source's op rows carry."""
-        mark = self.config.watermark
+        mark = self.config.event_time
         event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
         riders = tuple((CK + name, name) for name in self.config.correlation_key)
         key = tuple((name, kind) for name, kind in self.identity) if self.keyed and not self.versioned else ()
@@ -201,7 +202,7 @@ def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
 
 def _row_type(name: str, config: SourceConfig, data: Schema, *, versioned: bool) -> RowType:
     hidden = ["_error"]
-    if config.watermark:
+    if config.event_time:
         hidden.append("_event_time")
     if config.on_unmapped.mode == "auto_widen":
         hidden.append("_widened")
@@ -343,7 +344,7 @@ def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | 
     named += [(field, "E215", ("config", "merge", "compare")) for field in config.merge.compare or ()]
     named += [(config.merge.op, "E215", ("config", "merge", "op"))] if config.merge.op else []
     named += [(key.field, "E215", ("config", "sort_order", index)) for index, key in enumerate(config.sort_order)]
-    named += [(config.watermark.column, "E154", ("config", "watermark", "column"))] if config.watermark else []
+    named += [(config.event_time.column, "E154", ("config", "watermark", "column"))] if config.event_time else []
     return named
 
 
@@ -359,20 +360,23 @@ def _check_merge(config: SourceConfig, report: Any) -> None:
         report("E222", f"the operations in '{column.name}' are words or codes, not {column.type}", ("config", "merge", "op"), "declare it as string or int")
     if merge.op is None:
         return
-    mark = [config.watermark.column] if config.watermark else []
+    mark = [config.event_time.column] if config.event_time else []
     for field, place in ((merge.primary_key, ("merge", "primary_key")), (config.correlation_key, ("correlation_key",)), (mark, ("watermark", "column"))):
         if merge.op in field:
             report("E222", f"'{merge.op}' holds the operations; it is no field of the records", ("config", *place))
 
 
 def _check_watermark(config: SourceConfig, report: Any) -> None:
-    mark = config.watermark
+    mark = config.event_time
     if mark is None:
         return
     column: Column | None = next((column for column in config.schema_ if column.name == mark.column), None)
     if column is not None and column.cxl_type.kind not in (Kind.DATE, Kind.DATE_TIME):
         report("E155", f"the watermark column '{mark.column}' is {column.type}, not date_time or date", ("config", "watermark", "column"))
-    for name in ("delay", "idle_timeout"):
+    if mark.delay is not None and mark.out_of_order is not None:
+        message = f"the watermark of source '{config.name}' has delay and out_of_order; only one may be given"
+        report("E157", message, ("config", "watermark"), "keep out_of_order: it leaves windows where the events are")
+    for name in ("delay", "out_of_order", "idle_timeout"):
         text = getattr(mark, name)
         if text is not None:
             try:

@@ -51,10 +51,15 @@ SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key, json_schema_input
 
 
 class Watermark(Strict):
-    """Event time of a source: its column, how late records may be, when it counts as idle (the last has no effect on results)."""
+    """The event time of a source.
+
+    `column`: holds the time of each record. `delay`: moves the event times themselves to earlier ones, so windows move too. `out_of_order`: holds back the
+    watermark alone. `idle_timeout`: without effect on results.
+    """
 
     column: str
     delay: str | None = None
+    out_of_order: str | None = None
     idle_timeout: str | None = None
 
 
@@ -167,7 +172,7 @@ class SourceConfig(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = OnUnmapped()
     sort_order: SortOrder = Field(default_factory=list)
-    watermark: Watermark | None = None
+    watermark: Watermark | Literal["none"] | None = None
     correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(default_factory=list)
     array_paths: list[ArrayPath] = Field(default_factory=list)
     format_schema: Any = None
@@ -178,6 +183,11 @@ class SourceConfig(Strict):
     def service(self) -> Rest | None:
         """The service that the source reads; None for files."""
         return self.transport if isinstance(self.transport, Rest) else None
+
+    @property
+    def event_time(self) -> Watermark | None:
+        """The watermark of a source whose records have an event time; None for the others."""
+        return self.watermark if isinstance(self.watermark, Watermark) else None
 
     def matchers(self) -> list[str]:
         """Which of path, glob, regex and paths are given."""

@@ -7,7 +7,7 @@ longer are, which the kept peaks of event time tell (`operators/event_time.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,13 @@ from operators.base import SHARED, Outcome, Surroundings, among, compared, share
 from operators.binding import Binding
 from operators.durations import microseconds
 from operators.evaluation import RunValues, rejects
-from operators.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn
+from operators.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.group_aggregate import Aggregate
 from operators.group_rows import grouped
 from operators.origins import of_lookup
 from operators.rows import RowType
 from operators.settings import NodeSpec
+from operators.source_config import Watermark
 from operators.time_window_config import FOREVER, TimeWindow
 from operators.window_bounds import END, LAST, START, in_sessions, in_windows
 
@@ -41,13 +42,19 @@ _BOUNDS = {"window.start": START, "window.end": END}
 class WindowedAggregate(Aggregate):
     """Groups by window of time and fields. The lookup key is that of the output row, of sessions the group."""
 
-    def __init__(self, spec: NodeSpec, row: RowType, program: Program) -> None:
+    def __init__(self, spec: NodeSpec, row: RowType, program: Program, held: Mapping[str, int]) -> None:
         super().__init__(spec, row, program)
+        self.held = held
         self.window: TimeWindow = spec.config.time_window
         self.lateness: int | None = _microseconds(spec.config.allowed_lateness)
         shape = replace(self.output.key, types=("date_time", *(self.output.key.types or ()), "date_time"))
         self.output = replace(self.output, sorted_by=(), key=shape)
         self.fingerprint = {**self.fingerprint, "time_window": self.window.model_dump(mode="json"), "lateness": self.lateness}
+        self.fingerprint |= {"held": dict(held)} if held and self.lateness is not None else {}
+
+    def beside(self) -> Mapping[str, int]:
+        """How long each source holds its watermark back, where records can be late."""
+        return {f"'out_of_order' of source '{name}'": held for name, held in self.held.items() if self.lateness is not None}
 
     @property
     def key_values(self) -> list[Type]:
@@ -109,7 +116,12 @@ class WindowedAggregate(Aggregate):
     @property
     def clock(self) -> Clock:
         """What tells the watermarks of the input."""
-        return Clock(self.inputs[0])
+        return Clock(self.inputs[0], self.held)
+
+    @property
+    def timed_by(self) -> Sequence[str]:
+        """The sources whose event times the windows go by."""
+        return sources_in(self.inputs[0].key)
 
     @property
     def keeps_state(self) -> bool:
@@ -249,15 +261,35 @@ def _microseconds(lateness: str | None) -> int | None:
 
 def bind_windowed(spec: NodeSpec, binding: Binding, program: Program) -> WindowedAggregate | None:
     """Check a time window and give its operator (E156, E242, E243)."""
-    for name in binding.undated:
-        help_text = f"add 'watermark: {{ column: ... }}' to source '{name}', or remove time_window"
-        binding.problems.report("E156", f"source '{name}' has no watermark, so no window could close", ("config", "time_window"), help=help_text)
+    undated = list(_undated(binding))
+    for message, help_text in undated:
+        binding.problems.report("E156", message, ("config", "time_window"), help=help_text)
     dated = "_event_time" in binding.input.hidden
-    if not dated and not binding.undated:
+    if not dated and not undated:
         help_text = "put the time window before the aggregate that takes it away"
         binding.problems.report("E242", f"no event time reaches '{spec.name}'", ("config", "time_window"), help=help_text)
     early = program.before is not None and bool(program.before.reads_system & set(_BOUNDS)) and spec.config.time_window.session is not None
     if early:
         help_text = "read $window.start and $window.end outside of aggregate calls and filters"
         binding.problems.report("E243", "a session's bounds are known only when all of its records are", ("config", "cxl"), help=help_text)
-    return WindowedAggregate(spec, binding.input, program) if dated and not binding.undated and not early else None
+    return WindowedAggregate(spec, binding.input, program, dict(_held(binding))) if dated and not undated and not early else None
+
+
+def _undated(binding: Binding) -> Iterator[tuple[str, str]]:
+    """Message and help for each source that keeps windows from closing, or whose records have no window to go to."""
+    as_rows = sources_in(binding.input.key)
+    for name, mark in binding.watermarks.items():
+        if mark is None:
+            without = "remove time_window" if name in as_rows else "'watermark: none' where its records have no time of their own"
+            yield f"source '{name}' has no watermark, so no window could close", f"add 'watermark: {{ column: ... }}' to source '{name}', or {without}"
+        elif mark == "none" and name in as_rows:
+            help_text = f"add 'watermark: {{ column: ... }}' to source '{name}', or let a combine that another source drives look its records up"
+            yield f"source '{name}' has 'watermark: none', so no window could take its records", help_text
+
+
+def _held(binding: Binding) -> Iterator[tuple[str, int]]:
+    """The sources whose watermarks are held back, and how many microseconds."""
+    for name in sources_in(binding.input.key):
+        mark = binding.watermarks.get(name)
+        if isinstance(mark, Watermark) and mark.out_of_order is not None and (held := microseconds(mark.out_of_order)):
+            yield name, held
