@@ -38,8 +38,8 @@ def storing(place: str) -> Iterator[None]:
 
 def engine_failures() -> tuple[type[Exception], ...]:
     """The engines' exceptions, where pyspark is loaded at all: loading it takes longer than reading a small table."""
-    errors = sys.modules.get("pyspark.errors")
-    return () if errors is None else (errors.PySparkException,)
+    raised = getattr(sys.modules.get("pyspark.errors"), "PySparkException", None)  # another thread may be importing pyspark
+    return () if raised is None else (raised,)
 
 
 def unreadable(told: str) -> str | None:

@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
+from storage.engines.loading import load
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -26,6 +28,8 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
+    libraries: ClassVar[tuple[str, ...]]
+    """The modules that `_open` imports. They are loaded before the thread of the start begins."""
     constants_hide_nan: ClassVar[bool] = False
     """Whether a column of floats is read as the one value that a Delta file's statistics have for it, though NaN, which these leave out, stands beside it."""
     loses_versions: ClassVar[bool] = False
@@ -158,6 +162,7 @@ class Engine(ABC):
         with self._lock:
             future = self._starting
             if future is None or (future.done() and future.exception() is not None):
+                load(self.libraries)
                 starter = ThreadPoolExecutor(1, thread_name_prefix="engine-start")
                 future = self._starting = starter.submit(self._open)
                 starter.shutdown(wait=False)

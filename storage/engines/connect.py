@@ -1,7 +1,5 @@
 """Sessions over the Spark Connect protocol: Sail's and those of `--remote`."""
 
-import os
-from importlib import import_module
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
@@ -12,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.proto import ExecutePlanRequest
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-__all__ = ["SESSION_SETTINGS", "load_client", "open_connect"]
+__all__ = ["SESSION_SETTINGS", "open_connect"]
 
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -32,7 +30,6 @@ def open_connect(url: str, *, near: bool = False) -> "SparkSession":
     `near` says that the server lives and dies with this process: no connection to it is lost that could be taken up again. A client
     that could would send two more messages with each query, which takes as long again as a small query does.
     """
-    load_client()
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -46,12 +43,6 @@ def open_connect(url: str, *, near: bool = False) -> "SparkSession":
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
     return cast("SparkSession", session)  # by its methods, though not by its class
-
-
-def load_client() -> None:
-    """Import what a session is made of: half a second, which an engine that is slower to start leaves time for."""
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
-    import_module("pyspark.sql.connect.session")
 
 
 def _named_queries(session: "ConnectSession") -> "ConnectSession.Hook":

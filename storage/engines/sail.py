@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
+from storage.engines.loading import SAIL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,7 @@ class Sail(Engine):
     """The in-process server of pysail and a client session of its own."""
 
     name = "sail"
+    libraries = SAIL
     constants_hide_nan = True
     loses_versions = True
 

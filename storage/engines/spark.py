@@ -20,6 +20,7 @@ from storage.engines.connect import open_connect
 from storage.engines.failure import EngineUnavailable
 from storage.engines.jars import delta_jars, spark_home
 from storage.engines.java import any_java, find_java
+from storage.engines.loading import JVM
 from storage.engines.spark_jobs import SparkEngine
 from storage.engines.spark_settings import is_local_master, python_path, server_settings, spark_settings
 
@@ -42,6 +43,8 @@ _leaving: list[Any] = []  # JVMs that were let go; one may still be writing its 
 
 class Spark(SparkEngine):
     """A driver in a JVM of its own, which ends with the engine."""
+
+    libraries = JVM
 
     def __init__(self, choice: EngineChoice) -> None:
         super().__init__(speaks_connect=True)

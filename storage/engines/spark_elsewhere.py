@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from storage.engines.base import Engine
 from storage.engines.connect import open_connect
 from storage.engines.failure import EngineUnavailable
+from storage.engines.loading import CLASSIC, CLIENT
 from storage.engines.spark_jobs import SparkEngine
 from storage.engines.spark_settings import session_settings
 
@@ -23,12 +24,14 @@ def has_session() -> bool:
     """Whether this process runs Spark already, as a notebook or a program around Errata does."""
     import sys
 
-    pyspark = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None  # noqa: SLF001  # `getOrCreate` would make one
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # another thread may be importing pyspark
+    return context is not None and context._active_spark_context is not None  # noqa: SLF001  # `getOrCreate` would make one
 
 
 class SharedSpark(SparkEngine):
     """A classic session beside the one that this process has, in the same driver. It does not end with the engine."""
+
+    libraries = CLASSIC
 
     def __init__(self) -> None:
         super().__init__(speaks_connect=False)
@@ -54,6 +57,7 @@ class RemoteSpark(Engine):
     """A Spark Connect server elsewhere (`--remote sc://…`)."""
 
     name = "spark"
+    libraries = CLIENT
 
     def __init__(self, url: str) -> None:
         super().__init__(speaks_connect=True)

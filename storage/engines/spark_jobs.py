@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from storage.engines.base import Engine
-from storage.engines.connect import load_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +64,6 @@ class SparkEngine(Engine):
     def _set_little(self, little: bool) -> None:
         if little == self._little:
             return
-        if self.speaks_connect:
-            load_client()  # while the JVM starts
         conf = self.session.conf
         if not self._usual:
             self._usual = {name: str(conf.get(name)) for name in LITTLE}
