@@ -71,3 +71,25 @@ def test_drivers_of_all_kinds_of_change(tmp_path: Path) -> None:
         assert jsonl(folder.text("labels.ndjson")) == wanted, number
     assert {row["op"] for row in folder.log("labelled") if row["epoch"] == 2} == {"+A"}
     assert folder.violations() == []
+
+
+EXTREMES = """\
+pipeline: { name: corrected }
+nodes:
+  - type: source
+    name: rows
+    config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }, { name: g, type: string }, { name: v, type: int }] }
+  - { type: aggregate, name: highest, input: rows, config: { group_by: [g], cxl: "emit high = max(v)" } }
+  - { type: output, name: result, input: highest, config: { name: result, type: csv, path: high.csv } }
+"""
+
+
+def test_more_corrections_than_the_driver_holds(tmp_path: Path) -> None:
+    """The touched groups are then a query of the engine, which looks for them in the table of the source."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", EXTREMES)
+    for more in (0, 7):
+        values = [(at, "ab"[at % 2], at + more if at < 5_200 else at - 5_200) for at in range(5_500)]
+        folder.write("rows.csv", "id,g,v\n" + "".join(f"{at},{g},{v}\n" for at, g, v in values))
+        folder.run()
+        assert folder.text("high.csv") == f"g,high\na,{5_198 + more}\nb,{5_199 + more}\n"
