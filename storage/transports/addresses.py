@@ -15,13 +15,16 @@ class AddressRefused(Exception):
 
 
 def address_of(host: str, port: int, *, allow_private: bool) -> str:
-    """The address to connect to, in brackets where it is of version 6. Raises AddressRefused where one of the host's is not public; OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """The address to connect to. Raises AddressRefused where one of the host's is not public or the name is none; OSError."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise AddressRefused(f"{host[:80]} is no name of a host") from None
     texts = [str(entry[4][0]) for entry in found]
     for text in () if allow_private else texts:
         if not is_public(text):
             raise AddressRefused(f"{text if text == host else f'{host} is {text}, which'} is no public address; allow_private: true permits it")
-    return f"[{texts[0]}]" if ":" in texts[0] else texts[0]
+    return texts[0]
 
 
 def is_public(text: str) -> bool:

@@ -18,6 +18,7 @@ from storage.transports.addresses import AddressRefused, address_of
 if TYPE_CHECKING:
     import httpx
 
+    from storage.transports.exchange import Answer, Connections
     from storage.transports.rest_settings import Rest
 
 MOST_REDIRECTS = 5
@@ -68,13 +69,13 @@ class Pull:
 
     def pages(self) -> Iterator[Page]:
         """The pages in order; where the server had more, `capped` tells afterwards which setting left that out."""
-        import httpx
+        from storage.transports.exchange import Connections
 
         self._ends = self.clock() + self.settings.max_seconds
         asked: set[str] = set()
         total = 0
         url: str | None = str(self._first())
-        with httpx.Client(trust_env=False, follow_redirects=False, timeout=self.settings.timeout_secs) as client:
+        with Connections(self.clock) as connections:
             while url is not None:
                 self.capped = self._reached(total)
                 if self.capped is not None:
@@ -83,7 +84,7 @@ class Pull:
                     raise self._wrong("the server leads back to a page that was read already")
                 asked.add(url)
                 self._number += 1
-                page = self._page(client, url)
+                page = self._page(connections, url)
                 yield page
                 total += page.kept.records
                 url = page.kept.next
@@ -99,22 +100,20 @@ class Pull:
         return math.inf if self.settings.max_records is None else self.settings.max_records
 
     def _first(self) -> httpx.URL:
-        import httpx
-
         paging = self.settings.pagination
-        url = httpx.URL(self.settings.url)
+        url = self._parsed(self.settings.url)
         if paging.strategy == "offset":
             return url.copy_merge_params({paging.offset_param: 0, paging.limit_param: paging.limit})
         return url
 
-    def _page(self, client: httpx.Client, url: str) -> Page:
+    def _page(self, connections: Connections, url: str) -> Page:
         known = self.known.get(url)
-        answer = self._answer(client, url, known.headers() if known else {})
+        answer = self._answer(connections, url, known.headers() if known else {})
         if answer.status == 304 and known is not None:
             return Page(url, None, known)
         lines = self._records(answer.body) if answer.body.strip() else ()
         following = self._following(url, answer, len(lines))
-        return Page(url, lines, Kept(answer.headers.get("etag"), answer.headers.get("last-modified"), len(lines), following))
+        return Page(url, lines, Kept(answer.validator("etag"), answer.validator("last-modified"), len(lines), following))
 
     def _records(self, body: bytes) -> tuple[bytes, ...]:
         """The records of the page that was read last. Raises InputError."""
@@ -124,108 +123,117 @@ class Pull:
             told = wrong.in_text(body)
             raise self._wrong(": ".join(filter(None, (told.place, told.message)))) from None
 
-    def _following(self, url: str, answer: _Answer, count: int) -> str | None:
+    def _following(self, url: str, answer: Answer, count: int) -> str | None:
         """The URL of the next page; None behind the last one."""
-        import httpx
-
         paging = self.settings.pagination
         if paging.strategy == "offset" and count >= (paging.limit or 0):
-            at = int(httpx.URL(url).params[paging.offset_param])
-            return str(httpx.URL(url).copy_set_param(paging.offset_param, at + (paging.limit or 0)))
+            at = self._parsed(url)
+            return str(at.copy_set_param(paging.offset_param, int(at.params[paging.offset_param]) + (paging.limit or 0)))
         if paging.strategy == "cursor_token":
-            token = _pointed(answer.body, paging.next_token_pointer or "")
-            return None if token in (None, "") else str(httpx.URL(self.settings.url).copy_set_param(paging.cursor_param or "", token))
-        if paging.strategy == "link_header" and answer.link is not None:
-            return str(self._inside(httpx.URL(url).join(answer.link)))
+            token = self._token(answer.body)
+            return None if token is None else str(self._url(lambda at: at.copy_set_param(paging.cursor_param or "", token), self.settings.url))
+        if paging.strategy == "link_header" and (reference := answer.following) is not None:
+            return str(self._inside(self._parsed(url), reference))
         return None
+
+    def _token(self, body: bytes) -> str | None:
+        """The cursor of the next page; None where the page has none: nothing at the pointer, null, false or an empty text."""
+        found = _pointed(body, self.settings.pagination.next_token_pointer or "")
+        if found is None or found is False or found == "":
+            return None
+        if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+            kind = "true" if found is True else "a list" if isinstance(found, list) else "a map"
+            raise self._wrong(f"next_token_pointer leads to {kind}, which is no cursor: a text or a number is expected")
+        return str(found)
 
     # -- one request
 
-    def _answer(self, client: httpx.Client, url: str, conditions: Mapping[str, str]) -> _Answer:
+    def _answer(self, connections: Connections, url: str, conditions: Mapping[str, str]) -> Answer:
         """The answer to a GET, transient failures retried, redirects inside the origin followed."""
-        import httpx
-
-        at = httpx.URL(url)
+        at = self._parsed(url)
         for _ in range(MOST_REDIRECTS + 1):
-            answer = self._steadily(client, at, conditions)
+            answer = self._steadily(connections, at, conditions)
             if answer.status not in (301, 302, 303, 307, 308):
                 break
-            at = self._inside(at.join(answer.headers.get("location", "")))
+            at = self._inside(at, answer.headers.get("location", ""))
         else:
             raise self._wrong(f"more than {MOST_REDIRECTS} redirects")
+        if answer.status == 304 and not conditions:
+            raise self._wrong("the server answers 304 Not Modified, and was asked for the page without a condition")
+        if answer.status == 206:
+            raise self._wrong("the server answers 206 with a part of the page, and was asked for all of it")
         if answer.status == 304 or 200 <= answer.status < 300:
             return answer
         raise self._wrong(f"the server answers {answer.status} {answer.reason}".rstrip())
 
-    def _steadily(self, client: httpx.Client, url: httpx.URL, conditions: Mapping[str, str]) -> _Answer:
-        import httpx
+    def _steadily(self, connections: Connections, url: httpx.URL, conditions: Mapping[str, str]) -> Answer:
+        from storage.transports.exchange import Broken
 
         told = ""
         for attempt in range(self.settings.retries + 1):
             if attempt:
-                self.pause(min(0.25 * 2**attempt, LONGEST_PAUSE))
-            self._check_time()
+                self.pause(min(0.25 * 2**attempt, LONGEST_PAUSE, max(0.0, self._ends - self.clock())))
             try:
-                answer = self._once(client, url, conditions)
-            except (httpx.TransportError, OSError) as error:
-                told = f"{type(error).__name__}: {error}".rstrip(": ")
+                answer = self._once(connections, url, conditions)
+            except (Broken, OSError) as error:
+                told = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}".rstrip(": ")
                 continue
             if answer.status < 500:
                 return answer
             told = f"the server answers {answer.status} {answer.reason}".rstrip()
+        self._time_left()
         raise self._wrong(f"{told} ({self.settings.retries + 1} attempts)" if self.settings.retries else told)
 
-    def _once(self, client: httpx.Client, url: httpx.URL, conditions: Mapping[str, str]) -> _Answer:
+    def _once(self, connections: Connections, url: httpx.URL, conditions: Mapping[str, str]) -> Answer:
+        from storage.transports.exchange import TooLong, Unreadable
+
+        seconds = min(self.settings.timeout_secs, self._time_left())
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            address = address_of(url.host, port, allow_private=self.settings.allow_private)
-        except AddressRefused as refused:
+            address = address_of(url.raw_host.decode(), port, allow_private=self.settings.allow_private)
+            headers = {**self.settings.auth.headers(), **conditions}
+            answer = connections.get(url, address, headers, deadline=self.clock() + seconds, most=self.settings.max_bytes - self.size)
+        except TooLong:
+            raise self._wrong(f"more than {self.settings.max_bytes:,} bytes: raise max_bytes if that is right") from None
+        except (AddressRefused, Unreadable) as refused:
             raise self._wrong(str(refused)) from None
-        headers = {"Host": url.netloc.decode(), "Accept": "*/*", **self.settings.auth.headers(), **conditions}
-        began = self.clock()
-        with client.stream("GET", url.copy_with(host=address), headers=headers, extensions={"sni_hostname": url.host}) as response:
-            body = self._body(response, began) if response.status_code < 300 else b""
-            link = response.links.get("next", {}).get("url")
-            return _Answer(response.status_code, response.reason_phrase, dict(response.headers), link, body)
+        self.size += len(answer.body)
+        return answer
 
-    def _body(self, response: httpx.Response, began: float) -> bytes:
-        import httpx
-
-        found = bytearray()
-        for chunk in response.iter_bytes(1 << 16):
-            found += chunk
-            self.size += len(chunk)
-            if self.size > self.settings.max_bytes:
-                raise self._wrong(f"more than {self.settings.max_bytes:,} bytes: raise max_bytes if that is right")
-            if self.clock() - began > self.settings.timeout_secs:
-                raise httpx.ReadTimeout(f"the page is not complete after {self.settings.timeout_secs:g} seconds")
-            self._check_time()
-        return bytes(found)
-
-    def _check_time(self) -> None:
-        if self.clock() > self._ends:
+    def _time_left(self) -> float:
+        """The seconds until the pull has to be over. Raises InputError when there are none."""
+        left = self._ends - self.clock()
+        if left <= 0:
             raise self._wrong(f"the pull takes longer than {self.settings.max_seconds:g} seconds: raise max_seconds if that is right")
+        return left
 
-    def _inside(self, url: httpx.URL) -> httpx.URL:
-        """A URL that the server gave, if it is of the declared origin. Credentials never go anywhere else."""
+    # -- URLs
+
+    def _parsed(self, url: str) -> httpx.URL:
+        """A URL of this origin or one that is built from it."""
+        return self._url(lambda at: at, url)
+
+    def _url(self, made: Callable[[httpx.URL], httpx.URL], base: str | httpx.URL) -> httpx.URL:
+        """What is made of a URL, some of which the server gave. Raises InputError where that is no URL, or one that is too long."""
         import httpx
 
+        try:
+            return made(httpx.URL(base))
+        except (httpx.InvalidURL, ValueError) as wrong:
+            raise self._wrong(f"what leads to the next page makes no URL: {wrong}" if self._number else f"no URL: {wrong}") from None
+
+    def _inside(self, url: httpx.URL, reference: str) -> httpx.URL:
+        """Where a reference that the server gave leads, if it is of the declared origin. Credentials never go anywhere else."""
+        import httpx
+
+        found = self._url(lambda at: at.join(reference), url)
         own = httpx.URL(self.settings.url)
-        if (url.scheme, url.host, url.port) != (own.scheme, own.host, own.port) or url.userinfo:
-            raise self._wrong(f"the server leads to another origin, {url.scheme}://{url.netloc.decode()}")
-        return url
+        if (found.scheme, found.host, found.port) != (own.scheme, own.host, own.port) or found.userinfo:
+            raise self._wrong(f"the server leads to another origin, {found.scheme}://{found.netloc.decode()}")
+        return found
 
     def _wrong(self, text: str) -> InputError:
         return InputError(self.name, f"page {self._number}: {text}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    reason: str
-    headers: Mapping[str, str]
-    link: str | None
-    body: bytes
 
 
 def _pointed(body: bytes, pointer: str) -> Any:

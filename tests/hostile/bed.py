@@ -57,7 +57,7 @@ class Bed:
         self._count = 0
 
     def run(
-        self, files: Mapping[str, str | bytes], words: Sequence[str] = RUN, *, limit_mb: float = 512, seconds: float = 5, elapsed: float = 30
+        self, files: Mapping[str, str | bytes], words: Sequence[str] = RUN, *, limit_mb: float = 512, seconds: float = 5, elapsed: float = 120
     ) -> Ended:
         """One command in the folder of a project of these files. Raises Overrun."""
         folder = self._project(files)
@@ -81,7 +81,7 @@ class Bed:
         return _within(ended, limit_mb, seconds, words)
 
     def alone(
-        self, files: Mapping[str, str | bytes], words: Sequence[str] = RUN, *, ulimit: str = "", limit_mb: float = 1024, seconds: float = 20, elapsed: float = 60
+        self, files: Mapping[str, str | bytes], words: Sequence[str] = RUN, *, ulimit: str = "", limit_mb: float = 1024, seconds: float = 20, elapsed: float = 120
     ) -> Ended:
         """One command in a process of its own, started behind `ulimit` with these words. Raises Overrun."""
         folder = self._project(files)
