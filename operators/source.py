@@ -35,7 +35,7 @@ class Source(Operator):
     def __init__(
         self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, deleted: Program | None = None, fetched: Path | None = None
     ) -> None:
-        fingerprint = config.model_dump(mode="json", exclude={"description", "files", "transport", *config.matchers()})
+        fingerprint = config.model_dump(mode="json", exclude=_unread(config))
         fingerprint["watermark"] = config.event_time and config.event_time.model_dump(exclude={"out_of_order"})  # the rest changes no row
         fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
         if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
@@ -156,6 +156,11 @@ class Source(Operator):
         return self.answer(around)
 
 
+def _unread(config: SourceConfig) -> Any:
+    """What of a source's configuration does not change the rows that it gives."""
+    return dict.fromkeys(("description", "files", "transport", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
+
+
 def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
     from storage import formats
@@ -163,7 +168,9 @@ def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     from storage.formats.sections import sections_in
 
     plan = formats.ReadPlan(
-        declared=tuple(formats.Column(column.name, column.type) for column in config.schema_),
+        declared=tuple(
+            formats.Column(column.source_name or column.name, column.type, required=not column.optional, declared=column.name) for column in config.schema_
+        ),
         on_unmapped=config.on_unmapped.mode,
         date_formats=settings.date_formats,
         array_paths=tuple(formats.ArrayPath(item.path, item.mode, item.separator) for item in config.array_paths),
@@ -326,6 +333,10 @@ def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> Non
     for index, column in enumerate(config.schema_):
         if column.name in names[:index]:
             report("E213", f"column '{column.name}' is declared twice", ("config", "schema", index, "name"))
+        twin = next((other for other in config.schema_[:index] if (other.source_name or other.name) == (column.source_name or column.name)), None)
+        if twin is not None and twin.name != column.name:
+            told = f"columns '{twin.name}' and '{column.name}' are one column of the file, '{column.source_name or column.name}'"
+            report("E227", told, ("config", "schema", index, "source_name" if column.source_name else "name"), "give each its own source_name")
         if column.name in RESERVED_NAMES:
             report("E214", f"'{column.name}' is a name that changelogs use themselves", ("config", "schema", index, "name"), "rename the column in the file, or leave it out")
     for field, code, place in _named_fields(config):

@@ -17,10 +17,16 @@ def _as_type(value: Any) -> Any:
 
 
 class Column(Strict):
-    """One declared column: name, CXL type; `long_unique` is a storage hint without effect here."""
+    """One declared column: its name and CXL type.
+
+    `source_name` is the name that files have for it, where that is another. `optional`: files may lack the column, which is null then.
+    `long_unique` is a storage hint without effect here.
+    """
 
     name: str = Field(min_length=1)
     type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])]
+    source_name: str | None = Field(None, min_length=1)
+    optional: bool = False
     long_unique: bool = False
 
     @field_validator("type")

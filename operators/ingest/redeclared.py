@@ -48,8 +48,9 @@ class Redeclared:
     def between(cls, before: Schema, hidden: Collection[str], source: Source) -> Redeclared:
         """`before` and `hidden`: the source's columns as they were, and its hidden ones."""
         plan, declared = source.reader().plan, source.shape.declared
-        came = tuple(column for column in plan.declared if column.name in declared and column.name not in before)
-        went = tuple((name, type_.is_dynamic) for name, type_ in before.items() if name not in plan.names)
+        labels = {column.label for column in plan.declared}
+        came = tuple(column for column in plan.declared if column.label in declared and column.label not in before)
+        went = tuple((name, type_.is_dynamic) for name, type_ in before.items() if name not in labels)
         return cls(came if WIDENED in hidden else (), went if plan.on_unmapped == "auto_widen" else ())
 
     def __bool__(self) -> bool:
@@ -145,7 +146,7 @@ class _Work:
         moved = [self._move(batch.column(name), name, members, dynamic=dynamic) for name, dynamic in self.change.went]
         concerned = reduce(pc.or_, [*there, *moved])
         old = {name: batch.column(name) for name in batch.schema.names}
-        new = old | {column.name: declared.column(column.name) for column in self.change.came if column.name in self.schema.names} | {"_error": declared.column(ERROR)}
+        new = old | {column.label: declared.column(column.label) for column in self.change.came if column.label in self.schema.names} | {"_error": declared.column(ERROR)}
         new |= {rider: new[name] for rider, name in self.shape.riders}
         if WIDENED in self.schema.names:
             new[WIDENED] = _texts(members)

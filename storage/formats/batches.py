@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 16
 
 def batch_schema(columns: Sequence[Column], *, document: bool = False) -> pa.Schema:
     """Data columns, then ROW, ERROR and, where it is wanted, DOCUMENT."""
-    data = [pa.field(column.name, arrow_type(column.type)) for column in columns]
+    data = [pa.field(column.label, arrow_type(column.type)) for column in columns]
     last = [pa.field(DOCUMENT, pa.string())] if document else []
     return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
 
@@ -121,14 +121,14 @@ def _coercion_errors(
     where = pc.indices_nonzero(some)
     text = {name: cells(name, where) for name in names}
     wrong = {name: pc.take(mask, where).to_pylist() for name, mask in failed.items()}
-    types = {column.name: column.type for column in columns}
+    by_name = {column.name: column for column in columns}
     told = [
-        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], types)
+        _coercion_reject({name: text[name][i] for name in names}, [name for name, mask in wrong.items() if mask[i]], by_name)
         for i in range(len(where))
     ]
     return pc.replace_with_mask(errors, some, pa.array(told, pa.string()))
 
 
-def _coercion_reject(fields: Mapping[str, str | None], wrong: Sequence[str], types: Mapping[str, str]) -> str:
-    detail = "; ".join(f"column '{name}': cannot read {fields[name]!r} as {types[name]}" for name in wrong)
-    return Reject("type_coercion_failure", detail, fields).json()
+def _coercion_reject(fields: Mapping[str, str | None], wrong: Sequence[str], columns: Mapping[str, Column]) -> str:
+    detail = "; ".join(f"column '{columns[name].label}': cannot read {fields[name]!r} as {columns[name].type}" for name in wrong)
+    return Reject("type_coercion_failure", detail, {columns[name].label: text for name, text in fields.items()}).json()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, coerce
 from storage.formats.batches import BATCH_ROWS, assembled, cut
-from storage.formats.contract import Column, InputError, ReadPlan
+from storage.formats.contract import Column, ReadPlan
 from storage.formats.members import Members
 from storage.formats.texts import float_text, time_text
 from storage.formats.values import coerce_values, text_of_value
@@ -27,13 +27,14 @@ JSON = "arrow.json"
 
 
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
-    """The columns that the plan does not name, as dynamic ones. Raises InputError under reject."""
+    """The columns that the plan does not name, as dynamic ones. Raises InputError under reject, and where required columns are missing (E225)."""
     plan.check_names(schema.names, name)
-    names = dict.fromkeys(Members.of(plan.declared).names(schema))
-    extra = [] if plan.on_unmapped == "drop" else [one for one in names if one not in plan.names]
-    if extra and plan.on_unmapped == "reject":
-        raise InputError(name, f"undeclared column '{extra[0]}': the schema does not name it and on_unmapped is reject")
-    return tuple(Column(field, "any") for field in extra)
+    members = Members.of(plan.declared)
+    if lacking := plan.lacking(members.present(schema)):
+        from storage.formats.missing import missing_columns
+
+        raise missing_columns(plan, lacking, schema.names, name)
+    return plan.beside(members.names(schema), name, type_="any")
 
 
 def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iterator[pa.RecordBatch]:

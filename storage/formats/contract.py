@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
@@ -118,14 +118,23 @@ def _input_error(file: str, message: str, line: int | None, offset: int | None) 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of records: its name and its declared type, as the source's schema writes it (`int`, `nullable(date)` ...).
+    """A column of records: its name in the file and its declared type, as the source's schema writes it (`int`, `nullable(date)` ...).
 
     `optional`: a field that only some records have. A record whose cell is null lacks it; a null that it does have is the JSON text `null`.
+    `required`: every file of a source has it, else the run ends (E225).
+    `declared`: the name in the schema, where `source_name` gives the file another.
     """
 
     name: str
     type: str = "string"
     optional: bool = False
+    required: bool = False
+    declared: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The column's name in the batches that a reader gives."""
+        return self.declared or self.name
 
 
 class Piece(NamedTuple):
@@ -237,8 +246,28 @@ class ReadPlan:
 
     @property
     def names(self) -> frozenset[str]:
-        """The declared names."""
+        """The declared columns' names in files."""
         return frozenset(column.name for column in self.declared)
+
+    def lacking(self, names: Collection[str]) -> list[Column]:
+        """The required columns that are not among the names."""
+        return [column for column in self.declared if column.required and column.name not in names]
+
+    def beside(self, names: Iterable[str], file: str, line: int | None = None, type_: str = "string") -> tuple[Column, ...]:
+        """The undeclared columns among the names of a file, in their order, as far as the policy keeps them.
+
+        Raises InputError for one that the policy refuses, and (E226) for one with the name of a declared column that is called otherwise in files.
+        """
+        found = [name for name in dict.fromkeys(names) if name not in self.names]
+        if found and self.on_unmapped == "reject":
+            raise InputError(file, f"undeclared field '{found[0]}': the schema does not name it and on_unmapped is reject", line=line)
+        if self.on_unmapped == "drop":
+            return ()
+        renamed = {column.label: column.name for column in self.declared}
+        if taken := next((name for name in found if name in renamed), None):
+            way = "rename it in the file, or set on_unmapped to drop"
+            raise InputError(file, f"E226: undeclared column '{taken}' has the name that the schema gives to '{renamed[taken]}': {way}", line=line)
+        return tuple(Column(name, type_) for name in found)
 
     def check_names(self, names: Sequence[str], file: str, line: int | None = None) -> None:
         """Raise InputError (E224) where two columns of a file have one name, unless nothing is read of them."""

@@ -189,10 +189,8 @@ def undeclared_fields(reader: EdiReader, data: Buffer, name: str) -> tuple[Colum
     seen = Seen()
     for _ in reader.bodies(data, name, seen):
         pass
-    extra = [field for field in (*reader.named, *_NAMES[: reader.options.max_elements]) if field in seen.names and field not in plan.names]
-    if extra and plan.on_unmapped == "reject":
-        raise InputError(name, f"undeclared field '{extra[0]}': the schema does not name it and on_unmapped is reject")
-    return tuple(Column(field) for field in extra)
+    extra = [field for field in (*reader.named, *_NAMES[: reader.options.max_elements]) if field in seen.names]
+    return plan.beside(extra, name)
 
 
 def interchange_sections(sections: Iterable[Section], elements: Sequence[str], name: str) -> dict[str, dict[str, Any]]:

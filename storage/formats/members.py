@@ -39,6 +39,19 @@ class Members:
                 made[name] = value
         return made
 
+    def reached(self, record: Mapping[str, Any]) -> Iterator[str]:
+        """The names of columns that a record has, also where their values, or those above them, are null."""
+        if not self.dotted:
+            yield from record
+            return
+        yield from (name for name in self.record(record) if name not in self.dotted or name in record or _leads(record, self.dotted[name]))
+
+    def present(self, fields: Iterable[pa.Field]) -> set[str]:
+        """The names of columns that records of these fields have, also where all values above them are null."""
+        fields = list(fields)
+        by_name = {field.name: field for field in fields}
+        return {*self.names(fields), *(name for name, steps in self.dotted.items() if _leads_in(by_name, steps))}
+
     def _open(self, prefix: str, members: Mapping[str, Any], made: dict[str, Any]) -> None:
         for key, value in members.items():
             name = f"{prefix}.{key}"
@@ -54,6 +67,27 @@ class Members:
                 yield field.name
             elif pa.types.is_struct(field.type):
                 yield from self.names(pa.field(f"{field.name}.{member.name}", member.type) for member in field.type)
+
+
+def _leads(record: Any, steps: Iterable[str]) -> bool:
+    """Whether a path of keys leads to a value, or ends early at a null."""
+    for step in steps:
+        if not isinstance(record, dict):
+            return record is None
+        if step not in record:
+            return False
+        record = record[step]
+    return True
+
+
+def _leads_in(fields: Mapping[str, pa.Field], steps: Sequence[str]) -> bool:
+    """The same for the fields of records."""
+    if steps[0] not in fields:
+        return False
+    kind = fields[steps[0]].type
+    if len(steps) == 1 or pa.types.is_null(kind):
+        return True
+    return pa.types.is_struct(kind) and _leads_in({kind.field(at).name: kind.field(at) for at in range(kind.num_fields)}, steps[1:])
 
 
 def walked(record: Any, steps: Iterable[str]) -> Any:

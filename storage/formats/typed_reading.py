@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TypedReader(Reader):
-    """Reads typed columns: a declared one that the input lacks is null, undeclared ones are of type any."""
+    """Reads typed columns: an optional one that the input lacks is null, undeclared ones are of type any."""
 
     undeclared_type: ClassVar[str] = "any"
     form: ClassVar[str]

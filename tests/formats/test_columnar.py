@@ -112,7 +112,7 @@ def test_undeclared_columns_are_told_dropped_or_refused(form):
     dropping = formats.reader(form, {}, ReadPlan((Column("absent"),), on_unmapped="drop"))
     assert dropping.undeclared(data, "f") == ()
     assert [row.data for row in records_of(dropping, data)] == [{"absent": None}]
-    with pytest.raises(InputError, match="f: undeclared column 'x'"):
+    with pytest.raises(InputError, match="f: undeclared field 'x'"):
         formats.reader(form, {}, ReadPlan((Column("id", "int"),), on_unmapped="reject")).undeclared(data, "f")
 
 

@@ -143,14 +143,6 @@ def test_no_header_names_the_columns_by_number():
     assert [(row.number, row.data) for row in rows] == [(1, {"col_1": 1}), (2, {"col_1": 2})]
 
 
-def test_a_column_that_a_file_without_header_cannot_have_is_told():
-    columns = [("col_0",), ("id",), ("col_12",), ("col_01",)]
-    told = csv_reader(columns, {"has_header": False}).notes()
-    assert [note.split("'")[1] for note in told] == ["id", "col_01"]
-    assert all("is null: without a header the columns are called col_0, col_1" in note for note in told)
-    assert csv_reader(columns, {}).notes() == ()
-
-
 def test_byte_order_mark_and_blank_lines_are_no_data():
     rows = records_of(csv_reader([("a",)]), b"\xef\xbb\xbf\r\n\na\r\n\r\n1\r\n\n2")
     assert [(row.number, row.data["a"]) for row in rows] == [(1, "1"), (2, "2")]

@@ -8,9 +8,8 @@ encoding, an empty header or one that has a name twice are input errors.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from typing_extensions import override
@@ -20,7 +19,6 @@ from storage.formats.contract import (
     CHUNK_BYTES,
     Buffer,
     Column,
-    InputError,
     Looked,
     Options,
     Range,
@@ -54,9 +52,6 @@ Encoding = Annotated[str, AfterValidator(_known_encoding)]
 # Encodings in which the bytes of separators, quotes and line ends never occur inside another character, so that a file can be cut as bytes.
 _CUTTABLE = ("utf-8", "utf-8-sig", "ascii", "iso8859", "latin", "cp125", "cp437", "cp850", "koi8", "mac-", "mac_")
 
-_NUMBERED: Final = re.compile(r"col_(0|[1-9][0-9]*)")
-"""The names of columns without a header."""
-
 
 class CsvReadOptions(Options):
     """`options:` of a CSV source."""
@@ -89,9 +84,7 @@ class CsvReader(Reader):
 
     @override
     def notes(self) -> Sequence[str]:
-        nameless = () if self.options.has_header else (column.name for column in self.plan.declared if not _NUMBERED.fullmatch(column.name))
-        absent = [f"column '{name}' is null: without a header the columns are called col_0, col_1 and so on" for name in nameless]
-        return (*absent, *without_sections(self.plan, "a CSV"))
+        return without_sections(self.plan, "a CSV")
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
@@ -99,10 +92,12 @@ class CsvReader(Reader):
 
         header = header_of(self.options, data, name)
         self.plan.check_names(header.names, name, header.line)
-        extra = tuple(Column(field) for field in dict.fromkeys(header.names) if field not in self.plan.names)
-        if extra and self.plan.on_unmapped == "reject":
-            raise InputError(name, f"undeclared field '{extra[0].name}': the schema does not name it and on_unmapped is reject", line=header.line)
-        return extra if self.plan.on_unmapped == "auto_widen" else ()
+        lacking = self.plan.lacking(header.names) if self.options.has_header or header.text else ()
+        if lacking:
+            from storage.formats.missing import missing_columns
+
+            raise missing_columns(self.plan, lacking, header.names, name, line=header.line, text=header.text, delimiter=self.options.delimiter, numbered=not self.options.has_header)
+        return self.plan.beside(header.names, name, header.line)
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:

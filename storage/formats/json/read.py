@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +19,7 @@ from storage.formats.json.flat import fields_in, flat_batch
 from storage.formats.json.structure import Located, is_too_deep, located, too_deep
 from storage.formats.lines import line_ranges_of
 from storage.formats.members import Members, walked
+from storage.formats.missing import missing_columns
 from storage.json_text import canonical
 
 if TYPE_CHECKING:
@@ -70,36 +71,64 @@ def _of_lines(reader: JsonReader, data: Buffer, part: Range | None) -> bool:
 def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Column, ...]:
     """Members of any record that the schema does not name, in order of first appearance. Raises InputError under reject."""
     plan = reader.plan
-    if plan.on_unmapped == "drop":
-        return ()
     members = Members.of(plan.declared)
-    names = _members(reader, members, data, name)
-    found = dict.fromkeys(key for some in names for key in some if key not in plan.names)
-    if found and plan.on_unmapped == "reject":
-        field = next(iter(found))
+    found = _names_in(reader, members, data, name)
+    lacking = plan.lacking(found) if found is not None else []
+    if lacking and not _has_no_arrays(reader, data, name):
+        raise missing_columns(plan, lacking, found or (), name, noun="member")
+    extra = [key for key in found or () if key not in plan.names]
+    if extra and plan.on_unmapped == "reject":
         records = enumerate(_expanded(reader, data, name), 1)
-        number = next(number for number, record in records if not isinstance(record, Reject) and field in members.record(record))
-        raise InputError(name, f"undeclared field '{field}' in record {number}: the schema does not name it and on_unmapped is reject")
-    return tuple(Column(key, reader.undeclared_type) for key in found)
+        number = next(number for number, record in records if not isinstance(record, Reject) and extra[0] in members.record(record))
+        raise InputError(name, f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject")
+    return plan.beside(extra, name, type_=reader.undeclared_type)
+
+
+def _names_in(reader: JsonReader, members: Members, data: Buffer, name: str) -> dict[str, None] | None:
+    """The members of any record; None without a record. Where undeclared ones are dropped, no more is read than is needed to meet all required ones."""
+    found: dict[str, None] | None = None
+    for some in _members(reader, members, data, name):
+        found = (found or {}) | dict.fromkeys(some)
+        if reader.plan.on_unmapped == "drop" and not reader.plan.lacking(found):
+            break
+    return found
+
+
+def _has_no_arrays(reader: JsonReader, data: Buffer, name: str) -> bool:
+    """Whether members may be missing because no record has an array that would be exploded."""
+    paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
+    records = _records(reader.options, data, name) if paths else ()
+    return bool(paths) and not any(isinstance(walked(record, path.steps), list) for record in records for path in paths)
 
 
 def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> Iterator[Iterable[str]]:
     """The members that the records have, piece by piece where that can be told of lines without parsing each of them."""
+    each = (members.reached(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
     if reader.plan.array_paths or not has_plain_lines(reader, data):
-        yield from (members.record(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
+        yield from each
+        return
+    if reader.plan.on_unmapped == "drop":
+        yield from _members_of_pieces(members, data, name, map)
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield from pool.map(lambda bound: _members_of_lines(members, data[slice(*bound)], name), _bounds(data, name))
+            yield from _members_of_pieces(members, data, name, pool.map)
         except InputError:  # told once more, with the number of the line
-            yield from (members.record(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
+            yield from each
 
 
-def _members_of_lines(members: Members, text: bytes, name: str) -> Iterable[str]:
+def _members_of_pieces(members: Members, data: Buffer, name: str, mapping: Callable[..., Iterable[Iterable[str] | None]]) -> Iterator[Iterable[str]]:
+    """The members of the records of each piece that has some."""
+    pieces = mapping(lambda bound: _members_of_lines(members, data[slice(*bound)], name), _bounds(data, name))
+    return (some for some in pieces if some is not None)
+
+
+def _members_of_lines(members: Members, text: bytes, name: str) -> Iterable[str] | None:
     fields = fields_in(text)
     if fields is not None:
-        return tuple(members.names(fields))
-    return dict.fromkeys(key for record in _line_records(text, 1, name) if isinstance(record, dict) for key in members.record(record))
+        return dict.fromkeys((*members.names(fields), *sorted(members.present(fields))))
+    records = [record for record in _line_records(text, 1, name) if isinstance(record, dict)]
+    return dict.fromkeys(key for record in records for key in members.reached(record)) if records else None
 
 
 def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:

@@ -74,7 +74,7 @@ class XmlReader(Reader):
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         from storage.formats.xml.read import undeclared_fields
 
-        return () if self.plan.on_unmapped == "drop" else undeclared_fields(self, data, name)
+        return undeclared_fields(self, data, name)
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:

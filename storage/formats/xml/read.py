@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from storage.coerce import DYNAMIC, base_type
 from storage.formats.batches import document_text, typed_batches
 from storage.formats.contract import Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
+from storage.formats.missing import missing_columns
 from storage.formats.xml.runs import Run
 from storage.formats.xml.scan import Collector, Fields, Record, Scan
 from storage.formats.xml.section_scan import SectionCollector
@@ -98,9 +101,11 @@ def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
 
 
 def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Column, ...]:
-    """Fields that the schema does not name, in the order in which the document shows them. Raises InputError under reject."""
-    known = set(reader.plan.names)
+    """Fields that the schema does not name, in the order in which the document shows them. Raises InputError under reject, and for missing ones (E225)."""
+    plan = reader.plan
+    known = set(plan.names)
     found: dict[str, None] = {}
+    met: set[str] | None = None
     number = 0
     for item in _items(reader, data, name, names_only=True):
         # Each field of a run was met before, in the record that it is like.
@@ -109,14 +114,35 @@ def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Colum
             continue
         for record in _plainly(item, reader.plan, data):
             number += 1
-            if isinstance(record, dict) and not record.keys() <= known:
+            if not isinstance(record, dict):
+                continue
+            met = record.keys() | (met or set())
+            if not record.keys() <= known:
                 extra = [field for field in record if field not in known]
-                if reader.plan.on_unmapped == "reject":
+                if plan.on_unmapped == "reject":
                     text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
                     raise InputError(name, text)
                 found.update(dict.fromkeys(extra))
                 known |= found.keys()
-    return tuple(Column(field) for field in found)
+        if plan.on_unmapped == "drop" and met is not None and not _lacking(reader, met):
+            break
+    lacking = [] if met is None else _lacking(reader, met)
+    if lacking and not _has_no_arrays(reader, data, name):
+        raise missing_columns(plan, lacking, met or (), name, noun="element")
+    return plan.beside(found, name)
+
+
+def _lacking(reader: XmlReader, met: AbstractSet[str]) -> list[Column]:
+    """The required columns that no record has. An empty element has all that could be inside it, and an empty record its own text."""
+    own = (reader.options.record_path or "").rstrip("/").rpartition("/")[2]
+    return [column for column in reader.plan.lacking(met) if column.name != own and met.isdisjoint(accumulate(column.name.split("."), "{}.{}".format))]
+
+
+def _has_no_arrays(reader: XmlReader, data: Buffer, name: str) -> bool:
+    """Whether fields may be missing because no record has an array that would be exploded."""
+    paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
+    items = _items(reader, data, name) if paths else ()
+    return bool(paths) and not any(found for item in items if not isinstance(item, Run) for _, found, _ in item)
 
 
 def _counts_records(reader: XmlReader) -> bool:
