@@ -126,7 +126,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
     try:
         changes = compare(found, known, lambda name, length=None: content_hash(places[name], length))
     except OSError as error:
-        raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}") from error
+        raise StorageFailed(f"source '{node.name}': {error.filename}: {error.strerror}", file=str(error.filename)) from error
     return SourceFiles(node, number, changes, known=known)
 
 
@@ -209,12 +209,12 @@ def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:
             yield f"source '{one.node.name}': no file matches {matcher} {getattr(config, matcher)}"
 
 
-def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:
-    """`orders.csv: record 3: ` of a record that a source rejected; nothing for other rejects. The number is left out where records moved."""
+def place_of(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> tuple[str, int | None] | None:
+    """The file and the number of a record that a source rejected; None for other rejects. The number is None where records moved."""
     from changelog.labels import parse_label
 
     if not files:
-        return ""
+        return None
     file, row = reject.get("_file"), reject.get("_row")
     if file is not None:
         file = next((one.path for one in files if one.stored == file), file)
@@ -222,9 +222,9 @@ def place_told(reject: Mapping[str, Any], files: Sequence[FileRecord]) -> str:
         label, behind = parse_label(reject["_key"], 1)
         record = next((one for one in files if one.label == label), None)
         if record is None:
-            return ""
+            return None
         file, row = record.path, parse_label(reject["_key"], behind)[0][0] if record.dense else None
-    return f"{file}: " if row is None else f"{file}: record {row}: "
+    return file, row
 
 
 def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:

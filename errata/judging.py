@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from errata import failing_record
 from errata.failures import Stopped, StorageFailed
-from errata.ingest import place_told
+from errata.ingest import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,21 +47,25 @@ def stop_at_first(flow: Flow, node: Node, delta: NodeDelta, files: Sequence[File
     first = flow.first_reject(node, frozenset() if strict else fatal)
     if first:
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-        place = place_told(first, files) if node.kind == "source" else _place_behind(flow, node, first, places())
-        message = f"node '{node.name}': {place}{first.get('detail', '')} ({first.get('category', '')})"
+        place = place_of(first, files) if node.kind == "source" else _place_behind(flow, node, first, places())
+        message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = failing_record.told(flow, node, first["_key"])
-        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details)
+        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "")
 
 
-def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Places) -> str:
-    """`orders.csv: record 3: ` of the source record behind a row that a node rejected; nothing where no single one is."""
+def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
+    """File and number of the source record behind a row that a node rejected; None where no single one is."""
     from errata.rejects import Rejects
 
-    found = Rejects(flow.tables.plan, flow.tables, flow.engine, flow.values, places).behind(node, first["_key"], first)
-    if found is None:
+    return Rejects(flow.tables.plan, flow.tables, flow.engine, flow.values, places).behind(node, first["_key"], first)
+
+
+def _in_words(place: tuple[str, int | None] | None) -> str:
+    """`orders.csv: record 3: ` of a record's place; nothing where it is not known."""
+    if place is None:
         return ""
-    file, row = found
+    file, row = place
     return f"{file}: " if row is None else f"{file}: record {row}: "
 
 

@@ -209,13 +209,15 @@ class Reading:
     def committed(self, name: str) -> Kept:
         """A node as the last run left it. Raises Usage before its first run."""
         node = self._node(name)
+        if self.head is None:
+            raise Usage.no_run()
         if node is None:
-            raise Usage(f"node '{name}' has not run yet")
+            raise Usage(f"node '{name}' has not run yet", help="`errata run` runs it")
         return node
 
     def _epoch(self, at: int | None) -> int:
         if at is not None and at > self.last:
-            raise Usage(f"there is no epoch {at}; {f'the last one is {self.last}' if self.last else 'the pipeline has not run yet'}")
+            raise Usage(f"there is no epoch {at}; the last one is {self.last}")
         self._unfolded(at)
         return self.last if at is None else at
 
@@ -262,10 +264,8 @@ class Reading:
         """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
         from errata.streams import TIMED, Stream, formed
 
-        node = self._node(name)
+        node = self.committed(name)
         self._epoch(filters.epoch)
-        if node is None:
-            return
         first = filters.epoch or filters.since or 1
         rows = in_order(self.engine, self._rows(node, (first, filters.epoch or self.last)), node, self._rows_before(node, first))
         moments = self._moments(filters.form) if filters.form in TIMED else {}
@@ -295,9 +295,7 @@ class Reading:
 
     def show(self, name: str, at: int | None) -> Iterator[Row]:
         """Live rows in key order, data columns only."""
-        node, epoch = self._node(name), self._epoch(at)
-        if node is None or not epoch:
-            return
+        node, epoch = self.committed(name), self._epoch(at)
         order = [one for one in ("_lookup", "_key") if one == "_key" or (node.kind == "output" and one in node.hidden)]
         frame = self._live(node, epoch).orderBy(*order).select(*map(column, node.shown))
         for row in dictionaries(self.engine.to_arrow(frame)):
@@ -307,16 +305,14 @@ class Reading:
         """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
         from errata.streams import columns
 
-        node = self._node(name)
-        data = [*node.data, *self.undeclared(node, (1, self.last))] if node else list(cast("Plan", self.plan)[name].operator.output.data)
+        node = self.committed(name)
+        data = [*node.data, *self.undeclared(node, (1, self.last))]
         return data if form is None else columns(form, data)
 
     def diff(self, name: str, start: int, end: int) -> Iterator[Row]:
         """Net difference between two epochs by key."""
-        node = self._node(name)
+        node = self.committed(name)
         epochs = (self._epoch(start), self._epoch(end))
-        if node is None:
-            return
         frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
         for old, new in paired(dictionaries(self.engine.to_arrow(diff(frames[0], frames[1], ""))), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}

@@ -296,12 +296,12 @@ class Run:
             )
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
-            raise StorageFailed(f"source '{node.name}': {error}") from error
+            raise StorageFailed(f"source '{node.name}': {error}", file=_file_told(str(error), source)) from error
         except Exception as error:
             text = InputError.found_in(str(error))
             if text is None:
                 raise
-            raise StorageFailed(f"source '{node.name}': {text}") from error
+            raise StorageFailed(f"source '{node.name}': {text}", file=_file_told(text, source)) from error
         return delta, files
 
     def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
@@ -400,7 +400,7 @@ class Run:
         from storage.seals import anchor_ledger, seal_tables
 
         if self.claim is not None and self.claim.lost:
-            raise Busy("another run took this pipeline over", help="run again")
+            raise Busy("another run took this pipeline over", again=True)
         sealed = replace(entry, files=seal_tables(self.state, self.head.tables if self.head else {}, entry.tables))
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
@@ -434,6 +434,12 @@ def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: floa
     out = sum(delta.ops.values())
     action = "delta" if stage.action == "skip" and out else stage.action
     return Event("node", node.name, node.kind, action, rows_in, out, delta.ops, delta.rejected, seconds)
+
+
+def _file_told(text: str, source: SourceFiles) -> str:
+    """The file of a source that a message names; empty where it names none."""
+    named = [record.path for record in source.changes.now if f"{record.path}:" in text]
+    return max(named, key=len, default="")
 
 
 def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:

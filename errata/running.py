@@ -73,7 +73,7 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
                 repair(one)
             yield one
     except (StorageError, EngineUnavailable) as error:
-        raise StorageFailed(str(error)) from error
+        raise StorageFailed(str(error), again=isinstance(error, EngineUnavailable) and error.again) from error
 
 
 def needs_repair(one: Run) -> bool:

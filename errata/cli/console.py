@@ -8,6 +8,7 @@ from typing import Any
 
 from errata.diagnostics import Diagnostic
 from errata.environment import redacted
+from errata.failures import REPAIR
 from errata.options import RunResult
 from errata.rendering.terminal import columns_of, escaped, styled, wants_color
 
@@ -71,11 +72,15 @@ class Console:
         lines = [f"{head}: {escaped(message)}", *(f"  {escaped(one)}" for one in details), *([f"  = help: {escaped(help)}"] if help else [])]
         self.tell("\n".join(lines) + "\n")
 
-    def left_behind(self, *, changed_nothing: bool = False) -> None:
-        """The last line of every failing command: what stands now."""
-        self.tell(f"{NOTHING_CHANGED if changed_nothing else self._standing()}\n")
+    def nothing_changed(self) -> None:
+        """The last line of a command that failed before it could change anything."""
+        self.tell(f"{NOTHING_CHANGED}\n")
 
-    def _standing(self) -> str:
+    def left_behind(self, way_on: str) -> None:
+        """The last line of every other failing command: what stands now, and what to do next (nothing where `way_on` is empty)."""
+        self.tell(f"{self._standing(f'; {way_on}' if way_on else '')}\n")
+
+    def _standing(self, next_step: str) -> str:
         if self.standing is None:
             return NOTHING_CHANGED
         from storage.failure import StorageError
@@ -83,8 +88,8 @@ class Console:
         try:
             epoch = self.standing()
         except (OSError, StorageError):
-            return "The last committed epoch stands; run again to continue."
-        return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands; run again to continue."
+            return f"The last committed epoch stands{next_step}."
+        return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands{next_step}."
 
     def end_of_run(self, result: RunResult) -> int:
         """The closing line of a run; gives its exit code."""
@@ -93,7 +98,7 @@ class Console:
         else:
             if result.message:
                 self.failure(result.message)
-            self.left_behind()
+            self.left_behind(REPAIR)
         return result.exit_code
 
 

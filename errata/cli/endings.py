@@ -8,7 +8,7 @@ import click
 from errata.cli.console import Console
 from errata.diagnostics import PipelineErrors
 from errata.exits import Exit
-from errata.failures import Failure, Usage
+from errata.failures import AGAIN, REPAIR, Failure, Usage, repair
 
 
 def ended(error: BaseException, console: Console) -> int:
@@ -16,17 +16,17 @@ def ended(error: BaseException, console: Console) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return _stopped(console, "interrupted", "", Exit.INTERRUPTED)
+        return _stopped(console, "interrupted", "", Exit.INTERRUPTED, way_on=AGAIN)
     if isinstance(error, (click.ClickException, Usage)):
         return _wrong_usage(error, console)
     if isinstance(error, PipelineErrors):
         console.diagnostics(error.diagnostics)
-        console.left_behind(changed_nothing=True)
+        console.nothing_changed()
         return Exit.CONFIGURATION
     if isinstance(error, Failure):
-        return _stopped(console, error.message, error.help, error.exit_code, error.details)
+        return _stopped(console, error.message, error.help, error.exit_code, error.details, way_on=error.way_on)
     if isinstance(error, OSError):
-        return _stopped(console, _told(error), "", Exit.STORAGE)
+        return _stopped(console, _told(error), "", Exit.STORAGE, way_on=_way_on(error))
     return _outside(error, console) or _defect(error, console)
 
 
@@ -41,15 +41,15 @@ def _outside(error: BaseException, console: Console) -> int:
             return _stopped(console, lost, "", Exit.STORAGE)
         error = EngineUnavailable.gone(str(error)) or error
     if isinstance(error, EngineUnavailable):
-        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE)
+        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE, way_on=AGAIN if error.again else REPAIR)
     if isinstance(error, OptionError):
         return _stopped(console, str(error), "", Exit.CONFIGURATION)
     return _stopped(console, str(error), "", Exit.STORAGE) if isinstance(error, (StorageError, FormatError)) else 0
 
 
-def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = ()) -> int:
+def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = (), *, way_on: str = REPAIR) -> int:
     console.failure(message, help_line, details)
-    console.left_behind()
+    console.left_behind(way_on)
     return code
 
 
@@ -61,7 +61,7 @@ def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
         console.failure(error.format_message())
     else:
         console.failure(error.message, error.help)
-    console.left_behind(changed_nothing=True)
+    console.nothing_changed()
     return Exit.USAGE
 
 
@@ -72,6 +72,13 @@ def _told(error: OSError) -> str:
     return f"{names}: {reason}" if names else reason
 
 
+def _way_on(error: OSError) -> str:
+    """What helps against an operating system's error: another try where a connection failed, else the file that it names."""
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return AGAIN
+    return repair(str(error.filename) if error.filename is not None else "")
+
+
 def _defect(error: BaseException, console: Console) -> int:
     """A defect of Errata itself: what it was, where, and the whole trace with -v."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -79,5 +86,5 @@ def _defect(error: BaseException, console: Console) -> int:
     console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")
     if console.tells("debug"):
         console.tell("".join(traceback.format_exception(error)))
-    console.left_behind()
+    console.left_behind("")
     return Exit.DEFECT

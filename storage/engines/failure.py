@@ -4,12 +4,16 @@ __all__ = ["EngineUnavailable"]
 
 
 class EngineUnavailable(Exception):
-    """No engine of the wanted kind. `reason` is one sentence, `ways_out` the remedies, `log` the end of the engine's own output."""
+    """No engine of the wanted kind. `reason` is one sentence, `ways_out` the remedies, `log` the end of the engine's own output.
 
-    def __init__(self, reason: str, ways_out: tuple[str, ...] = (), log: str = "") -> None:
+    `again`: the same run can succeed without any change.
+    """
+
+    def __init__(self, reason: str, ways_out: tuple[str, ...] = (), log: str = "", *, again: bool = False) -> None:
         self.reason = reason
         self.ways_out = ways_out
         self.log = log
+        self.again = again
         super().__init__(reason)
 
     def __str__(self) -> str:
@@ -55,4 +59,5 @@ class EngineUnavailable(Exception):
         return cls(
             "the engine ended in the middle of its work, or cannot be reached any more",
             ("run again; where the system ended it for want of memory, `--memory-limit` has it take less",),
+            again=True,
         )

@@ -117,15 +117,22 @@ def test_progress_and_notes_go_to_standard_error_and_quiet_silences_them(call, a
     assert call("run p.yaml --log-level warn") == (0, "", "")
 
 
-@pytest.mark.parametrize(("error", "code", "says"), [(Stopped("threshold exceeded"), 3, "threshold exceeded"), (StorageFailed("disk full"), 4, "disk full"),
-                                                     (Busy.held_by("host 7"), 6, "host 7"), (FileNotFoundError(2, "No such file", "x.csv"), 4, "x.csv: No such file"),
-                                                     (KeyError("oops"), 70, "a defect of Errata: KeyError"), (KeyboardInterrupt(), 130, "interrupted")])  # fmt: skip
-def test_a_failing_run_says_what_stands(error: BaseException, code: int, says: str, call, failing) -> None:
-    application = failing(error)
+@pytest.mark.parametrize(("error", "code", "says", "way_on"), [
+    (Stopped("threshold exceeded"), 3, "threshold exceeded", "; repair the cause, then run again"),
+    (Stopped("a bad record", file="a.csv"), 3, "a bad record", "; fix a.csv, then run again"),
+    (StorageFailed("disk full"), 4, "disk full", "; repair the cause, then run again"),
+    (Busy.held_by("host 7"), 6, "host 7", "; run again to continue"),
+    (FileNotFoundError(2, "No such file", "x.csv"), 4, "x.csv: No such file", "; fix x.csv, then run again"),
+    (ConnectionResetError(104, "Connection reset by peer"), 4, "Connection reset by peer", "; run again to continue"),
+    (KeyError("oops"), 70, "a defect of Errata: KeyError", ""),
+    (KeyboardInterrupt(), 130, "interrupted", "; run again to continue"),
+])  # fmt: skip
+def test_a_failing_run_says_what_stands_and_what_to_do(error: BaseException, code: int, says: str, way_on: str, request) -> None:
+    application, call = request.getfixturevalue("failing")(error), request.getfixturevalue("call")
     ended, output, errors = call("run p.yaml")
     assert (ended, output) == (code, "")
     assert says in errors
-    assert errors.endswith("Epoch 3 stands; run again to continue.\n")
+    assert errors.endswith(f"\nEpoch 3 stands{way_on}.\n")
     application.epoch = None
     assert call("run p.yaml")[2].endswith("Nothing was changed.\n")
 

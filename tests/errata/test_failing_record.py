@@ -56,3 +56,17 @@ def test_a_failing_check_has_its_own_words(tmp_path: Path) -> None:
     with pytest.raises(Stopped, match="none are left") as caught:
         folder.run()
     assert not caught.value.details
+
+
+@pytest.mark.parametrize(("rows", "code"), [("0,0,,\n500,0,one,text\n", 3), ("0,0\n", 4), ("one,0,,\n", 3)])
+def test_the_last_line_names_the_file_to_fix(tmp_path: Path, rows: str, code: int) -> None:
+    """A second run over the same file would end as the first did, so it is not what helps."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("CXL", "emit ratio = total / count"))
+    folder.write("o.csv", "total,count,what,rest\n1,1,,\n")
+    folder.run()
+    folder.write("o.csv", f"total,count,what,rest\n1,1,,\n{rows}")
+    with standing_in(tmp_path):
+        ended, _, told = command("run", "pipeline.yaml", "--engine", "sail", "--quiet")
+    assert ended == code
+    assert told.endswith("\nEpoch 1 stands; fix o.csv, then run again.\n")

@@ -116,12 +116,33 @@ def test_an_answer_without_rows_has_its_header_in_csv(tmp_path: Path, words: tup
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", STATED)
     name, *rest = words
-    said = [command(name, str(tmp_path / "pipeline.yaml"), *rest, "--format", "csv")]  # before the first run
+    said = []
     for records in ("1\n", "1\n7\n"):
         folder.write("s.csv", f"id\n{records}")
         folder.run()
         said.append(command(name, str(tmp_path / "pipeline.yaml"), *rest, "--format", "csv"))
-    assert [(code, out.splitlines()[0]) for code, out, _ in said] == [(0, header)] * 3
+    assert [(code, out.splitlines()[0]) for code, out, _ in said] == [(0, header)] * 2
+
+
+@pytest.mark.parametrize("words", [("show", "big"), ("log", "big"), ("log",), ("diff", "big", "--from", "1", "--to", "2"), ("why", "big", "id=1")])
+def test_before_the_first_run_there_is_nothing_to_show(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    name, *rest = words
+    code, out, errors = command(name, str(tmp_path / "pipeline.yaml"), *rest)
+    assert (code, out) == (64, "")
+    assert errors == "error: no run yet, so there is nothing to show\n  = help: `errata run` makes the first epoch\nNothing was changed.\n"
+
+
+def test_a_node_that_came_since_the_last_run_has_nothing_to_show(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", STATED)
+    folder.write("s.csv", "id\n7\n")
+    folder.run()
+    folder.write("pipeline.yaml", STATED + "  - { type: transform, name: more, input: s, config: { cxl: 'emit id = id' } }\n")
+    code, out, errors = command("show", str(tmp_path / "pipeline.yaml"), "more")
+    assert (code, out) == (64, "")
+    assert errors.startswith("error: node 'more' has not run yet\n")
 
 
 def test_csv_has_the_columns_of_its_rows(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import click
 from errata.cli.console import csv_columns, rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
+from errata.failures import Usage
 from errata.options import LogFilter
 from errata.streams import flat
 
@@ -36,6 +37,8 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str | 
     if node is None and filters != LogFilter():
         raise click.UsageError("--epoch, --since, --op, --cause, --where, --limit and --form need a node", click.get_current_context())
     if node is None:
+        if project.head_epoch() is None:
+            raise Usage.no_run()
         runs = project.runs()
         rows_answer(console, map(_in_short, runs) if format == "text" else runs, format, () if format == "text" else _RUN)
     else:

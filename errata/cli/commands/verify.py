@@ -30,5 +30,5 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: b
         console.note(f"{plural(len(rows), 'check')}, no violation")
         return Exit.CLEAN
     console.failure(f"{plural(violations, 'violation')} in {plural(len(rows), 'check')}")
-    console.left_behind(changed_nothing=True)
+    console.nothing_changed()
     return Exit.VIOLATION
