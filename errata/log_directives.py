@@ -60,6 +60,8 @@ def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
     if item.when not in ("per_record", "on_error"):
         yield ""
         return
+    if item.when == "on_error" and not flow.done[node.name].rejected:
+        return  # a node that keeps no rows may have no table either
     rows, step = _chosen(flow, node, directive), item.every or 1
     names = item.fields if item.when == "per_record" else ["_error"]
     count = flow.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step

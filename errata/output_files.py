@@ -21,7 +21,7 @@ from changelog.schema import column
 from errata.export import Exporter, OutputRows, Written, left_out, output_columns
 from errata.ingest import arriving, files_before, origins, undeclared
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
-from errata.targets import FINISHED
+from errata.targets import CHANGES, FINISHED
 from operators.lineage import file_of
 from storage.ledger import Entry
 
@@ -232,7 +232,8 @@ def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence
     parts = _changed(run, flow, node, wanted, list(dict.fromkeys([*_taken_back(run, node, writer), *extra])))
     if parts is None:
         return []
-    return [run.exports.stage(targets.names(node, run.standing, run.history, [target])(target), parts, wanted=target)]
+    staged = run.exports.stage(targets.names(node, run.standing, run.history, [target])(target), parts, wanted=target)
+    return [replace(staged, told={CHANGES: wanted.path})]
 
 
 def _taken_back(run: Run, node: Node, writer: Run | Entry) -> list[tuple[str, str]]:

@@ -323,7 +323,8 @@ class Run:
                 written[node.name] = self._export(flow, node, targets, sources, files)
         written["dlq"] = self._export_rejects(flow, targets, sources, self.standing, files)
         present = {one.target for one in self.exports.written}
-        self.exports.gone |= {path: entry for path, entry in targets.leftovers(self.head).items() if path not in present}
+        left = targets.leftovers(self.standing) | (targets.forgotten(self.plan, self.history()) if self.former else {})
+        self.exports.gone |= {path: entry for path, entry in left.items() if path not in present}
         return written
 
     def _export(

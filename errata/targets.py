@@ -31,6 +31,8 @@ History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
 ANY_FILE = "{source_file}"
 """Stands for the name of any source file."""
+CHANGES = "changes"
+"""What the ledger keeps of a file of changes alone: the path of all of them, with its tokens."""
 FINISHED = "finished"
 """What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
 
@@ -242,6 +244,12 @@ class Targets:
         """The files that the last epoch was to remove and that are there all the same, since its run died before it came to that."""
         entries = () if head is None else head.counters.get("gone", ())
         return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
+
+    def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Path, Mapping[str, Any]]:
+        """The files of changes that some epochs wrote, once these epochs are forgotten: those of the path that the output still has for them."""
+        wanted = {node.name: changes.path for node in plan.of_kind("output") if (changes := self.configs[node.name].changelog) is not None}
+        written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
+        return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
 
     def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
         """Parts of an output that is or was split, and files of source files, that are not written any more at the output's present path are removed."""

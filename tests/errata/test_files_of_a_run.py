@@ -9,6 +9,9 @@ import pytest
 
 from errata.export import Written
 from errata.options import EngineOptions, RunOptions
+from storage import durable
+from storage.durable import Moment
+from tests.killing import Died
 from tests.pipelines import Folder, command, standing_in
 
 PIPELINE = """
@@ -344,3 +347,47 @@ def test_each_source_file_has_its_sidecar(split: str, tmp_path: Path) -> None:
             parts = [path for path in (tmp_path / "out").glob(f"{name}*.csv") if path.suffix == ".csv"]
             assert (Path(told["resolved_path"]).name, told["dlq_count"], told["bytes_written"]) == (f"{name}.csv", rejected, sum(path.stat().st_size for path in parts))
     assert folder.violations() == []
+
+
+LOGGED = PIPELINE.replace("path: out.csv}", 'path: out.csv, changelog: {path: "PATH"}}').replace("WHERE", "path: in.csv, merge: {strategy: snapshot, primary_key: [a]}")
+
+
+def _grown(folder: Folder, path: str) -> None:
+    """Three epochs, a record each."""
+    folder.write("pipeline.yaml", LOGGED.replace("PATH", path))
+    for count in (1, 2, 3):
+        folder.write("in.csv", "a,b\n" + "".join(f"{number},x\n" for number in range(count)))
+        folder.run()
+
+
+def test_a_refresh_removes_the_changes_of_the_epochs_that_it_forgets(folder):
+    """Else a reader of all files would apply these changes twice, and the next epochs would find them in their way."""
+    _grown(folder, "log/o-{epoch}.jsonl")
+    folder.write("log/kept.jsonl", "of somebody else")
+    folder.run(full_refresh=True)
+    assert sorted(path.name for path in (folder.path / "log").iterdir()) == ["kept.jsonl", "o-1.jsonl"]
+    assert [json.loads(line)["data"]["a"] for line in folder.text("log/o-1.jsonl").splitlines()] == [0, 1, 2]
+    folder.write("in.csv", "a,b\n0,x\n1,x\n2,x\n3,x\n")
+    assert ran(folder)[0] == 0
+    assert [json.loads(line)["data"]["a"] for line in folder.text("log/o-2.jsonl").splitlines()] == [3]
+
+
+def test_a_refresh_leaves_changes_at_another_path_alone(folder):
+    """As it does with the data of an output that is written elsewhere now."""
+    _grown(folder, "log/o-{epoch}.jsonl")
+    folder.write("pipeline.yaml", LOGGED.replace("PATH", "new/o-{epoch}.jsonl"))
+    folder.run(full_refresh=True)
+    assert [len(list((folder.path / name).iterdir())) for name in ("log", "new")] == [3, 1]
+
+
+def test_a_refresh_that_died_before_it_removed_them_is_followed_up(folder):
+    _grown(folder, "log/o-{epoch}.jsonl")
+
+    def probe(moment: Moment) -> None:
+        if moment.name == "remove:o-2.jsonl" and moment.side == "before":
+            raise Died
+
+    with pytest.raises(Died), durable.probing(probe):
+        folder.run(full_refresh=True)
+    folder.run(full_refresh=True)
+    assert sorted(path.name for path in (folder.path / "log").iterdir()) == ["o-1.jsonl"]

@@ -70,3 +70,13 @@ def test_a_record_that_ends_the_run_is_logged_before(tmp_path: Path) -> None:
         "warn: node 'shares': lost (id=2, share=None): division by zero",
         "error: node 'shares': rows/a.csv: record 2: division by zero (type_coercion_failure)",
     ]
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, persist: str) -> None:
+    """A node that keeps no rows has a table only when a record failed there."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", persist))
+    folder.write("rows/a.csv", "id\n3\n")
+    assert told(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
+    assert folder.text("out.csv") == "id,share\n3,12\n"
