@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, ReadPlan
+from storage.formats.encodings import IN_WORDS
 from tests.formats.reading import records_of, records_or_error
 
 
@@ -206,7 +207,7 @@ def test_an_input_error_is_found_in_the_text_of_an_engine():
     ("options", "message"),
     [
         ({"delimiter": ";;"}, "options.delimiter: must be one ASCII character that is no line end"),
-        ({"encoding": "utf-7000"}, "options.encoding: unknown encoding 'utf-7000'"),
+        ({"encoding": "utf-7000"}, f"options.encoding: 'utf-7000' is no encoding of text: use {IN_WORDS}"),
         ({"delimeter": ";"}, "options.delimeter: there is no such key"),
     ],
 )

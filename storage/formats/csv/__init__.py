@@ -7,7 +7,6 @@ encoding, an empty header or one that has a name twice are input errors.
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -29,6 +28,7 @@ from storage.formats.contract import (
     begins_a_line,
     without_sections,
 )
+from storage.formats.encodings import IN_WORDS, text_encoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,10 +41,10 @@ def _one_ascii(value: str) -> str:
 
 
 def _known_encoding(value: str) -> str:
-    try:
-        return codecs.lookup(value.strip()).name
-    except LookupError:
-        raise ValueError(f"unknown encoding '{value}'") from None
+    known = text_encoding(value)
+    if known is None:
+        raise ValueError(f"'{value[:80]}' is no encoding of text: use {IN_WORDS}")
+    return known
 
 
 Character = Annotated[str, AfterValidator(_one_ascii)]

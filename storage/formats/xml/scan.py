@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
+from storage.formats.encodings import expat_reads, text_encoding
 from storage.formats.xml.runs import Run, Runs
 
 Fields: TypeAlias = dict[str, str | None]
@@ -22,6 +23,7 @@ _BLOCK, _FIRST = 1 << 18, 1 << 12
 _TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
 _BAD_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _ENCODING = "; text that is not UTF-8 needs an XML declaration that names its encoding"
+_DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
 
 
@@ -242,6 +244,10 @@ class TooDeepError(Exception):
     """More open elements than MAX_DEPTH."""
 
 
+class EncodingError(Exception):
+    """An encoding that the XML declaration names and that is not read."""
+
+
 class EntityError(Exception):
     """A reference to an entity that is not one of the five of XML itself."""
 
@@ -270,7 +276,7 @@ class Scan:
             self.skipped = -len(start)
 
     def _made(self, *, names_only: bool) -> expat.XMLParserType:
-        parser, collector = expat.ParserCreate(), self.collector
+        parser, collector = expat.ParserCreate(_written_encoding(self.data)), self.collector
         wide = b"\0" in self.data[:4]
         parser.StartElementHandler = collector.start
         _guard_attributes(parser, collector, wide=wide)
@@ -292,8 +298,11 @@ class Scan:
         return parser
 
     def _declared(self, encoding: str | None) -> None:
-        if encoding is not None and encoding.lower() != "utf-8":
-            self._without_runs()
+        if encoding is None or text_encoding(encoding) == "utf-8":
+            return
+        if not expat_reads(encoding):
+            raise EncodingError(encoding)
+        self._without_runs()
 
     def _without_runs(self) -> None:
         """The text is not what it looks like: expat reads all of it."""
@@ -308,6 +317,9 @@ class Scan:
             raise self._broken(wrong) from None
         except TooDeepError:
             raise InputError(self.name, f"nested deeper than {MAX_DEPTH} levels", line=self._line()) from None
+        except EncodingError as wrong:
+            told = f"the XML declaration names the encoding '{str(wrong)[:80]}': XML is read in UTF-8, UTF-16 and encodings of one byte a character, such as windows-1252"
+            raise InputError(self.name, told, line=1) from None
         except EntityError as wrong:
             raise InputError(self.name, f"the entity '{wrong}' is not expanded", line=self._line()) from None
 
@@ -370,6 +382,12 @@ class Scan:
         way_out = _ENCODING if wrong.code == _BAD_TOKEN and not _begins_in_utf8(self.data[place : place + 4]) else ""
         told = f"not well-formed XML: {expat.ErrorString(wrong.code)}, column {column + 1}{way_out}"
         return InputError(self.name, told, line=wrong.lineno + self.lines)
+
+
+def _written_encoding(data: Buffer) -> str | None:
+    """The encoding that expat is told of: UTF-8 where the XML declaration names it in a way that expat does not know (`utf8`)."""
+    found = _DECLARED.match(data[:_FIRST])
+    return "utf-8" if found and text_encoding(found[1].decode()) == "utf-8" else None
 
 
 def _begins_in_utf8(text: bytes) -> bool:
