@@ -96,7 +96,7 @@ class Compaction(Run):
         return replace(
             head, execution_id=self.execution_id, started=self.started, finished=datetime.now(UTC), tables=dict(versions),
             counters={**{name: value for name, value in head.counters.items() if name in ("rejected", "base", "folded", "gone")}, **base, "kind": "compact"},
-            files={}, previous="", hash="",
+            files={}, marks={}, previous="", hash="",
         )  # fmt: skip
 
     def _tidy(self, committed: Entry) -> None:
@@ -105,7 +105,7 @@ class Compaction(Run):
 
         ledger = Ledger(self.state.ledger)
         ledger.compact()
-        anchor_ledger(self.state, ledger, committed)
+        anchor_ledger(self.state, ledger, committed, {})
         for path in committed.tables:
             ChangelogTable(f"{self.state.root}/{path}").vacuum()
 

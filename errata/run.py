@@ -31,6 +31,7 @@ from errata.targets import Targets, dlq_form
 from errata.uuids import uuid7
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
+from storage.seals import check_content
 from storage.undo import undoing
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ class Run:
 
         engine = start_engine(self.options, self.plan)
         self.state.prepare()
-        self.tables.require(self.head.tables if self.head else {})
+        if self.head is not None:
+            check_content(self.state, self.head, {path: self.tables.by_path(path).data_files() for path in self.tables.existing()})
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
         kept = {name: one for name, one in (self.head.nodes if self.head else {}).items() if name in self.plan.nodes or name == TRIGGERS}
         flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept), folded=self.head.folded if self.head else {})
@@ -402,11 +404,16 @@ class Run:
 
         if self.claim is not None and self.claim.lost:
             raise Busy("another run took this pipeline over", again=True)
-        sealed = replace(entry, files=seal_tables(self.state, self.head.tables if self.head else {}, entry.tables))
+        before = self.head
+        known = before.tables if before else {}
+        changed = {path: self.tables.at(path, version) for path, version in entry.tables.items() if known.get(path) != version}
+        marks = {path: table.mark() for path, table in changed.items()}
+        kept = {path: mark for path, mark in (before.marks if before else {}).items() if path in entry.tables}
+        sealed = replace(entry, files=seal_tables(self.state, known, entry.tables), marks=kept | marks)
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
         put_entries_together(ledger)
-        anchor_ledger(self.state, ledger, committed)
+        anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
         return committed
 
     def remarks(self) -> dict[str, Any]:

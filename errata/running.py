@@ -69,11 +69,25 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     try:
         with durable.numbered_run(), _claimed(project.state, options, name) as claim:
             one = make(project.plan, project.state, options, project.before(), started=started, execution_id=name, claim=claim, **settings)
+            _require(one)
             if needs_repair(one):
                 repair(one)
             yield one
     except (StorageError, EngineUnavailable) as error:
         raise StorageFailed(str(error), again=isinstance(error, EngineUnavailable) and error.again) from error
+
+
+def _require(one: Run) -> None:
+    """Raise StorageError where the state is not what the last epoch committed; a refresh removes what is not."""
+    from storage.seals import require_ledger
+
+    require_ledger(one.state, one.head)
+    if one.head is None:
+        return
+    if one.options.full_refresh:
+        one.tables.discard_damaged(one.head)
+    else:
+        one.tables.require(one.head)
 
 
 def needs_repair(one: Run) -> bool:

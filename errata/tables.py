@@ -17,7 +17,8 @@ from operators.evaluation import Narrow, as_it_is
 from operators.lineage import key_slice
 from operators.rows import CK, OWN_HIDDEN
 from operators.variables import qualifying
-from storage.failure import StorageError
+from storage.failure import Damaged
+from storage.locations import is_local
 from storage.physical import declared
 from storage.tables import ChangelogTable
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from operators.evaluation import RunValues
     from storage.engines import Engine
+    from storage.ledger import Entry
 
 SMALL_ROWS = 10_000
 """Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""
@@ -186,12 +188,31 @@ class Tables:
         triggers = self.triggers.version() if any(node.operator.output.riding(CK) for node in self.plan.of_kind("source")) else None
         return found if triggers is None else found | {TRIGGERS: triggers}
 
-    def require(self, versions: Mapping[str, int]) -> None:
-        """Raise StorageError where a table of the plan is not there that the ledger names: what it held would be taken for nothing."""
-        known = {f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state")}
-        for path, version in versions.items():
-            if path in known and not self.by_path(path).exists():
-                raise StorageError(f"{self.root}/{path}", f"the table is gone, the ledger says version {version}; put it back, or let --full-refresh make all tables anew")
+    def require(self, head: Entry) -> None:
+        """Raise `Damaged` where a table of the plan is not what an entry of the ledger says: what it held would be taken for nothing."""
+        for path in self._named(head):
+            self.by_path(path).check(head.tables[path], head.marks.get(path, ""))
+
+    def discard_damaged(self, head: Entry) -> None:
+        """Remove the tables of the plan that are not what an entry of the ledger says; those of an object store stay, and `Damaged` is raised."""
+        for path in self._named(head):
+            table = self.by_path(path)
+            try:
+                table.check(head.tables[path], head.marks.get(path, ""))
+            except Damaged:
+                if not is_local(self.root):
+                    raise
+                table.discard()
+
+    def _named(self, head: Entry) -> Iterator[str]:
+        """The paths of the tables of the plan that an entry names."""
+        known = {TRIGGERS, *(f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state"))}
+        return (path for path in head.tables if path in known)
+
+    def at(self, path: str, version: int) -> ChangelogTable:
+        """The table at a path as it was at a version."""
+        table = self.by_path(path)
+        return table if self._sole and table.version() == version else ChangelogTable(f"{self.root}/{path}", pinned=version)
 
     def existing(self) -> set[str]:
         """The paths of all tables of the plan that exist."""

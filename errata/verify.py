@@ -43,7 +43,7 @@ def _entries(project: Project) -> tuple[list[Entry], list[Row]]:
     if broken:
         return [], broken
     try:
-        entries = Ledger(project.state.ledger).entries()
+        entries = Ledger(project.state.ledger).entries(checked=False)
     except UNREADABLE as problem:
         return [], [_answer("ledger", detail=f"the ledger cannot be read: {problem}")]
     return entries, [*_ledger_faults(project, entries)]

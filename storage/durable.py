@@ -7,14 +7,17 @@ of every step before it begins and after it has landed, so it can stop a run, or
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from uuid import uuid4
 
-__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "staged_in", "staging_path", "step"]
+__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "replace", "staged_in", "staging_path", "step", "sync"]
+
+SYNCED_AT_A_TIME = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,20 @@ def staged_in(folder: Path) -> dict[str, list[Path]]:
 
 def publish(staged: Path, target: Path) -> None:
     """Rename a finished file over its target as one durable step; its bytes are on disk before its name is."""
-    step(f"rename:{target.name}", lambda: _replace(staged, target))
+    step(f"rename:{target.name}", lambda: replace(staged, target))
 
 
-def _replace(staged: Path, target: Path) -> None:
+def sync(files: Iterable[Path]) -> None:
+    """Return once files and the folders that name them are on disk; several at a time, which a file system writes together."""
+    paths = list(files)
+    folders = {folder for file in paths for folder in (file.parent, file.parent.parent)}
+    with ThreadPoolExecutor(SYNCED_AT_A_TIME) as pool:
+        list(pool.map(lambda file: _sync(file, os.O_RDONLY), paths))
+        list(pool.map(lambda folder: _sync(folder, os.O_RDONLY | os.O_DIRECTORY), folders))
+
+
+def replace(staged: Path, target: Path) -> None:
+    """Rename a file over its target; both its bytes and its new name are on disk before this returns."""
     _sync(staged, os.O_RDONLY)
     staged.replace(target)
     _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)

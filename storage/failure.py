@@ -4,11 +4,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["StorageError", "engine_failures", "storing", "unreadable"]
+__all__ = ["Damaged", "StorageError", "damaged", "engine_failures", "storing", "unreadable"]
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
 FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is not a Parquet file")
 """What engines say of a file that is lost or damaged."""
+ARROW_PREFIX = "C Data interface error: "
+"""What Arrow puts before each error that it hands from one library to the other."""
 
 
 class StorageError(Exception):
@@ -18,6 +20,24 @@ class StorageError(Exception):
         self.place = place
         self.reason = reason
         super().__init__(f"{place}: {reason}")
+
+
+class Damaged(StorageError):
+    """A table of the state is not what the ledger's last epoch committed."""
+
+    def __init__(self, place: str, version: int, reason: str) -> None:
+        super().__init__(place, f"{reason}, the ledger says version {version}; put it back from a copy, or let --full-refresh make all tables anew")
+
+
+@contextmanager
+def damaged(place: str, version: int) -> Iterator[None]:
+    """Turn whatever opening a table raises into `Damaged`."""
+    try:
+        yield
+    except Damaged:
+        raise
+    except Exception as problem:
+        raise Damaged(place, version, f"the table cannot be opened ({_first_line(problem)})") from problem
 
 
 @contextmanager
@@ -48,4 +68,5 @@ def unreadable(told: str) -> str | None:
 
 
 def _first_line(problem: Exception) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0]
+    told = (str(problem).splitlines() or [type(problem).__name__])[0]
+    return told.removeprefix(ARROW_PREFIX) or "its data cannot be decoded"

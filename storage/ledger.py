@@ -19,7 +19,7 @@ from storage.failure import StorageError, storing
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["ChainFault", "Entry", "Ledger", "LedgerMoved", "verify_chain"]
+__all__ = ["ChainFault", "Entry", "Ledger", "LedgerMoved", "ledger_ways_out", "verify_chain"]
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Entry:
 
     `plan` has the fingerprints by node, `tables` the version of each table by its path in the state folder, `nodes` the
     counts by node (`+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`), `sources` cursor and files by
-    source, `files` the seals of what the run wrote by table (`storage.seals`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. `base` the epoch that older ones were folded to. An entry whose counters have the `kind` compact is
+    source, `files` the seals of what the run wrote by table (`storage.seals`), `marks` what each table consists of (`storage.marks`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. `base` the epoch that older ones were folded to. An entry whose counters have the `kind` compact is
     maintenance: it keeps the epoch of the entry before and changes no row. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
     """
 
@@ -53,6 +53,7 @@ class Entry:
     sources: Json = field(default_factory=dict)
     counters: Json = field(default_factory=dict)
     files: Json = field(default_factory=dict)
+    marks: Json = field(default_factory=dict)
     previous: str = ""
     hash: str = ""
 
@@ -66,8 +67,8 @@ class Entry:
         return sha256(b"\n".join(f"{name}=".encode() + _canonical(value) for name, value in self._parts())).hexdigest()
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
-        """All members but the hash; seals only where there are some, as entries of older versions have none."""
-        return ((name, value) for name, value in asdict(self).items() if name != "hash" and (name != "files" or value))
+        """All members but the hash."""
+        return ((name, value) for name, value in asdict(self).items() if name != "hash")
 
     @property
     def maintains(self) -> bool:
@@ -88,7 +89,7 @@ class Entry:
 
 NAMES = tuple(member.name for member in fields(Entry))
 MOMENTS = ("started", "finished")
-DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files"})
+DOCUMENTS = frozenset({"plan", "tables", "nodes", "sources", "counters", "files", "marks"})
 KINDS = {"epoch": "bigint", "exit_code": "int", "started": "timestamp", "finished": "timestamp"}
 
 
@@ -112,9 +113,9 @@ class Ledger:
         """The last committed run, None before the first."""
         return max(self._read(newest=True), key=lambda entry: entry.place, default=None)
 
-    def entries(self) -> list[Entry]:
-        """Every committed run, oldest first."""
-        return sorted(self._read(), key=lambda entry: entry.place)
+    def entries(self, *, checked: bool = True) -> list[Entry]:
+        """Every committed run, oldest first. Raises StorageError where one is not what was committed, unless that is not to be `checked`."""
+        return sorted(self._read(checked=checked), key=lambda entry: entry.place)
 
     def started(self, epochs: Collection[int]) -> dict[int, datetime]:
         """When the runs of these epochs began; maintenance of an epoch begins later."""
@@ -172,20 +173,27 @@ class Ledger:
 
     def verify_chain(self) -> list[ChainFault]:
         """What is wrong with the chain of hashes; empty where nothing is."""
-        return verify_chain(self.entries())
+        return verify_chain(self.entries(checked=False))
 
     def _head_of(self, table: Any) -> tuple[int | None, str]:
         newest = max(_entries(table, newest=True), key=lambda entry: entry.place, default=None)
         return (newest.epoch, newest.hash) if newest else (None, "")
 
-    def _read(self, *, newest: bool = False) -> list[Entry]:
+    def _read(self, *, newest: bool = False, checked: bool = True) -> list[Entry]:
         from deltalake.exceptions import TableNotFoundError
 
         with storing(self.uri):
             try:
-                return _entries(self._table(), newest=newest)
+                found = _entries(self._table(), newest=newest)
             except TableNotFoundError:
                 return []
+            except (ValueError, TypeError, KeyError) as problem:
+                raise StorageError(self.uri, f"the ledger cannot be read ({type(problem).__name__}); {ledger_ways_out(self.uri)}") from problem
+        wrong = [entry.epoch for entry in found if checked and entry.hash != entry.digest()]
+        if wrong:
+            raise StorageError(self.uri, f"epoch {wrong[0]} is not what was committed; {ledger_ways_out(self.uri)}")
+        return found
+
 
     def _table(self) -> DeltaTable:
         """The table as it is now: opened once, then what came since is added."""
@@ -214,6 +222,11 @@ class Ledger:
             fields = new_fields(declared({name: KINDS.get(name, "string") for name in NAMES if name in missing})).fields
             durable.step("widen:ledger", lambda: table.alter.add_columns(fields))
         return table
+
+
+def ledger_ways_out(uri: str) -> str:
+    """What to do about a ledger that is damaged."""
+    return f"put it back from a copy, or move {uri.rpartition('/')[0]} away and run with --force, which computes everything anew"
 
 
 def verify_chain(entries: Sequence[Entry]) -> list[ChainFault]:

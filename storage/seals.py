@@ -18,11 +18,14 @@ import orjson
 
 from storage import durable
 from storage.discovery import content_hash
-from storage.failure import StorageError
-from storage.ledger import Entry, Ledger
+from storage.failure import Damaged, StorageError
+from storage.ledger import Entry, Ledger, ledger_ways_out
 from storage.locations import State
 
-__all__ = ["Fault", "anchor_ledger", "check_ledger_end", "check_ledger_files", "check_tables", "seal_tables"]
+__all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]
+
+HASHED_BYTES = 64 << 20
+"""A run hashes data files of its tables up to so many bytes, small ones first; of the others it looks at the sizes."""
 
 Seals = dict[str, list[Any]]
 """By a file's name inside its table: its size and its hash."""
@@ -69,10 +72,14 @@ def seals_between(table: Path, before: int | None, now: int) -> Seals:
 
 
 def seal_tables(state: State, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, Seals]:
-    """The seals of what a run brought to the tables of a state, by table; nothing for a state that is not local."""
+    """The seals of what a run brought to the tables of a state, by table; nothing for a state that is not local.
+
+    The files, and the folders that name them, are on disk before this returns.
+    """
     if not state.local:
         return {}
     made = {path: seals_between(Path(state.table(path)), before.get(path), version) for path, version in now.items() if before.get(path) != version}
+    durable.sync(Path(state.table(path)) / name for path, seals in made.items() for name in seals)
     return {path: seals for path, seals in made.items() if seals}
 
 
@@ -173,8 +180,11 @@ def _digest(anchor: Mapping[str, Any]) -> str:
     return sha256(orjson.dumps(anchor, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def anchor_ledger(state: State, ledger: Ledger, head: Entry) -> None:
-    """Note how far the ledger goes and what its files are. One durable step; nothing for a state that is not local."""
+def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, Collection[str]]) -> None:
+    """Note how far the ledger goes, what its files are, and the seals of the data files that tables consist of. One durable step.
+
+    `live` has the data files of the tables that changed; the others have those that they had. Nothing is done for a state that is not local.
+    """
     if not state.local:
         return
     version = ledger.version()
@@ -182,12 +192,67 @@ def anchor_ledger(state: State, ledger: Ledger, head: Entry) -> None:
         before = _anchor(state) or {}
     except ValueError:
         before = {}
-    seals = dict(before.get("files", {})) | seals_between(Path(state.ledger), before.get("version"), version)
-    anchor = {"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals}
+    new = seals_between(Path(state.ledger), before.get("version"), version)
+    durable.sync(Path(state.ledger) / name for name in new)
+    seals = dict(before.get("files", {})) | new
+    anchor = {"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals, "live": _live_seals(before, head, live)}
     text = orjson.dumps(anchor | {"digest": _digest(anchor)})
-    target = _anchor_file(state)
+    durable.step("anchor", lambda: _write(_anchor_file(state), text))
+
+
+def _write(target: Path, text: bytes) -> None:
     staged = durable.staging_path(target)
-    durable.step("anchor", lambda: (staged.write_bytes(text), staged.replace(target)))
+    staged.write_bytes(text)
+    durable.replace(staged, target)
+
+
+def _live_seals(anchor: Mapping[str, Any], head: Entry, live: Mapping[str, Collection[str]]) -> dict[str, Seals]:
+    """The seals of the data files of each table that an entry names, as far as the anchor before it or the entry has them."""
+    sealed: Mapping[str, Seals] = {**anchor.get("live", {})}
+    found = {path: seals for path, seals in sealed.items() if path in head.tables}
+    for path, names in live.items():
+        known = {**sealed.get(path, {}), **head.files.get(path, {})}
+        found[path] = {name: known[name] for name in names if name in known}
+    return found
+
+
+def require_ledger(state: State, head: Entry | None) -> None:
+    """Raise StorageError where the ledger does not end where its anchor says. An anchor that is lost or cannot be read says nothing."""
+    if not state.local:
+        return
+    try:
+        anchor = _anchor(state)
+    except ValueError:
+        return
+    if anchor is not None:
+        for fault in _check_end(anchor, [] if head is None else [head]):
+            raise StorageError(state.ledger, f"{fault.detail}; {ledger_ways_out(state.ledger)}")
+
+
+def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise StorageError where a file of the ledger or of a table is not what was sealed.
+
+    `live` has the data files of each table with their sizes. Files are hashed up to `HASHED_BYTES`. Nothing is done for a state that is not local.
+    """
+    if not state.local:
+        return
+    try:
+        anchor = _anchor(state) or {}
+    except ValueError:
+        anchor = {}
+    sealed = _live_seals(anchor, head, live)
+    wanted = [(size, path, name, seal) for path, files in live.items() for name, size in files.items() if (seal := sealed[path].get(name))]
+    wanted += [(seal[0], "ledger", name, seal) for name, seal in anchor.get("files", {}).items()]
+    left = HASHED_BYTES
+    for size, path, name, seal in sorted(wanted):
+        left -= size
+        if left < 0:
+            return
+        detail = _difference(Path(state.table(path)) / name, seal)
+        if detail and path == "ledger":
+            raise StorageError(state.ledger, f"{name} {detail}; {ledger_ways_out(state.ledger)}")
+        if detail:
+            raise Damaged(state.table(path), head.tables.get(path, 0), f"{name} {detail}")
 
 
 def check_ledger_files(state: State) -> Iterator[Fault]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
@@ -21,8 +24,9 @@ from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
-from storage.failure import StorageError, storing
-from storage.locations import engine_uri
+from storage.failure import Damaged, StorageError, damaged, storing
+from storage.locations import engine_uri, is_local
+from storage.marks import mark_of
 from storage.physical import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.pinned import frame_at
 from storage.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -318,6 +322,42 @@ class ChangelogTable:
         with storing(self.uri):
             return scanned(self._required(), [KEY, EPOCH], Within(OP, min(NEGATIVE), max(NEGATIVE)), Within(EPOCH, last=at))
 
+    # -- soundness
+
+    def mark(self) -> str:
+        """The mark of the table as it is (`storage.marks`)."""
+        with storing(self.uri):
+            return mark_of(self._required())
+
+    def data_files(self) -> dict[str, int]:
+        """The size of each data file, by its path inside the table."""
+        with storing(self.uri):
+            return _sizes(self._required())
+
+    def check(self, version: int, mark: str) -> None:
+        """Raise `Damaged` unless the version that the ledger names is there and whole: its log gives the mark, and its files have their sizes.
+
+        Reads the log alone. On an object store the sizes of files are not looked up.
+        """
+        with damaged(self.uri, version):
+            table = self._open()
+            if table is None:
+                raise Damaged(self.uri, version, "the table is gone")
+            if table.version() < version:
+                raise Damaged(self.uri, version, f"the newest version is {table.version()}")
+            if mark_of(table) != mark:
+                table = DeltaTable(self.uri, version=version)
+                if table.version() != version or mark_of(table) != mark:
+                    raise Damaged(self.uri, version, "the log does not say what was committed")
+            wrong = _wrong_file(self.uri, _sizes(table)) if is_local(self.uri) else ""
+        if wrong:
+            raise Damaged(self.uri, version, wrong)
+
+    def discard(self) -> None:
+        """Remove the table with all its files. One durable step; only for a local table."""
+        durable.step(f"discard:{self.label}", lambda: rmtree(self.uri.removeprefix("file://"), ignore_errors=True))
+        self._opened = self._rejects = None
+
     # -- maintenance
 
     def files(self, below: int | None = None) -> int:
@@ -436,6 +476,23 @@ class ChangelogTable:
 
 def _of_epoch(epoch: int) -> CommitProperties:
     return CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"})
+
+
+def _sizes(table: DeltaTable) -> dict[str, int]:
+    return {unquote(path): size for path, size in add_actions(table, "path", "size_bytes")}
+
+
+def _wrong_file(uri: str, sizes: Mapping[str, int]) -> str:
+    """What is wrong with the first data file that is not there or has another size; empty where none is."""
+    folder = uri.removeprefix("file://")
+    for name, size in sizes.items():
+        try:
+            found = Path(folder, name).stat().st_size
+        except OSError:
+            return f"{name} is missing"
+        if found != size:
+            return f"{name} has {found:,} bytes, not {size:,}"
+    return ""
 
 
 def _row_count(table: DeltaTable) -> int:

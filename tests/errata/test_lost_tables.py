@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,53 @@ def test_a_run_ends_and_says_which_table_it_is(folder: Folder, table: str) -> No
     assert folder.run(full_refresh=True).exit_code == 0
     assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
     assert folder.violations() == []
+
+
+def emptied(table: Path) -> None:
+    """As a crash of the machine leaves the newest entry of a log that was not on disk yet."""
+    max((table / "_delta_log").glob("*.json")).write_bytes(b"")
+
+
+def dropped(table: Path) -> None:
+    max((table / "_delta_log").glob("*.json")).unlink()
+
+
+def shortened(table: Path) -> None:
+    for file in table.glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-1])
+
+
+def flipped(table: Path) -> None:
+    """The size stays."""
+    for file in table.glob("*.parquet"):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+
+
+@pytest.mark.parametrize(("table", "damage"), [("changelog/out", emptied), ("state/sums", emptied), *(("changelog/doubled", damage) for damage in (dropped, shortened, flipped))])
+def test_a_run_ends_over_a_damaged_table_and_a_refresh_repairs_it(folder: Folder, table: str, damage: Callable[[Path], None]) -> None:
+    kept = folder.text("out.csv")
+    damage(folder.path / ".errata/lost" / table)
+    folder.write("rows.csv", "id,g,v\n2,b,2\n3,c,4\n")
+    with pytest.raises(StorageFailed, match=f"{table}: .*the ledger says version \\d") as caught:
+        folder.run()
+    assert caught.value.exit_code == 4
+    assert folder.text("out.csv") == kept
+    assert "violation" in {row["verdict"] for row in folder.load().verify()}
+    assert folder.run(full_refresh=True).exit_code == 0
+    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+    assert folder.violations() == []
+
+
+def test_a_ledger_that_lost_its_last_entry_ends_a_run(folder: Folder) -> None:
+    emptied(folder.path / ".errata/lost/ledger")
+    folder.write("rows.csv", "id,g,v\n2,b,2\n3,c,4\n")
+    with pytest.raises(StorageFailed, match=r"epoch 2 was committed, the ledger ends with epoch 1; put it back from a copy, or move .*errata/lost away"):
+        folder.run()
+    shutil.rmtree(folder.path / ".errata/lost")
+    assert folder.run(force=True).exit_code == 0
+    assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
 
 
 @pytest.mark.parametrize("words", [("show", "sums"), ("log", "sums"), ("diff", "sums", "--from", "1", "--to", "2"), ("why", "sums", "g=a")])

@@ -17,6 +17,7 @@ from errata.failures import Stopped, Usage
 from errata.options import Correction, EngineOptions, RunOptions
 from storage.ledger import Ledger
 from storage.seals import anchor_ledger, seal_tables
+from storage.tables import ChangelogTable
 from tests.errata import rollback
 from tests.invariants.sales import HEADER, KEYED, pipeline
 from tests.pipelines import Folder
@@ -137,7 +138,7 @@ def commit_wrong(folder: Folder, node: str, updates: dict[str, str], predicate: 
     tables = {**head.tables, path: DeltaTable(state.table(path)).version()}
     entry = replace(head, epoch=head.epoch + 1, tables=tables, files=seal_tables(state, head.tables, tables))
     ledger = Ledger(state.ledger)
-    anchor_ledger(state, ledger, ledger.append(entry, head))
+    anchor_ledger(state, ledger, ledger.append(entry, head), {path: ChangelogTable(state.table(path)).data_files()})
 
 
 VOLATILE = """\

@@ -37,7 +37,7 @@ def runs(root: Path) -> tuple[State, list[Entry]]:
         entry = Entry(epoch, str(epoch), "b", NOON, NOON, 0, tables=tables, files=seal_tables(state, before, tables))
         entries.append(ledger.append(entry, entries[-1] if entries else None))
         put_entries_together(ledger)
-        anchor_ledger(state, ledger, entries[-1])
+        anchor_ledger(state, ledger, entries[-1], {PATH: ChangelogTable(state.table(PATH)).data_files()})
     return state, entries
 
 
