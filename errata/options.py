@@ -25,12 +25,14 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens during a run, for progress: `kind` is begin, node, warning or log (told by `action`; a log has a level) or end.
+    """What happens during a run, for progress.
 
-    A node's event has its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
+    `kind`: `engine` (`node` is its name, `starting` tells whether it still starts), `begin` (a node begins, or what `action` says), `node` (a node ended),
+    `warning` or `log` (told by `action`; a log has a level), `end`.
+    A node that begins has the rows that come in, one that ended all of its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
     """
 
-    kind: Literal["begin", "node", "warning", "log", "end"]
+    kind: Literal["engine", "begin", "node", "warning", "log", "end"]
     node: str = ""
     type: str = ""
     action: str = ""
@@ -40,6 +42,7 @@ class Event:
     rejected: int = 0
     seconds: float = 0.0
     level: str = "info"
+    starting: Callable[[], bool] = lambda: False
 
 
 def ignore(event: Event) -> None:

@@ -203,7 +203,9 @@ class Run:
         from errata.propagate import Flow
         from operators.evaluation import RunValues
 
+        self.options.listener(Event("begin", action="loading the engine"))
         engine = start_engine(self.options, self.plan)
+        self.options.listener(Event("engine", engine.name, starting=lambda: engine.starting))
         self.state.prepare()
         if self.head is not None:
             check_content(self.state, self.head, {path: self.tables.by_path(path).data_files() for path in self.tables.existing()})
@@ -230,7 +232,6 @@ class Run:
 
     def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
-        self.options.listener(Event("begin"))
         for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("Source", node.operator).notes()):
             self.options.listener(Event("log", action=f"source '{name}': {note}"))
         with logging(flow, self.plan, self.options.listener):
@@ -250,6 +251,7 @@ class Run:
         """Run one node; of a source the files go to `files`."""
         node = self.plan[stage.node]
         began = monotonic()
+        self.options.listener(_begun(node, stage, flow, sources))
         with within_limits(node.name):
             if node.kind == "source":
                 delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
@@ -335,6 +337,7 @@ class Run:
         from errata.output_files import write_output
 
         present = files or {name: one.changes.now for name, one in sources.items()}
+        self.options.listener(Event("begin", node.name, node.kind, "writing"))
         with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
             return write_output(self, flow, node, targets, present)
 
@@ -376,6 +379,7 @@ class Run:
         self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], written: Mapping[str, list[dict[str, Any]]]
     ) -> Entry:
         """Append the ledger's row: from here on the epoch exists."""
+        self.options.listener(Event("begin", action=f"committing epoch {self.epoch}"))
         nodes: dict[str, Any] = {node.name: flow.summary(node) | {"files": written.get(node.name, [])} for node in self.plan}
         nodes["dlq"] = {"files": written.get("dlq", []), "form": dlq_form(self.plan)}
         kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
@@ -437,8 +441,20 @@ class Run:
         )  # fmt: skip
 
 
+def _begun(node: Node, stage: Stage, flow: Flow, sources: Mapping[str, SourceFiles]) -> Event:
+    """What is known of a node as it begins, without asking the engine: the rows that come in, of a source its files."""
+    present = [record for record in sources[node.name].changes.now if record.present] if node.name in sources else []
+    size = sum(record.size for record in present) / 1e6
+    action = f"reading {len(present):,} file{'s' * (len(present) != 1)}, {size:,.1f} MB" if present else stage.action
+    return Event("begin", node.name, node.kind, action, _rows_in(node, flow))
+
+
+def _rows_in(node: Node, flow: Flow) -> int:
+    return sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
+
+
 def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:
-    rows_in = sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
+    rows_in = _rows_in(node, flow)
     out = sum(delta.ops.values())
     action = "delta" if stage.action == "skip" and out else stage.action
     return Event("node", node.name, node.kind, action, rows_in, out, delta.ops, delta.rejected, seconds)

@@ -3,12 +3,20 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import Protocol
 
 from errata.options import Event
-from errata.rendering.terminal import escaped, is_terminal, padded
+from errata.rendering.terminal import cut, escaped, is_terminal, padded
 
 Listener = Callable[[Event], None]
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+A_SECOND = 5
+"""How often the line of the node at work is drawn anew."""
+ENGINES = {"spark": "Apache Spark", "sail": "Sail"}
+WHOLE = 10_000_000
+"""Numbers from here on are told in millions where room is short."""
 
 
 class Told(Protocol):
@@ -57,21 +65,86 @@ def node_line(event: Event) -> str:
     return f"  {padded(escaped(event.node), 24)} {padded(event.type, 12)} {rows}  {'  '.join([*ops, *rejected])}".rstrip()
 
 
+def short_line(event: Event, columns: int) -> str:
+    """`node_line` in so many columns of a terminal: without the rows out, which the ops add up to, and names cut."""
+    ops = [f"{op} {_short(count)}" for op, count in event.ops.items() if count]
+    rejected = [f"rejected {_short(event.rejected)}"] if event.rejected else []
+    name = padded(cut(escaped(event.node), _named(columns)), _named(columns))
+    rows = f"{_short(event.rows_in):>9} in {event.seconds:>6.1f} s"
+    return cut(f"  {name} {event.type:<9} {rows}  {' '.join([*ops, *rejected])}".rstrip(), columns)
+
+
+def _named(columns: int) -> int:
+    """The columns of a node's name on a terminal of so many."""
+    return min(max(columns - 62, 10), 40)
+
+
+def _short(count: int) -> str:
+    return f"{count:,}" if count < WHOLE else f"{count / 1e6:,.0f}M"
+
+
+@dataclass(slots=True)
+class AtWork:
+    """The line of the node at work. `heard` takes a run's events, `line` tells what goes on or what is awaited."""
+
+    clock: Callable[[], float] = monotonic
+    engine: str = ""
+    starting: Callable[[], bool] = lambda: False
+    answered: bool = False
+    """Whether a node has ended that asked the engine something."""
+    now: Event | None = None
+    since: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin to count."""
+        self.since = self.clock()
+
+    def heard(self, event: Event) -> None:
+        """Note an engine, a node that begins, one that ended."""
+        if event.kind == "engine":
+            self.engine, self.starting = ENGINES.get(event.node, event.node), event.starting
+        elif event.kind == "begin":
+            self.now, self.since = event, self.clock()
+        elif event.kind == "node":
+            self.answered |= event.action != "skip"
+
+    def line(self, columns: int) -> str:
+        """The line in so many columns, the seconds at its end."""
+        seconds = self.clock() - self.since
+        frame, end = FRAMES[int(seconds * A_SECOND) % len(FRAMES)], f"{seconds:>5.0f} s"
+        room = columns - len(frame) - len(end) - 2
+        name = f"{escaped(self.now.node)}: " if self.now is not None and self.now.node else ""
+        return f"{frame} {padded(cut(name + self._doing(), room), min(room, 60))}{end}"
+
+    def _doing(self) -> str:
+        if self.starting():
+            return f"waiting for {self.engine} to start"
+        if self.now is None:
+            return "looking at the sources"
+        action = self.now.action if self.now.action not in ("first", "delta", "rebuild") else self.now.type
+        rows = f", {self.now.rows_in:,} rows in" if self.now.rows_in else ""
+        return f"{action}{rows}{'' if self.answered or not self.now.node else f', first query of {self.engine}'}"
+
+
 @contextlib.contextmanager
 def _live(console: Told) -> Iterator[Listener]:
-    """Lines above a spinner that names the node at work."""
+    """Lines above the line of the node at work."""
     from rich.console import Console
-    from rich.status import Status
+    from rich.live import Live
     from rich.text import Text
 
     terminal = Console(stderr=True, no_color=console.no_color, highlight=False, markup=False, emoji=False)
-    with Status("starting", console=terminal, spinner="dots") as status:
+    work = AtWork()
+
+    def drawn() -> Text:
+        return Text(work.line(terminal.width), no_wrap=True, overflow="crop")
+
+    with Live(console=terminal, get_renderable=drawn, refresh_per_second=A_SECOND, transient=True):
 
         def listen(event: Event) -> None:
-            if event.kind == "begin":
-                status.update(Text(escaped(event.node)))
-            elif event.kind == "node" and (event.action != "skip" or console.tells("debug")):
-                terminal.print(node_line(event), soft_wrap=True)
+            work.heard(event)
+            if event.kind == "node" and (event.action != "skip" or console.tells("debug")):
+                terminal.print(short_line(event, terminal.width), soft_wrap=True)
             else:
                 _said(console, event)
 

@@ -51,6 +51,11 @@ class Engine(ABC):
         """Whether a session was asked for."""
         return self._starting is not None
 
+    @property
+    def starting(self) -> bool:
+        """Whether a start is under way."""
+        return self._starting is not None and not self._starting.done()
+
     def start(self) -> None:
         """Start the session in the background. What goes wrong is raised by `session`."""
         self._begin()
