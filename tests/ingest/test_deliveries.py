@@ -364,7 +364,7 @@ def test_what_deliveries_that_are_gone_decided_stands_when_the_source_is_edited(
                 folder.write(f"in/{name}.csv", "id,v,d\n" + text)
         run(columns)
     rejected = [row["_cxl_dlq_error_category"] for row in folder.rows("out/rejected.csv")] if (folder.path / "out/rejected.csv").exists() else []
-    run(columns + ", {name: more, type: string}")
+    run(columns + ", {name: more, type: string, optional: true}")
     assert " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out/rows.csv")) == stands
     assert ([row["_cxl_dlq_error_category"] for row in folder.rows("out/rejected.csv")] if rejected else []) == rejected
     assert folder.violations() == []
@@ -411,7 +411,7 @@ def test_deliveries_come_on_top_of_what_stands_also_with_an_edit_of_the_source(f
         folder.run()
     for name, text in new.items():
         folder.write(f"in/{name}.csv", text)
-    folder.write("pipeline.yaml", source(merge, columns=columns + ", {name: more, type: string}"))
+    folder.write("pipeline.yaml", source(merge, columns=columns + ", {name: more, type: string, optional: true}"))
     folder.run()
     assert " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out/rows.csv")) == stands
     assert not (folder.path / "out/rejected.csv").exists()
@@ -444,7 +444,7 @@ def test_what_took_back_nothing_stays_a_reject_with_an_edit(folder: Folder) -> N
     assert [category for _, category, _ in before] == ["retraction_of_unknown_key"]
     folder.remove("in/b.csv")
     folder.run()
-    folder.write("pipeline.yaml", source(SAID, columns=columns + ", {name: more, type: string}"))
+    folder.write("pipeline.yaml", source(SAID, columns=columns + ", {name: more, type: string, optional: true}"))
     folder.run()
     assert [(row["id"], row["v"]) for row in folder.rows("out/rows.csv")] == [("5", "50"), ("7", "70")]
     assert rejected(folder) == before

@@ -55,9 +55,9 @@ def told(folder: Folder, type_: str, merge: str, columns: list[str], *, gone: bo
 @pytest.mark.parametrize(
     "columns",
     [
-        ["", ", { name: x, type: int }, { name: y, type: string }"],
-        [", { name: x, type: string }", ", { name: y, type: any }"],
-        ["", ", { name: x, type: any }", ", { name: y, type: string }", ""],
+        ["", ", { name: x, type: int, optional: true }, { name: y, type: string }"],
+        [", { name: x, type: string, optional: true }", ", { name: y, type: any }"],
+        ["", ", { name: x, type: any, optional: true }", ", { name: y, type: string }", ""],
     ],
     ids=["typed", "exchanged", "there-and-back"],
 )
@@ -126,9 +126,9 @@ def test_a_revert_brings_values_back_where_their_columns_are_now(tmp_path: Path,
 
 
 @pytest.mark.parametrize(("declared", "text"), [
-    (["", ", { name: x, type: string }"], "id,x,y\n1,7,p\n4,,\n"),
-    ([", { name: x, type: string }", ""], "id,x,y\n1,7,p\n4,,\n"),
-    ([", { name: y, type: string }", ", { name: y, type: any }"], "id,y,x\n1,p,7\n4,,\n"),
+    (["", ", { name: x, type: string, optional: true }"], "id,x,y\n1,7,p\n4,,\n"),
+    ([", { name: x, type: string, optional: true }", ""], "id,x,y\n1,7,p\n4,,\n"),
+    ([", { name: y, type: string, optional: true }", ", { name: y, type: any, optional: true }"], "id,y,x\n1,p,7\n4,,\n"),
 ], ids=["declared", "undeclared", "otherwise"])  # fmt: skip
 def test_rows_of_an_overwritten_file_keep_all_their_values(tmp_path: Path, declared: list[str], text: str) -> None:
     folder = Folder(tmp_path)
