@@ -196,6 +196,14 @@ class Emit(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EmitAll(Node):
+    """`emit name.*`: all declared fields of an input of a combine."""
+
+    name: str
+    name_span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EmitMeta(Node):
     """`emit meta name = value`."""
 
@@ -257,4 +265,4 @@ class Fn(Node):
     body: Expr
 
 
-Statement = Let | Emit | EmitMeta | Filter | Distinct | Trace | EmitEach | Use | Fn
+Statement = Let | Emit | EmitAll | EmitMeta | Filter | Distinct | Trace | EmitEach | Use | Fn

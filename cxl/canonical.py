@@ -210,5 +210,6 @@ def _use(node: ast.Use) -> str:
 
 _STATEMENTS: dict[type, Callable[[Any], str]] = {
     ast.EmitEach: _each, ast.Use: _use, ast.Distinct: lambda node: f"distinct by {node.by}" if node.by else "distinct",
+    ast.EmitAll: lambda node: f"emit {node.name}.*",
     **dict.fromkeys((ast.Let, ast.Emit, ast.EmitMeta, ast.Fn, ast.Filter, ast.Trace), _with_expression),
 }  # fmt: skip

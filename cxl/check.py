@@ -22,12 +22,17 @@ _CONDITION_HELP = "use an explicit comparison"
 
 @dataclass(slots=True)
 class Uses:
-    """What a program asks of its operator, collected while it is checked."""
+    """What a program asks of its operator, collected while it is checked.
+
+    `emits`: the names that were emitted, each with its first place; `emitted_all`: those among them that `emit name.*` gave.
+    """
 
     aggregates: list[typed.AggregateUse] = field(default_factory=list)
     windows: list[typed.WindowUse] = field(default_factory=list)
     modules: dict[str, Module] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    emits: dict[str, Span] = field(default_factory=dict)
+    emitted_all: set[str] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
     slots: int = 0
 

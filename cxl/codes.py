@@ -64,6 +64,8 @@ CODES: tuple[Code, ...] = (
     Code("CXL-R008", "an unknown function", "Free functions are aggregates and functions of the program; all else are methods.", "emit x = upper(name)", "emit x = name.upper()"),
     Code("CXL-R009", "a definition that is double or depends on itself", "Functions and constants are defined once and are not recursive.", "fn f(x) = f(x)\nemit y = f(1)", "fn f(x) = x + 1\nemit y = f(1)"),
     Code("CXL-R010", "a field without its input", "In a combine every field is written with the qualifier of its input.", "emit x = amount", "emit x = orders.amount", "combine"),
+    Code("CXL-R011", "a name that is emitted twice", "What emit INPUT.* gives cannot be emitted once more: it would be unclear which value the column has.", "emit orders.*\nemit amount = prices.id", "emit orders.*\nemit price_id = prices.id", "combine"),
+    Code("CXL-R012", "emit INPUT.* out of place", "In the body of a combine, ahead of emit each, emit INPUT.* emits all declared fields of an input.", "emit orders.*", "emit x = amount"),
     Code("E200", "an undeclared variable", "Variables are declared in pipeline.vars, or by the node that writes them.", "emit x = $vars.rate", "let rate = 2\nemit x = rate"),
     Code("E173", "a variable that the composition did not opt in to", "A body reads variables of its parent that _compose.scoped_vars lists.", "emit x = $pipeline.cutoff", "emit x = $pipeline.name", "body"),
     # Types

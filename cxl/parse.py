@@ -2,7 +2,7 @@
 
 program   = { let | emit | each | filter | distinct | trace | use | fn }
 let       = "let" NAME "=" expr
-emit      = "emit" ( NAME | "meta" NAME | "$" "meta" "." NAME ) "=" expr
+emit      = "emit" ( NAME | "meta" NAME | "$" "meta" "." NAME ) "=" expr | "emit" NAME "." "*"
 each      = "emit" "each" NAME "in" expr [ "outer" ] "{" { let | emit | each | trace | filter | distinct } "}"
 filter    = "filter" expr
 distinct  = "distinct" [ "by" NAME ]
@@ -144,6 +144,8 @@ class _Statements:
         """The forms of emit."""
         start = self.cursor.take().span
         following = self.cursor.ahead().kind
+        if (following, self.cursor.ahead(2).kind) == (".", "*"):
+            return self._emit_all(start)
         if self.cursor.is_word("each") and following != "=":
             return self._each(start)
         if self.cursor.kind == "$":
@@ -154,6 +156,12 @@ class _Statements:
         name = self.cursor.expect_name("a field name behind emit")
         value = self._assigned()
         return ast.Emit(self.cursor.since(start), name.text, name.span, value)
+
+    def _emit_all(self, start: Span) -> ast.Statement:
+        name = self.cursor.expect_name("an input")
+        self.cursor.expect(".")
+        self.cursor.expect("*")
+        return ast.EmitAll(self.cursor.since(start), name.text, name.span)
 
     def _emit_meta(self, start: Span) -> ast.Statement:
         name = self.cursor.expect_name("a name behind emit meta")

@@ -1,11 +1,13 @@
 """Statements checked in order: each sees what those before it defined (user guide, "Statements", "Emit Each")."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cxl import ast, imports, typed
 from cxl.check import Checker
+from cxl.diagnostics import Label, did_you_mean
 from cxl.resolve import Scope, Variable
+from cxl.source import Span
 from cxl.types import ANY, Kind
 
 Emitted = dict[str, Variable]
@@ -15,8 +17,9 @@ def check_statements(check: Checker, nodes: tuple[ast.Statement, ...], emitted: 
     """The typed forms; `emitted` gains the names that are emitted, in the order of first emit."""
     found: list[typed.Statement] = []
     for node in nodes:
-        statement = _CHECKS[type(node)](check, node, emitted)
-        if statement is not None:
+        if isinstance(node, ast.EmitAll):
+            found.extend(_emit_all(check, node, emitted))
+        elif (statement := _CHECKS[type(node)](check, node, emitted)) is not None:
             found.append(statement)
     return tuple(found)
 
@@ -31,10 +34,47 @@ def _emit(check: Checker, node: ast.Emit, emitted: Emitted) -> typed.Statement:
     check.inside, check.emitting = "emit", node.name
     value = check.expr(node.value)
     check.emitting = None
+    if node.name in check.uses.emitted_all:
+        _twice(check, [node.name], node.name_span)
+    check.uses.emits.setdefault(node.name, node.name_span)
     variable = check.define(node.name, value.type, value)
     emitted[node.name] = variable
     check.uses.results.add(variable.slot)
     return typed.Emit(node.span, node.name, variable.slot, value)
+
+
+def _emit_all(check: Checker, node: ast.EmitAll, emitted: Emitted) -> list[typed.Statement]:
+    """An emit for each declared field of an input, in their order."""
+    inputs = check.target.inputs if check.target.qualified_only else {}
+    if node.name not in inputs:
+        help = did_you_mean(node.name, inputs) or (f"inputs: {', '.join(inputs)}" if inputs else "elsewhere the fields of the input pass on by themselves")
+        message = f"there is no input '{node.name}'" if inputs else "only the body of a combine emits all fields of an input"
+        check.error("CXL-R012", message, node.name_span, help=help)
+        return []
+    if check.scope.outer is not None:
+        check.error("CXL-R012", f"'emit {node.name}.*' does not belong into emit each", node.span, help="put it before the block")
+        return []
+    span = Span(node.name_span.start, node.span.end)
+    twice = [name for name in inputs[node.name] if name in check.uses.emits]
+    if twice:
+        _twice(check, twice, node.name_span)
+    found: list[typed.Statement] = []
+    for name in inputs[node.name]:
+        value = check.resolver.qualified(node.name, name, span, span)
+        variable = Variable(name, check.new_slot(), value.type) if name in inputs else check.define(name, value.type, value)
+        emitted[name] = variable
+        check.uses.emits.setdefault(name, node.name_span)
+        check.uses.emitted_all.add(name)
+        found.append(typed.Emit(node.span, name, variable.slot, value))
+    return found
+
+
+def _twice(check: Checker, names: Sequence[str], span: Span) -> None:
+    """Report names that an `emit name.*` and another emit give, with both places."""
+    shown = ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    before = check.uses.emits[names[0]]
+    help = "emit the fields that you need one by one, or give one of them another name"
+    check.error("CXL-R011", f"{shown} emitted twice", span, help=help, labels=(Label(before, "emitted here first"),))
 
 
 def _emit_meta(check: Checker, node: ast.EmitMeta, emitted: Emitted) -> typed.Statement:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cxl import Program
-from cxl.types import ARRAY, Schema
+from cxl import Program, ast
+from cxl.types import ARRAY, OpenSchema, Schema
 from operators.binding import Binding
 from operators.combine_chain import Chain, make_chain, unplaced
 from operators.combine_config import CombineConfig
@@ -33,7 +33,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Combine | None:
     good.append(_good_chain(spec, chain, where, binding, driven=driver in qualifiers))
     if not all(good) or (body is None and config.match != "collect"):
         return None
-    data = _data(body, chain, binding.inputs[qualifiers.index(driver)])
+    data = _data(body, chain, binding.inputs, qualifiers.index(driver))
     return Combine(spec, binding.inputs, Logic(where, body, chain, data))
 
 
@@ -102,6 +102,10 @@ def _good_chain(spec: NodeSpec, chain: Chain, where: Program, binding: Binding, 
     return True
 
 
-def _data(body: Program | None, chain: Chain, driver: RowType) -> Schema:
+def _data(body: Program | None, chain: Chain, inputs: Sequence[RowType], driver: int) -> Schema:
     """The output's columns: what the body emits, or the driver's columns and an array for each build."""
-    return body.output if body is not None else driver.data.with_fields({step.build: ARRAY for step in chain.steps})
+    if body is None:
+        return inputs[driver].data.with_fields({step.build: ARRAY for step in chain.steps})
+    whole = any(isinstance(one, ast.EmitAll) for one in body.syntax.statements)
+    unknown = whole and any(isinstance(row.data, OpenSchema) for row in inputs)
+    return OpenSchema(body.output.items()) if unknown else body.output

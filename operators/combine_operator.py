@@ -6,7 +6,7 @@ keys of the build rows follow. Rejects are keyed by the number of the input whos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -127,7 +127,17 @@ class Combine(Keyed):
         for step in self.chain.steps:
             residual = len(step.left) + len(step.right) - 2 * step.keys + len(step.pairs) - step.ranges
             lines.append(f"build input: {step.build}: {self._how(step)}, {step.keys} equalities, {step.ranges} ranges, {residual} residual")
-        return (*lines, f"match: {self.config.match}, on_miss: {self.config.on_miss}")
+        return (*lines, f"match: {self.config.match}, on_miss: {self.config.on_miss}", *self._left_out())
+
+    def _left_out(self) -> Iterator[str]:
+        """The declared fields that the body does not read, and where undeclared ones go."""
+        read = self.body.reads if self.body else frozenset()
+        unread = [f"{name}.{field}" for name, row in zip(self.qualifiers, self.inputs, strict=True) for field in row.data if f"{name}.{field}" not in read]
+        if self.body is not None and unread:
+            yield f"declared fields left out: {', '.join(unread)}"
+        for name, row in zip(self.qualifiers, self.inputs, strict=True):
+            if row.widened:
+                yield f"undeclared fields of '{name}' {'pass on' if name == self.chain.driver else 'are dropped'}"
 
     def _how(self, step: Step) -> str:
         """How a build input is joined, and why so."""

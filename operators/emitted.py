@@ -8,8 +8,10 @@ from cxl.types import ANY, OpenSchema, Schema, Type
 
 
 def emitted(text: str) -> dict[str, Type] | None:
-    """What a program emits; None where it cannot be parsed."""
-    return None if parse_program(text).errors else {one.name: ANY for one in statements(text) if isinstance(one, ast.Emit)}
+    """What a program emits; None where it cannot be parsed, or emits whatever fields an input has."""
+    if parse_program(text).errors or any(isinstance(one, ast.EmitAll) for one in statements(text)):
+        return None
+    return {one.name: ANY for one in statements(text) if isinstance(one, ast.Emit)}
 
 
 def with_emitted(row: Schema, text: str) -> Schema:

@@ -39,7 +39,7 @@ def test_every_keyword_has_a_scope(word: str) -> None:
     ("text", "scope"),
     [
         ('"a b"', "string.quoted.double.cxl"), ("'a'", "string.quoted.single.cxl"), ("12.5", "constant.numeric.cxl"), ("# note", "comment.line.number-sign.cxl"),
-        ("#2024-01-31#", "constant.other.date.cxl"), ("$pipeline", "variable.language.cxl"), ("??", "keyword.operator.cxl"), ("amount", None),
+        ("#2024-01-31#", "constant.other.date.cxl"), ("$pipeline", "variable.language.cxl"), ("??", "keyword.operator.cxl"), ("emit orders.*", "meta.emit.all.cxl"), ("amount", None),
     ],
 )  # fmt: skip
 def test_literals(text: str, scope: str | None) -> None:

@@ -65,6 +65,7 @@ def _simple(here):
     return [
         st.builds(ast.Let, here, names, here, expressions),
         st.builds(ast.Emit, here, names, here, expressions),
+        st.builds(ast.EmitAll, here, names, here),
         st.builds(ast.EmitMeta, here, names, here, expressions),
         st.builds(ast.Filter, here, expressions),
         st.builds(ast.Distinct, here, st.none() | names, here),

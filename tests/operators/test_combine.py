@@ -281,3 +281,75 @@ def test_what_emit_each_made_collects(tmp_path: Path, engine: str, miss: str) ->
         folder.run()
         made = [{"k": k, "v": v, "part": part, "b": [{"k": "1", "u": "x"}] if k == "1" else []} for k, v in drivers for part in v.split(";")]
         assert jsonl(folder.text("out.ndjson")) == [one for one in made if one["b"] or miss == "null_fields"]
+
+
+ALL = """\
+pipeline: { name: whole }
+error_handling: { strategy: continue, dlq: { path: out/dlq.csv } }
+nodes:
+  - { type: source, name: orders, config: { name: orders, type: csv, path: orders.csv, schema: [{ name: id, type: int }, { name: who, type: string }, { name: amount, type: int }] } }
+  - { type: source, name: customers, config: { name: customers, type: csv, path: customers.csv, schema: [{ name: code, type: string }, { name: since, type: date }] } }
+  - type: combine
+    name: met
+    input: { o: orders, c: customers }
+    config:
+      where: "o.who == c.code"
+      propagate_ck: driver
+      cxl: |
+        BODY
+  - { type: output, name: out, input: met, config: { name: out, type: csv, path: out/out.csv, include_unmapped: false } }
+"""
+
+
+def whole(tmp_path: Path, body: str) -> Folder:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", ALL.replace("BODY", body.replace("\n", "\n        ")))
+    folder.write("orders.csv", "id,who,amount,note\n1,a,5,x\n2,b,7,y\n3,z,9,z\n")
+    folder.write("customers.csv", "code,since,more\na,2020-01-01,m\nb,2021-01-01,n\n")
+    return folder
+
+
+def test_all_fields_of_an_input_are_emitted_in_their_order(tmp_path: Path) -> None:
+    folder = whole(tmp_path, "emit o.*\nemit twice = amount * 2\nemit c.*\nemit late = since > #2020-06-01#")
+    folder.run()
+    header = "id,who,amount,twice,code,since,late"
+    assert folder.text("out/out.csv").splitlines() == [header, "1,a,5,10,a,2020-01-01,false", "2,b,7,14,b,2021-01-01,true", "3,z,9,18,,,"]
+    folder.write("customers.csv", "code,since,more\na,2020-01-01,m\nz,2022-02-02,n\n")
+    folder.run()
+    assert folder.text("out/out.csv").splitlines() == [header, "1,a,5,10,a,2020-01-01,false", "2,b,7,14,,,", "3,z,9,18,z,2022-02-02,true"]
+
+
+def test_a_column_that_comes_to_be_declared_is_emitted_from_then_on(tmp_path: Path) -> None:
+    folder = whole(tmp_path, "emit o.*")
+    folder.run()
+    folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{ name: amount, type: int }]", "{ name: amount, type: int }, { name: note, type: string }]"))
+    folder.run()
+    assert folder.text("out/out.csv").splitlines() == ["id,who,amount,note", "1,a,5,x", "2,b,7,y", "3,z,9,z"]
+
+
+@pytest.mark.parametrize(("body", "code", "message", "places"), [
+    ("emit o.*\nemit who = c.code", "CXL-R011", "'who' emitted twice", [(14, 14), (13, 14)]),
+    ("emit who = c.code\nemit o.*", "CXL-R011", "'who' emitted twice", [(14, 14), (13, 14)]),
+    ("emit o.*\nemit o.*", "CXL-R011", "'id', 'who', 'amount' emitted twice", [(14, 14), (13, 14)]),
+    ("emit who = o.who\nemit ordrs.*", "CXL-R012", "there is no input 'ordrs'", [(14, 14)]),
+    ('emit each p in o.who.split(";") {\n  emit o.*\n}', "CXL-R012", "'emit o.*' does not belong into emit each", [(14, 11)]),
+])  # fmt: skip
+def test_what_cannot_be_emitted_as_a_whole(tmp_path: Path, body: str, code: str, message: str, places: list[tuple[int, int]]) -> None:
+    with pytest.raises(errata.PipelineErrors) as found:
+        whole(tmp_path, body).load()
+    (one,) = found.value.diagnostics
+    assert (one.code, one.message) == (code, message)
+    assert [(one.line, one.column), *((label.line, label.column) for label in one.labels)] == places
+
+
+def test_what_is_left_out_is_explained_and_what_comes_whole_has_its_lineage(tmp_path: Path) -> None:
+    whole(tmp_path, "emit o.*")
+    with standing_in(tmp_path):
+        told = command("explain", "pipeline.yaml")[1]
+    assert "declared fields left out: c.code, c.since" in told
+    assert "undeclared fields of 'o' pass on" in told
+    assert "undeclared fields of 'c' are dropped" in told
+    from errata.column_lineage import column_lineage
+
+    lineage = column_lineage(Folder(tmp_path).load().plan)["met"]
+    assert lineage == {name: frozenset({("orders", name)}) for name in ("id", "who", "amount")}
