@@ -53,14 +53,14 @@ class Compaction(Run):
             return []
         if self.before is not None and self.before > head.epoch + 1:
             raise Usage(f"there is no epoch {self.before}; the last one is {head.epoch}")
-        with undoing(self.restore):
+        with undoing(self._undo):
             entry = self._entry(head, {path: self._compacted(path) for path in sorted(head.tables)})
             committed = self.append(entry)
         self._tidy(committed)
         return self.told
 
     def _compacted(self, path: str) -> int:
-        table = ChangelogTable(f"{self.state.root}/{path}", raw=True)
+        table = self.tables.raw(path)
         files, rows = table.files(), table.rows()
         if self._base(path) is not None:
             self._fold(table, path)

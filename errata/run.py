@@ -13,7 +13,7 @@ from errata.correlation_settled import Settled
 from errata.correlation_triggers import TRIGGERS
 from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports, holds
-from errata.failures import Busy, StorageFailed
+from errata.failures import StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
 from errata.judging import guard, judge, stop_at_first
@@ -80,7 +80,7 @@ class Run:
         from errata.tables import Tables
 
         self.execution_id = self.execution_id or uuid7(self.started)
-        self.tables = Tables(self.state.root, self.plan, sole=True)
+        self.tables = Tables(self.state.root, self.plan, writer=self.execution_id)
 
     @property
     def epoch(self) -> int:
@@ -174,7 +174,8 @@ class Run:
 
     def _undo(self) -> None:
         self.exports.discard()
-        self.restore()
+        if self.claim is None or self.claim.held:
+            self.restore()
 
     def _clear(self, flow: Flow) -> None:
         """Take away what a refresh replaces; `restore` brings it back."""
@@ -403,17 +404,18 @@ class Run:
         return {"gone": list(self.exports.gone.values())} if self.exports.gone else {}
 
     def append(self, entry: Entry) -> Entry:
-        """Commit an entry, with the seals of what the run wrote. Raises Busy where the claim was lost."""
+        """Commit an entry, with the seals of what the run wrote. Raises Overtaken where the claim was lost, or where a table has a version that the run did not write."""
         from storage.seals import anchor_ledger, seal_tables
 
-        if self.claim is not None and self.claim.lost:
-            raise Busy("another run took this pipeline over", again=True)
         before = self.head
         known = before.tables if before else {}
         changed = {path: self.tables.at(path, version) for path, version in entry.tables.items() if known.get(path) != version}
         marks = {path: table.mark() for path, table in changed.items()}
         kept = {path: mark for path, mark in (before.marks if before else {}).items() if path in entry.tables}
         sealed = replace(entry, files=seal_tables(self.state, known, entry.tables), marks=kept | marks)
+        if self.claim is not None:
+            self.claim.confirm()
+        self.tables.require_untouched()
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
         put_entries_together(ledger)

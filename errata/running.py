@@ -62,19 +62,40 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     from errata.uuids import uuid7
     from storage import durable
     from storage.engines import EngineUnavailable
-    from storage.failure import StorageError
+    from storage.failure import Overtaken, StorageError
+    from storage.ledger import Ledger, LedgerMoved
 
     started = datetime.now(UTC)
     name = uuid7(started)
     try:
-        with durable.numbered_run(), _claimed(project.state, options, name) as claim:
+        with durable.numbered_run(), _claimed(project.state, options, name) as claim, durable.guarding(claim.require), _alone(claim):
+            stopped = claim.leased and claim.taken_from is not None
+            if stopped:
+                Ledger(project.state.ledger).fence(name)
             one = make(project.plan, project.state, options, project.before(), started=started, execution_id=name, claim=claim, **settings)
             _require(one)
-            if needs_repair(one):
+            if stopped:
+                one.tables.fence()
+            if stopped or needs_repair(one):
                 repair(one)
             yield one
+    except (Overtaken, LedgerMoved) as error:
+        raise Busy("another run took this pipeline over", again=True) from error
     except (StorageError, EngineUnavailable) as error:
         raise StorageFailed(str(error), again=isinstance(error, EngineUnavailable) and error.again) from error
+
+
+@contextmanager
+def _alone(claim: Claim) -> Iterator[None]:
+    """Turn whatever goes wrong in a run whose claim is another's into `Overtaken`: it may be that run's doing."""
+    from storage.failure import Overtaken
+
+    try:
+        yield
+    except Exception as problem:
+        if not claim.held:
+            raise Overtaken(claim.place) from problem
+        raise
 
 
 def _require(one: Run) -> None:

@@ -40,12 +40,12 @@ SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
 
 
 class Tables:
-    """The tables under one state folder or URI. `sole`: nobody else writes them meanwhile."""
+    """The tables under one state folder or URI. `writer`: the run that alone writes them, if one does."""
 
-    def __init__(self, root: str, plan: Plan, *, sole: bool = False) -> None:
+    def __init__(self, root: str, plan: Plan, *, writer: str = "") -> None:
         self.root = root.rstrip("/")
         self.plan = plan
-        self._sole = sole
+        self._writer = writer
         self._opened: dict[str, ChangelogTable] = {}
 
     def changelog(self, node: Node) -> ChangelogTable:
@@ -87,7 +87,7 @@ class Tables:
 
     def _table(self, path: str, columns: Callable[[], Mapping[str, str] | None] = lambda: None) -> ChangelogTable:
         if path not in self._opened:
-            self._opened[path] = ChangelogTable(f"{self.root}/{path}", columns(), sole=self._sole)
+            self._opened[path] = ChangelogTable(f"{self.root}/{path}", columns(), writer=self._writer)
         return self._opened[path]
 
     def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
@@ -209,10 +209,25 @@ class Tables:
         known = {TRIGGERS, *(f"{kind}/{name}" for name in self.plan.nodes for kind in ("changelog", "state"))}
         return (path for path in head.tables if path in known)
 
+    def raw(self, path: str) -> ChangelogTable:
+        """The table at a path, from now on field by field as it is stored."""
+        self._opened[path] = ChangelogTable(f"{self.root}/{path}", raw=True, writer=self._writer)
+        return self._opened[path]
+
+    def fence(self) -> None:
+        """Let no commit land in a table of the plan that another run began before."""
+        for path in self.existing():
+            self.by_path(path).fence()
+
+    def require_untouched(self) -> None:
+        """Raise `Overtaken` where somebody else wrote to a table that was opened."""
+        for table in self._opened.values():
+            table.require_untouched()
+
     def at(self, path: str, version: int) -> ChangelogTable:
         """The table at a path as it was at a version."""
         table = self.by_path(path)
-        return table if self._sole and table.version() == version else ChangelogTable(f"{self.root}/{path}", pinned=version)
+        return table if self._writer and table.version() == version else ChangelogTable(f"{self.root}/{path}", pinned=version)
 
     def existing(self) -> set[str]:
         """The paths of all tables of the plan that exist."""

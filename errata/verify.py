@@ -13,7 +13,7 @@ from changelog.schema import image_columns
 from errata.op_rows import Kept
 from errata.options import EngineOptions
 from errata.reading import Reading
-from storage.failure import StorageError
+from storage.failure import StorageError, engine_failures, first_line
 from storage.ledger import Entry, Ledger, verify_chain
 from storage.seals import check_ledger_end, check_ledger_files, check_tables
 
@@ -73,14 +73,14 @@ def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = 
 
 
 def _versions(reading: Reading, head: Entry) -> Iterator[Row]:
-    """Every table that the ledger names is there, at that version or beyond it."""
+    """Every table that the ledger names is there, and that version of it is what the run committed."""
     from storage.tables import ChangelogTable
 
     for path, version in sorted(head.tables.items()):
-        found = ChangelogTable(f"{reading.state.root}/{path}").version()
-        if found is None or found < version:
-            state = "is missing" if found is None else f"has version {found}"
-            yield _answer("table", path, detail=f"the table {state}, the ledger names version {version}")
+        try:
+            ChangelogTable(f"{reading.state.root}/{path}").check(version, head.marks.get(path, ""))
+        except StorageError as problem:
+            yield _answer("table", path, detail=problem.reason)
 
 
 Shapes = Sequence[tuple[Mapping[str, str], Sequence[int]]]
@@ -104,7 +104,13 @@ def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterato
     if not tables[0].exists():
         yield _answer("fold", node.name, detail="the changelog table is missing")
         return
-    tallies = [_tally(reading, table.read(reading.engine, at=head.epoch)) for table in tables]
+    try:
+        tallies = [_tally(reading, table.read(reading.engine, at=head.epoch)) for table in tables]
+    except Exception as problem:
+        if not isinstance(problem, (StorageError, *engine_failures())):
+            raise
+        yield _answer("fold", node.name, detail=f"version {version} of the table cannot be read: {first_line(problem)}")
+        return
     if len(shapes) > 1:  # a retraction has the columns of its own epoch
         unlike = [row for rows, (_, epochs) in zip(tallies, shapes, strict=True) for row in rows if row["_epoch"] in epochs]
     else:

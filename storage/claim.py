@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import orjson
 
 from storage import durable
-from storage.failure import StorageError, storing
+from storage.failure import Overtaken, storing
 from storage.locations import State, is_local
 from storage.undo import undoing
 
@@ -72,25 +72,42 @@ class _Lock(Protocol):
     def renew(self) -> bool:
         """Say that the owner lives. False where the claim was lost."""
 
+    def holds(self) -> bool:
+        """Whether the claim is still the owner's. Cheap enough to be asked before each durable step."""
+
     def leave(self) -> None:
         """Let go of what was taken."""
 
 
 class Claim:
-    """A claim that is held; a context manager that lets it go. `taken_from` is the dead owner whose claim it was, if any."""
+    """A claim that is held; a context manager that lets it go.
 
-    def __init__(self, lock: _Lock, taken_from: Owner | None, renew_every: float | None) -> None:
+    `taken_from` is the dead owner whose claim it was, if any. Of a `leased` claim that owner may still be alive: it was only not heard of.
+    """
+
+    def __init__(self, lock: _Lock, place: str, taken_from: Owner | None, renew_every: float | None) -> None:
         self._lock = lock
+        self.place = place
         self.taken_from = taken_from
+        self.leased = renew_every is not None
         self._over = threading.Event()
-        self._lost = False
         if renew_every is not None:
             threading.Thread(target=self._renew, args=(renew_every,), name="claim", daemon=True).start()
 
     @property
-    def lost(self) -> bool:
-        """Whether another run took the claim over, because this one was not heard of for too long."""
-        return self._lost
+    def held(self) -> bool:
+        """Whether the claim is still this run's: no other run took it over because this one was not heard of for too long."""
+        return not self._over.is_set() and self._lock.holds()
+
+    def require(self) -> None:
+        """Raise `Overtaken` where the claim is another run's."""
+        if not self.held:
+            raise Overtaken(self.place)
+
+    def confirm(self) -> None:
+        """The same, asked of the place itself, whatever was heard last."""
+        if self._over.is_set() or not self._lock.renew():
+            raise Overtaken(self.place)
 
     def release(self) -> None:
         """Let the claim go, also where it is interrupted right then. One durable step."""
@@ -106,10 +123,12 @@ class Claim:
         self.release()
 
     def _renew(self, every: float) -> None:
+        from deltalake.exceptions import DeltaError
+
         while not self._over.wait(every):
-            if not self._lock.renew():
-                self._lost = True
-                return
+            with suppress(DeltaError, OSError):  # the next time may do; until the lease ends the claim holds
+                if not self._lock.renew():
+                    return
 
 
 def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Callable[[Owner | None], None] | None = None) -> Claim:
@@ -128,7 +147,7 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
         if waiting is not None:
             waiting(held.owner)
         taken_from = _taken(lock, owner, wait=True)
-    return Claim(lock, taken_from, None if local else RENEW_SECONDS)
+    return Claim(lock, state.claim, taken_from, None if local else RENEW_SECONDS)
 
 
 def _taken(lock: _Lock, owner: Owner, *, wait: bool) -> Owner | None:
@@ -174,7 +193,11 @@ class _FileLock:
             return False
 
     def renew(self) -> bool:
-        return True
+        return self.holds()
+
+    def holds(self) -> bool:
+        """Whether nobody removed the file: then another run would lock a new one."""
+        return self._handle is not None and self._is_current(self._handle)
 
     def leave(self) -> None:
         if self._handle is not None:
@@ -190,22 +213,37 @@ class _TableLock:
         self._uri = uri
         self._clock = clock
         self._owner: Owner | None = None
+        self._heard = 0.0
+        self._lost = False
+        self._renewing = threading.Lock()
 
     def take(self, owner: Owner, *, wait: bool) -> Owner | None:
         while True:
             with storing(self._uri):
                 table = self._table()
                 holder, heard = _read(table)
+                now = self._clock()
                 if (holder is None or not self._lives(holder, heard)) and self._set(table, owner):
-                    self._owner = owner
+                    self._owner, self._heard, self._lost = owner, now, False
                     return holder
             if not wait:
                 raise Held(_read(self._table())[0])
             time.sleep(POLL_SECONDS)
 
     def renew(self) -> bool:
-        table = self._table()
-        return _read(table)[0] == self._owner and self._set(table, self._owner)
+        with self._renewing:
+            now, table = self._clock(), self._table()
+            if self._lost or _read(table)[0] != self._owner or not self._set(table, self._owner):
+                self._lost = True
+                return False
+            self._heard = now
+            return True
+
+    def holds(self) -> bool:
+        """True as long as the lease lasts that was renewed last; behind its end the claim is renewed first, if that can still be done."""
+        if self._lost:
+            return False
+        return self._clock() - self._heard < LEASE_SECONDS or self.renew()
 
     def leave(self) -> None:
         if self._owner is not None and _read(table := self._table())[0] == self._owner:
@@ -260,7 +298,8 @@ def _is_dead_here(owner: Owner) -> bool:
 
 
 def _owner(text: bytes) -> Owner | None:
+    """The owner that a claim's file names; None where it names none, as after a crash of the machine."""
     try:
         return Owner(**orjson.loads(text)) if text else None
-    except (orjson.JSONDecodeError, TypeError) as problem:
-        raise StorageError("claim", "the claim's file does not hold an owner") from problem
+    except (orjson.JSONDecodeError, TypeError):
+        return None

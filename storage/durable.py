@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from uuid import uuid4
 
-__all__ = ["Moment", "Probe", "numbered_run", "probing", "publish", "replace", "staged_in", "staging_path", "step", "sync"]
+__all__ = ["Moment", "Probe", "guarding", "numbered_run", "probing", "publish", "replace", "staged_in", "staging_path", "step", "sync"]
 
 SYNCED_AT_A_TIME = 8
 
@@ -51,10 +52,15 @@ class _Seam:
 
 
 _seam = _Seam()
+_guard: ContextVar[Callable[[], None]] = ContextVar("guard", default=lambda: None)
 
 
 def step(name: str, action: Callable[[], T]) -> T:
-    """Run one durable effect and give its result. Nothing of `action` has landed before it is called, all of it after."""
+    """Run one durable effect and give its result. Nothing of `action` has landed before it is called, all of it after.
+
+    Raises what the guard raises (`guarding`), before anything is begun.
+    """
+    _guard.get()()
     number = _seam.next_number()
     _seam.tell(Moment(number, name, "before"))
     result = action()
@@ -67,6 +73,16 @@ def numbered_run() -> Iterator[None]:
     """The steps inside are numbered from 1. Runs of one process do not overlap."""
     _seam.taken = 0
     yield
+
+
+@contextmanager
+def guarding(guard: Callable[[], None]) -> Iterator[None]:
+    """Ask `guard` ahead of every durable step that this thread begins inside; what it raises keeps the step from being begun."""
+    token = _guard.set(guard)
+    try:
+        yield
+    finally:
+        _guard.reset(token)
 
 
 @contextmanager

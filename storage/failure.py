@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Damaged", "StorageError", "damaged", "engine_failures", "storing", "unreadable"]
+__all__ = ["Damaged", "Overtaken", "StorageError", "damaged", "engine_failures", "first_line", "storing", "unreadable"]
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
 FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is not a Parquet file")
@@ -29,6 +29,14 @@ class Damaged(StorageError):
         super().__init__(place, f"{reason}, the ledger says version {version}; put it back from a copy, or let --full-refresh make all tables anew")
 
 
+class Overtaken(Exception):
+    """Another run took the pipeline over, or wrote to a table that this run alone was to write. `place` says where that was seen."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        super().__init__(f"{place}: another run wrote here")
+
+
 @contextmanager
 def damaged(place: str, version: int) -> Iterator[None]:
     """Turn whatever opening a table raises into `Damaged`."""
@@ -37,7 +45,7 @@ def damaged(place: str, version: int) -> Iterator[None]:
     except Damaged:
         raise
     except Exception as problem:
-        raise Damaged(place, version, f"the table cannot be opened ({_first_line(problem)})") from problem
+        raise Damaged(place, version, f"the table cannot be opened ({first_line(problem)})") from problem
 
 
 @contextmanager
@@ -48,7 +56,7 @@ def storing(place: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as problem:
-        raise StorageError(place, _first_line(problem)) from problem
+        raise StorageError(place, first_line(problem)) from problem
     except engine_failures() as problem:
         trouble = next((line for line in str(problem).splitlines() if any(word in line for word in DISK_TROUBLE)), None)
         if trouble is None:
@@ -67,6 +75,7 @@ def unreadable(told: str) -> str | None:
     return next((line.strip() for line in told.splitlines() if any(word in line for word in FILE_TROUBLE)), None)
 
 
-def _first_line(problem: Exception) -> str:
+def first_line(problem: Exception) -> str:
+    """The first line of what an error says, without what libraries put before it."""
     told = (str(problem).splitlines() or [type(problem).__name__])[0]
     return told.removeprefix(ARROW_PREFIX) or "its data cannot be decoded"

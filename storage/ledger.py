@@ -155,6 +155,17 @@ class Ledger:
                 raise LedgerMoved(self.uri, expected) from conflict
         return sealed
 
+    def fence(self, run: str) -> None:
+        """Let no commit land that another run began before. One durable step; nothing where there is no ledger yet."""
+        from deltalake.exceptions import TableNotFoundError
+
+        with storing(self.uri):
+            try:
+                table = self._table()
+            except TableNotFoundError:
+                return
+            durable.step("fence:ledger", lambda: table.alter.set_table_description(f"taken over by run {run}"))
+
     def files(self) -> int:
         """How many data files the ledger has."""
         with storing(self.uri):

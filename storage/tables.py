@@ -6,7 +6,7 @@ same table. Only the oldest Delta protocol is used (reader 1, writer 2), so that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.frames import making, told
@@ -24,7 +24,7 @@ from changelog.ops import NEGATIVE, Op
 from changelog.schema import BUCKET, EPOCH, ERROR, KEY, OP, column
 from storage import durable
 from storage.buckets import bucket_array, bucket_column
-from storage.failure import Damaged, StorageError, damaged, storing
+from storage.failure import Damaged, Overtaken, StorageError, damaged, engine_failures, storing
 from storage.locations import engine_uri, is_local
 from storage.marks import mark_of
 from storage.physical import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
@@ -41,6 +41,8 @@ __all__ = ["Appended", "ChangelogTable"]
 BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how many the table is cut
 WHOLE_FILE = 32 << 20
 """Bytes from which on a file is left as it is when small ones are put together."""
+SIGNATURE = " of run "
+"""What stands between the epoch and the run in the `userMetadata` of a commit."""
 PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: what readers prune by and counts come from
     "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
@@ -71,12 +73,13 @@ class ChangelogTable:
     `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
     decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
     None for a table whose rows bring their `_bucket`. `pinned`: the version that is read, whatever came later; such a table is
-    not written. `raw`: rows are read and replaced field by field as they are stored, what a column held in other types too. `sole`: while this object is used nobody else writes the table, so that its log is read once. Raises `storage.failure.StorageError` where the place does not answer.
+    not written. `raw`: rows are read and replaced field by field as they are stored, what a column held in other types too. `writer`: the run that alone
+    writes the table while this object is used, so that its log is read once; a commit of anybody else raises `Overtaken`. Raises `storage.failure.StorageError` where the place does not answer.
     """
 
     def __init__(
         self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY,
-        pinned: int | None = None, sole: bool = False, raw: bool = False,
+        pinned: int | None = None, writer: str = "", raw: bool = False,
     ) -> None:  # fmt: skip
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
@@ -85,7 +88,8 @@ class ChangelogTable:
         self._bucket_by = bucket_by
         self._pinned = pinned
         self._raw = raw
-        self._fixed = sole or pinned is not None
+        self._writer = writer
+        self._fixed = bool(writer) or pinned is not None
         self._opened: DeltaTable | None = None
         self._rejects: _Rejects | None = None
 
@@ -185,8 +189,7 @@ class ChangelogTable:
             table, placements = self._prepared(data)
             before = 0 if isinstance(data, pa.Table) else _row_count(table)
             self._changing(epoch)
-            durable.step(f"append:{self.label}", lambda: self._write(data, epoch, table, placements))
-            table.update_incremental()
+            self._commit("append", table, lambda: self._write(data, epoch, table, placements))
             return Appended(data.num_rows if isinstance(data, pa.Table) else _row_count(table) - before, table.version())
 
     def replace(self, frame: DataFrame, epoch: int) -> Appended:
@@ -196,10 +199,9 @@ class ChangelogTable:
             others = _row_count(table) - sum(self.counts(epoch).values())
             self._changing(epoch)
             stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
-            writer = stamped.write.format("delta").mode("overwrite").option("userMetadata", f"epoch {epoch}")
+            writer = stamped.write.format("delta").mode("overwrite").option("userMetadata", self._signed(epoch))
             writer = writer.option("replaceWhere", f"{EPOCH} = {epoch:d}") if others else writer  # to look for other rows takes a job
-            durable.step(f"replace:{self.label}", lambda: writer.save(engine_uri(self.uri)))
-            table.update_incremental()
+            self._commit("replace", table, lambda: writer.save(engine_uri(self.uri)))
             return Appended(_row_count(table) - others, table.version())
 
     def create(self) -> None:
@@ -219,7 +221,7 @@ class ChangelogTable:
         if table is None:
             return durable.step(f"create:{self.label}", lambda: self._create(missing))
         if missing:
-            durable.step(f"widen:{self.label}", lambda: table.alter.add_columns(missing))
+            self._commit("widen", table, lambda: table.alter.add_columns(missing, commit_properties=self._once()))
         return table
 
     def _create(self, fields: list[Field]) -> DeltaTable:
@@ -228,23 +230,72 @@ class ChangelogTable:
             for field in fields
         ]
         partitions = None if self._buckets is None else [BUCKET]
-        self._opened = DeltaTable.create(self.uri, Schema(counted), partition_by=partitions, configuration=PROPERTIES)
+        try:
+            self._opened = DeltaTable.create(self.uri, Schema(counted), partition_by=partitions, configuration=PROPERTIES, commit_properties=self._once())
+        except DeltaError as problem:
+            if self._writer and DeltaTable.is_deltatable(self.uri):
+                raise Overtaken(self.uri) from problem
+            raise
         return self._opened
+
+    def _commit(self, name: str, table: DeltaTable, action: Callable[[], object]) -> None:
+        """Make the next version of the table. One durable step. Raises `Overtaken` where a version came meanwhile that is not this run's."""
+        before = table.version()
+        try:
+            durable.step(f"{name}:{self.label}", action)
+        except Exception as problem:
+            conflicts = isinstance(problem, (CommitFailedError, *engine_failures()))
+            if conflicts and self._writer and DeltaTable(self.uri).version() > before:
+                raise Overtaken(self.uri) from problem
+            raise
+        table.update_incremental()
+        if self._writer and (table.version() > before + 1 or self._foreign(table)):
+            raise Overtaken(self.uri)
+
+    def _foreign(self, table: DeltaTable) -> bool:
+        """Whether the newest commit says that another run made it."""
+        signed = str(table.history(1)[0].get("userMetadata") or "")
+        return SIGNATURE in signed and not signed.endswith(f"{SIGNATURE}{self._writer}")
+
+    def _signed(self, epoch: int) -> str:
+        """What a commit says of itself: the epoch, and the run that made it."""
+        return f"epoch {epoch}{SIGNATURE}{self._writer}" if self._writer else f"epoch {epoch}"
+
+    def _once(self, text: str = "") -> CommitProperties:
+        """A commit that fails where the next version of the table is taken, as only this run writes it."""
+        return CommitProperties(custom_metadata={"userMetadata": text} if text else None, max_commit_retries=0 if self._writer else None)
+
+    def fence(self) -> None:
+        """Make a version after which no commit lands that was begun before it. One durable step."""
+        table = self._open()
+        if table is not None:
+            with storing(self.uri):
+                self._commit("fence", table, lambda: table.alter.set_table_description(f"taken over by run {self._writer}", commit_properties=self._once()))
+
+    def require_untouched(self) -> None:
+        """Raise `Overtaken` where the table has a version that this object does not know."""
+        table = self._opened
+        if table is not None and self._writer:
+            with storing(self.uri):
+                known = table.version()
+                table.update_incremental()
+            if table.version() != known:
+                raise Overtaken(self.uri)
 
     def _write(self, data: DataFrame | pa.Table, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         if isinstance(data, pa.Table):
             rows = Storing.of(table.schema().fields, placements).table(self._stamped(data, epoch))
-            write_deltalake(table, rows, mode="append", commit_properties=_of_epoch(epoch))
+            write_deltalake(table, rows, mode="append", commit_properties=self._once(self._signed(epoch)))
         elif (made := making(data)) is not None and self.buckets is None:
             from storage.task_writing import write
 
-            write(table, made, Storing.of(table.schema().fields, placements), epoch, _of_epoch(epoch))
+            write(table, made, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
         else:
             self._write_by_engine(data, epoch, table, placements)
 
     def _write_by_engine(self, frame: DataFrame, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         columns = stored_columns(table.schema().fields, placements, self._system_columns(epoch))
-        frame.select(*columns).write.format("delta").mode("append").option("userMetadata", f"epoch {epoch}").save(engine_uri(self.uri))
+        frame.select(*columns).write.format("delta").mode("append").option("userMetadata", self._signed(epoch)).save(engine_uri(self.uri))
 
     def _system_columns(self, epoch: int) -> dict[str, Column]:
         from pyspark.sql import functions as F
@@ -370,8 +421,7 @@ class ChangelogTable:
         table = self._open()
         if table is not None:
             with storing(self.uri):
-                durable.step(f"optimize:{self.label}", lambda: table.optimize.compact(target_size=whole))
-                table.update_incremental()
+                self._commit("optimize", table, lambda: table.optimize.compact(target_size=whole, commit_properties=self._once()))
 
     def replace_before(self, rows: DataFrame | pa.Table, epoch: int) -> None:
         """Let rows (with `_epoch`, all earlier than `epoch`) take the place of all that are earlier, in a new version. One durable step."""
@@ -382,15 +432,14 @@ class ChangelogTable:
             self._changing(0)
             if isinstance(rows, pa.Table):
                 stored = Storing.of(table.schema().fields, placements).table(self._bucketed(rows))
-                durable.step(f"fold:{self.label}", lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier))
+                self._commit("fold", table, lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier, commit_properties=self._once()))
             else:
                 system = {EPOCH: column(EPOCH)}
                 if self.buckets is not None and self._bucket_by is not None:
                     system[BUCKET] = bucket_column(column(self._bucket_by), self.buckets)
                 frame = rows.select(*stored_columns(table.schema().fields, placements, system))
                 writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", earlier)
-                durable.step(f"fold:{self.label}", lambda: writer.save(engine_uri(self.uri)))
-            table.update_incremental()
+                self._commit("fold", table, lambda: writer.save(engine_uri(self.uri)))
 
     def _bucketed(self, rows: pa.Table) -> pa.Table:
         if self.buckets is None or self._bucket_by is None:
@@ -420,8 +469,7 @@ class ChangelogTable:
                 return False
             if self._rejects is not None and self._rejects.version > (version or 0):
                 self._rejects = None
-            durable.step(f"restore:{self.label}", lambda: table.restore(version or 0))
-            table.update_incremental()
+            self._commit("restore", table, lambda: table.restore(version or 0, commit_properties=self._once()))
             return True
 
     def _same_as(self, table: DeltaTable, version: int) -> bool:
@@ -434,8 +482,7 @@ class ChangelogTable:
         if table is not None and _row_count(table):
             self._changing(0)
             with storing(self.uri):
-                durable.step(f"clear:{self.label}", table.delete)
-                table.update_incremental()
+                self._commit("clear", table, lambda: table.delete(commit_properties=self._once()))
 
     # -- the log
 
@@ -472,10 +519,6 @@ class ChangelogTable:
         if table is None:
             return []
         return add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}")
-
-
-def _of_epoch(epoch: int) -> CommitProperties:
-    return CommitProperties(custom_metadata={"userMetadata": f"epoch {epoch}"})
 
 
 def _sizes(table: DeltaTable) -> dict[str, int]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from storage.claim import LEASE_SECONDS, Held, Owner, _TableLock, claim
 from storage.locations import State
@@ -162,3 +163,39 @@ def test_of_many_that_ask_for_a_table_claim_at_once_one_gets_it(tmp_path: Path) 
     for thread in threads:
         thread.join()
     assert len(won) == 1
+
+
+def test_a_holder_that_was_stopped_past_its_lease_renews_it_before_it_goes_on(tmp_path: Path) -> None:
+    clock = Clock()
+    lock = _TableLock(str(tmp_path / "claim"), clock=clock)
+    lock.take(ELSEWHERE, wait=False)
+    version = DeltaTable(str(tmp_path / "claim")).version()
+    clock.now += LEASE_SECONDS - 1
+    assert lock.holds()
+    assert DeltaTable(str(tmp_path / "claim")).version() == version
+    clock.now += 1
+    assert lock.holds()
+    assert DeltaTable(str(tmp_path / "claim")).version() == version + 1
+
+
+def test_a_holder_that_another_one_took_over_does_not_hold(tmp_path: Path) -> None:
+    clock = Clock()
+    one, two = _TableLock(str(tmp_path / "claim"), clock=clock), _TableLock(str(tmp_path / "claim"), clock=clock)
+    one.take(ELSEWHERE, wait=False)
+    clock.now += LEASE_SECONDS
+    two.take(Owner.this_process("mine"), wait=False)
+    assert not one.holds()
+    assert two.holds()
+
+
+def test_a_local_claim_ends_with_its_file(state: State) -> None:
+    with claim(state, "first") as held:
+        assert held.held
+        Path(state.claim).unlink()
+        assert not held.held
+
+
+def test_a_claim_file_that_names_nobody_does_no_harm(state: State) -> None:
+    Path(state.claim).write_bytes(b"\0" * 40)
+    with claim(state, "mine") as held:
+        assert held.taken_from is None

@@ -270,7 +270,7 @@ steps = st.sampled_from(["append", "commit", "ask", "ask then", "restore", "clea
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rejects_are_those_of_the_files_whatever_was_asked_before(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, list[str | None]]]) -> None:
     schema = {"_op": "tinyint", "_key": "binary", "_error": "string"}
-    table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), schema, sole=True)
+    table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), schema, writer="run")
     table.create()
     epoch, committed = 1, table.version()
     for at, (step, asked, errors) in enumerate(steps):
