@@ -238,7 +238,7 @@ def _system_call(check: "Checker", node: ast.MethodCall, root: ast.SystemRoot) -
 def _bare_row_call(check: "Checker", node: ast.MethodCall) -> typed.Expr:
     """A row without a field: the field of the name that is being emitted, where there is one."""
     target = check.target
-    if not target.window or (check.emitting is not None and target.row_field(check.emitting) is not None):
+    if not target.window or (check.emitting is not None and _row_value(check, check.emitting, node.span) is not None):
         return _window_call(check, node, check.emitting)
     help = f"write $window.{node.name}(...).field"
     return check.error("CXL-W003", f"'$window.{node.name}' gives a row: name the field that is read", node.name_span, help=help)
@@ -247,10 +247,19 @@ def _bare_row_call(check: "Checker", node: ast.MethodCall) -> typed.Expr:
 def window_row(check: "Checker", node: ast.MethodCall, member: str, span: Span) -> typed.Expr:
     """`$window.lag(1).amount`."""
     target = check.target
-    if target.window and target.row_field(member) is None:
+    if target.window and _row_value(check, member, span) is None:
         help = did_you_mean(member, target.window_schema or target.schema)
         return check.error("CXL-R001", f"unknown field '{member}' in the rows of the window", span, help=help)
     return _window_call(check, node, member)
+
+
+def _row_value(check: "Checker", name: str, span: Span) -> typed.Expr | None:
+    """What a name is in the rows of the window: of the program's own rows, what a statement ahead defined hides the input field."""
+    variable = check.scope.find(name) if check.target.window_schema is None else None
+    if variable is not None:
+        return inline(variable.read(check.at(span)), check.definitions)
+    type_ = check.target.row_field(name)
+    return None if type_ is None else typed.Field(type_, check.at(span), name)
 
 
 def _window_call(check: "Checker", node: ast.MethodCall, member: str | None) -> typed.Expr:
@@ -282,13 +291,18 @@ def _window_arguments(check: "Checker", entry: Builtin, node: ast.MethodCall) ->
 def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tuple[typed.Expr, ...], member: str | None) -> typed.Expr:
     uses, span = check.uses.windows, check.at(node.span)
     args = tuple(inline(arg, check.definitions) for arg in args)
-    key = (entry.name, member, tuple(map(shape, args)))
+    type_ = entry.result(NULL, tuple(arg.type for arg in args))
+    value = None if member is None else _row_value(check, member, node.span)
+    type_ = (type_ if member is None else ANY if value is None else value.type).or_null
+    is_made = value is not None and not isinstance(value, typed.Field)
+    args = (*args, value) if value is not None and is_made else args
+    member = value.name if isinstance(value, typed.Field) else None if is_made else member
+    key = (entry.name, is_made, member, tuple(map(shape, args)))
     for use in uses:
-        if key == (use.function.name, use.member, tuple(map(shape, use.args))):
+        if key == (use.function.name, use.member in use.columns, use.read_field, tuple(map(shape, use.args))):
             return typed.Result(use.type, span, use.column)
     index = len(uses)
-    type_ = entry.result(NULL, tuple(arg.type for arg in args)) if member is None else check.target.row_field(member) or ANY
-    type_ = type_.or_null
     columns = tuple(f"{typed.ARGUMENT}{index}_{position}" for position in range(len(args)))
+    member = columns[-1] if is_made else member
     uses.append(typed.WindowUse(f"__win_{index}", columns, entry, args, member, type_, span))
     return typed.Result(type_, span, uses[-1].column)

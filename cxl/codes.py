@@ -93,7 +93,7 @@ CODES: tuple[Code, ...] = (
     Code("CXL-W001", "no window here", "$window functions need analytic_window; $window.start and .end a time window.", "emit x = $window.sum(amount)", "emit x = amount"),
     Code("CXL-W002", "an unknown window function", "No window function has this name.", "emit x = $window.median(amount)", "emit x = $window.avg(amount)", "window"),
     Code("CXL-W003", "a row where a value is needed", "first, last, lag and lead give a row: read a field of it.", "emit x = $window.lag(1)", "emit x = $window.lag(1).amount", "window"),
-    Code("CXL-W004", "a window call inside a window call", "Compute the inner one in a transform before.", "emit x = $window.sum($window.sum(amount))", "emit x = $window.sum(amount)", "window"),
+    Code("CXL-W004", "a window call inside a window call", "Compute the inner one in a statement ahead.", "emit x = $window.sum($window.sum(amount))", "emit x = $window.sum(amount)", "window"),
     # Warnings
     Code("CXL-L001", "an emit that reaches no record", "Behind an emit each block nothing is left to emit to: put it before the block.", "emit each x in items { emit y = x }\nemit z = 1", "emit z = 1\nemit each x in items { emit y = x }"),
     Code("CXL-L002", "an arm that is never reached", "'_' catches everything: it is the last arm.", "emit x = match amount { _ => 1, 2 => 3 }", "emit x = match amount { 2 => 3, _ => 1 }"),

@@ -1,11 +1,11 @@
 """Programs with aggregate or window calls taken apart into what runs before and after the operator's own work."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cxl import typed
 from cxl.check import Checker
-from cxl.program import Program
+from cxl.program import Program, WindowLayer
 from cxl.resolve import Target
 from cxl.source import Span
 from cxl.types import Schema
@@ -19,12 +19,11 @@ def taken_apart(program: Program, target: Target, check: Checker) -> Program:
     if target.mode == "aggregate":
         if not target.open:
             _check_groups(program, target, check)
-        return replace(program, before=_before(program, _row_part(program)), after=_after_groups(program, target))
+        return replace(program, before=_before(program, program.calls, _row_part(program)), after=_after_groups(program, target))
     if program.calls:
-        return replace(program, before=_before(program, ()), after=_after_rows(program))
+        return replace(program, before=_before(program, program.calls), after=_after_rows(program))
     if program.windows:
-        over = replace(program, schema=target.window_schema or program.schema)
-        return replace(program, before=_before(over, ()), after=_after_rows(program))
+        return replace(program, layers=_layers(program, target), after=_after_rows(program))
     return program
 
 
@@ -37,12 +36,31 @@ def _row_part(program: Program) -> tuple[typed.Statement, ...]:
     return tuple(statement for statement in program.statements if isinstance(statement, kept))
 
 
-def _before(program: Program, statements: tuple[typed.Statement, ...]) -> Program:
+def _layers(program: Program, target: Target) -> tuple[WindowLayer, ...]:
+    """The window calls by what they read: those of a layer read results of the layers ahead of it alone."""
+    ranks: dict[str, int] = {}
+    for use in program.windows:
+        ranks[use.column] = max((1 + ranks[name] for name in read_results(use)), default=0)
+    layers: list[WindowLayer] = []
+    schema = target.window_schema or program.schema
+    for rank in range(1 + max(ranks.values())):
+        uses = tuple(use for use in program.windows if ranks[use.column] == rank)
+        layers.append(WindowLayer(_before(replace(program, schema=schema), uses), uses))
+        schema = schema.with_fields({use.column: use.type for use in uses})
+    return tuple(layers)
+
+
+def read_results(use: typed.WindowUse) -> Iterator[str]:
+    """The result columns of other window calls that the arguments of a call read."""
+    return (node.column for arg in use.args for node in typed.walk(arg) if isinstance(node, typed.Result))
+
+
+def _before(program: Program, uses: Iterable[Use], statements: tuple[typed.Statement, ...] = ()) -> Program:
     """The row program that emits the calls' arguments."""
     slots = program.slots
     emits: list[typed.Statement] = []
     fields = {}
-    for use in _uses(program):
+    for use in uses:
         for column, arg in zip(use.columns, use.args, strict=True):
             emits.append(typed.Emit(arg.span, column, slots, arg))
             fields[column] = arg.type
@@ -65,7 +83,7 @@ def _after_groups(program: Program, target: Target) -> Program:
 
 def _part(program: Program, schema: Schema, statements: tuple[typed.Statement, ...], output: Schema, slots: int) -> Program:
     mode = program.mode if program.expression is not None else "row"
-    return replace(program, mode=mode, schema=schema, statements=statements, output=output, slots=slots, calls=(), windows=())
+    return replace(program, mode=mode, schema=schema, statements=statements, output=output, slots=slots, calls=(), windows=(), layers=())
 
 
 def _needed_slots(program: Program) -> set[int]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def origins(program: Program) -> Mapping[str, frozenset[str]]:
     """Emitted column to the input columns that it reads, directly or through let; `qualifier.name` for qualified ones."""
     uses: tuple[typed.AggregateUse | typed.WindowUse, ...] = (*program.calls, *program.windows)
-    results = {use.column: _fields(use.args, {}, {}) | _member(use) for use in uses}
+    results: dict[str, frozenset[str]] = {}
+    for use in uses:  # a window call may read calls ahead of it
+        results[use.column] = _fields(use.args, {}, results) | _member(use)
     slots: dict[int, frozenset[str]] = {}
     found: dict[str, frozenset[str]] = {}
     for statement in typed.walk_statements(program.statements):
@@ -28,7 +30,7 @@ def origins(program: Program) -> Mapping[str, frozenset[str]]:
 
 
 def _member(use: typed.AggregateUse | typed.WindowUse) -> frozenset[str]:
-    return frozenset({use.member}) if isinstance(use, typed.WindowUse) and use.member is not None else frozenset()
+    return frozenset({use.read_field}) if isinstance(use, typed.WindowUse) and use.read_field is not None else frozenset()
 
 
 def _fields(

@@ -19,6 +19,14 @@ _VARYING = frozenset({"now", "source.batch", "source.count", "source.ingestion_t
 """What is another in every run. Declared variables are none of them: the nodes that read one are evaluated again when it changes."""
 
 
+@dataclass(frozen=True, slots=True)
+class WindowLayer:
+    """Window calls that do not read each other, and the row program that emits their arguments."""
+
+    before: "Program"
+    uses: tuple[typed.WindowUse, ...]
+
+
 @dataclass(frozen=True)
 class Program:
     """A program without errors.
@@ -26,9 +34,10 @@ class Program:
     `statements` in order (empty for a bare expression), `expression` for the modes predicate, expression and set. `output`:
     the emitted fields in the order of first emit; `meta`: those of emit meta.
 
-    With aggregate calls (`calls`) or window calls (`windows`): `before` is a row program over the input that emits the
-    arguments of call i as `__arg_<i>_<j>` (and filters, for an aggregate); the operator computes `__agg_<i>` or `__win_<i>`
-    from them; `after` is the row program over the group fields (the whole row, for windows) and those columns.
+    With aggregate calls (`calls`): `before` is a row program over the input that emits the arguments of call i as
+    `__arg_<i>_<j>`, and filters; the operator computes `__agg_<i>` from them. With window calls (`windows`): each of the
+    `layers` has such a program and the calls whose arguments it emits; it reads the rows with the results `__win_<i>` of the
+    layers ahead of it. `after` is the row program over the group fields (the whole row, for windows) and the results.
     """
 
     text: str
@@ -43,6 +52,7 @@ class Program:
     calls: tuple[typed.AggregateUse, ...] = ()
     windows: tuple[typed.WindowUse, ...] = ()
     before: "Program | None" = None
+    layers: tuple["WindowLayer", ...] = ()
     after: "Program | None" = None
     slots: int = 0
     modules: tuple[Module, ...] = ()
@@ -87,7 +97,7 @@ class Program:
     def reads(self) -> frozenset[str]:
         """The input columns that it reads; `qualifier.name` for qualified ones."""
         fields = (node for node in self.nodes() if isinstance(node, typed.Field))
-        rows = {use.member for use in self.windows if use.member is not None}
+        rows = {use.read_field for use in self.windows if use.read_field is not None}
         return frozenset(one.name if one.qualifier is None else f"{one.qualifier}.{one.name}" for one in fields) | rows
 
     @cached_property

@@ -193,7 +193,7 @@ class AggregateUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowUse:
-    """A distinct `$window` call; `member` is the field read from the row of `first last lag lead`."""
+    """A distinct `$window` call; `member` is the column read from the row of `first last lag lead`: an input field, or the last of `columns` where the program defined the name."""
 
     column: str
     columns: tuple[str, ...]
@@ -202,6 +202,11 @@ class WindowUse:
     member: str | None
     type: Type
     span: Span
+
+    @property
+    def read_field(self) -> str | None:
+        """The input field that it reads from a row."""
+        return None if self.member in self.columns else self.member
 
 
 # Statements -------------------------------------------------------------------------------------------------------------

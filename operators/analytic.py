@@ -16,7 +16,7 @@ from cxl.types import Kind, Type
 from operators.base import INEXACT, Keyed, shared_number
 from operators.binding import Binding
 from operators.distinct import first_of_each
-from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate
+from operators.evaluation import FINALIZE, Evaluated, RunValues, error_text, evaluate, rejects
 from operators.numbers_only import doubtful, numbers_only
 from operators.origins import by_key, of_lookup
 from operators.row_logic import RECORD, RowLogic, as_new, as_output
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
+    from cxl.program import WindowLayer
 
 
 class AnalyticTransform(Keyed):
@@ -40,6 +41,8 @@ class AnalyticTransform(Keyed):
         window = logic.config.analytic_window
         fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
         fingerprint |= {"sums": "numbers only"} if doubtful(logic.program.windows) else {}  # in earlier versions all rows behind another value failed
+        made = any(use.member in use.columns for use in logic.program.windows)
+        fingerprint |= {"rows": "as emitted"} if made else {}  # in earlier versions such a name was the input's field
         super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
         self.logic = logic
         self.partition = partition
@@ -117,14 +120,29 @@ class AnalyticTransform(Keyed):
 
     def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
         """The records with their window columns, and those whose arguments fail."""
-        before = self._arguments(frame, 0, values)
-        ready = windowed(before.good, self.logic.program.windows, self.frames, wide=self.wide_sums)
-        return ready, [] if before.bad is None else [before.bad]
+        first, *others = self.logic.program.layers
+        ready, bad = self._layer(frame, first, values)
+        for layer in others:
+            ready, failed = self._parted(values.settle(ready))
+            ready, refused = self._layer(ready, layer, values)
+            bad += [failed, *refused]
+        return ready, bad
+
+    def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with the columns of a layer's calls, and those whose arguments fail."""
+        before = self._arguments(frame, layer, 0, values)
+        return windowed(before.good, layer.uses, self.frames, wide=self.wide_sums), [] if before.bad is None else [before.bad]
+
+    def _parted(self, ready: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """The records that have the values of their windows, and rejects of the others, which the next windows do not see."""
+        failed = rejects(ready.where(column(WRONG).isNotNull()), FINALIZE, column(WRONG), self.name)
+        return ready.where(column(WRONG).isNull()).drop(WRONG), failed.drop(WRONG)
 
     def _beside(self, placed: Sequence[DataFrame], values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
         """The records with the window columns of the other node's rows that have their partition key."""
-        uses = self.logic.program.windows
-        before = self._arguments(placed[1], 1, values)
+        [layer] = self.logic.program.layers  # names are fields of the other node's rows alone
+        uses = layer.uses
+        before = self._arguments(placed[1], layer, 1, values)
         over = windowed(before.good, uses, self.frames, wide=self.wide_sums).withColumn("__number", self.frames.number)
         found = over.where(F.col("__number") == 1).select(PART, F.lit(True).alias("__found"), *(column(use.column) for use in uses), WRONG)
         joined = placed[0].join(found, PART, "left")
@@ -132,12 +150,10 @@ class AnalyticTransform(Keyed):
         kept = [column(name) for name in placed[0].columns]
         return joined.select(*kept, *filled, column(WRONG)), [] if before.bad is None else [before.bad]
 
-    def _arguments(self, frame: DataFrame, index: int, values: RunValues) -> Evaluated:
+    def _arguments(self, frame: DataFrame, layer: WindowLayer, index: int, values: RunValues) -> Evaluated:
         """The rows whose arguments are there and such as their functions take, and rejects of the others."""
-        before = self.logic.program.before
-        assert before is not None  # programs with window calls have it
-        done = evaluate(frame, before, self.inputs[index], self.name, values) if before.output else Evaluated(frame, None)
-        return numbers_only(done, self.logic.program.windows, frame, self.name)
+        done = evaluate(frame, layer.before, self.inputs[index], self.name, values) if layer.before.output else Evaluated(frame, None)
+        return numbers_only(done, layer.uses, frame, self.name)
 
 
 def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:

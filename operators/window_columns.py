@@ -17,6 +17,7 @@ from changelog.extents import Extent, extents
 from changelog.lazy import F, Window
 from changelog.schema import column
 from cxl import typed
+from cxl.grouping import read_results
 from cxl.types import Kind, Type
 from operators.accumulators import Sum
 from operators.group_rows import INEXACT, OVERFLOW, first_true
@@ -137,10 +138,24 @@ def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
 
 
 def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
-    """How many rows before (None: all) and behind a row of its partition the calls look at."""
-    steps = [(offset(use) or 0) * (1 if use.function.name == "lead" else -1) for use in uses if use.function.name in ("lag", "lead")]
-    behind = None if len(steps) < len(uses) else max(0, *(-step for step in steps))
-    return behind, max([0, *steps])
+    """How many rows before (None: all) and behind a row of its partition the calls look at, through the calls that they read too."""
+    found: dict[str, tuple[int | None, int]] = {}
+    for use in uses:  # those that it reads come ahead of it
+        behind, ahead = _widest([found[name] for name in read_results(use)])
+        step = offset(use) or 0
+        if use.function.name not in ("lag", "lead"):
+            behind = None
+        elif use.function.name == "lag":
+            behind, ahead = None if behind is None else behind + step, max(0, ahead - step)
+        else:
+            behind, ahead = None if behind is None else max(0, behind - step), ahead + step
+        found[use.column] = behind, ahead
+    return _widest(list(found.values()))
+
+
+def _widest(reaches: Sequence[tuple[int | None, int]]) -> tuple[int | None, int]:
+    behind = [before for before, _ in reaches]
+    return None if None in behind else max([0, *(one for one in behind if one is not None)]), max([0, *(after for _, after in reaches)])
 
 
 @dataclass(frozen=True, slots=True)

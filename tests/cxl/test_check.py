@@ -8,6 +8,7 @@ import pytest
 
 from cxl import CxlErrors, Schema, SystemTypes, compile_program, conjuncts, parse_type
 from cxl.modules import Modules
+from cxl.origins import origins
 from cxl.types import BOOL, FLOAT, INT, NUMERIC, STRING, Type, type_name, unify
 
 FIELDS = Schema.of(
@@ -208,10 +209,29 @@ def test_windows_are_taken_apart():
     assert [(use.function.name, use.member, use.column) for use in program.windows] == [
         ("sum", None, "__win_0"), ("lag", "i", "__win_1"), ("lag", "s", "__win_2"),
     ]  # fmt: skip
-    assert [type(one).__name__ for one in program.before.statements] == ["Emit"] * 3
-    assert program.before.reads == {"i"}
+    [layer] = program.layers
+    assert [type(one).__name__ for one in layer.before.statements] == ["Emit"] * 3
+    assert layer.before.reads == {"i"}
     assert list(program.after.output) == ["run", "i", "before"]
     assert type_name(program.after.output["before"]) == "nullable(string)"
+
+
+def test_windows_over_windows_come_behind_them():
+    text = "emit run = $window.sum(i)\nlet most = $window.max(run)\nemit i = most + 1\nemit back = $window.lag(1).i\nemit first = $window.first().s"
+    program = compile_program(text, FIELDS, window=True)
+    assert [[use.function.name for use in layer.uses] for layer in program.layers] == [["sum", "first"], ["max"], ["lag"]]
+    assert [sorted(layer.before.schema.keys() - program.schema.keys()) for layer in program.layers] == [[], ["__win_0", "__win_3"], ["__win_0", "__win_1", "__win_3"]]
+    assert program.reads == {"i", "s"}
+    assert origins(program) == {"run": {"i"}, "i": {"i"}, "back": {"i"}, "first": {"s"}}
+
+
+def test_what_a_statement_defined_hides_the_field_in_rows_of_the_window_too():
+    program = compile_program("emit i = i * 2\nemit a = $window.first_value(i)\nemit b = $window.first().i\nemit c = $window.lag(1).i", FIELDS, window=True)
+    assert [use.read_field for use in program.windows] == [None, None, None]
+    plain = compile_program("emit b = $window.first().i\nemit i = i\nemit c = $window.first().i", FIELDS, window=True)
+    assert [use.read_field for use in plain.windows] == ["i"]
+    other = compile_program("emit i = i * 2\nemit b = $window.first().i", FIELDS, window=True, window_schema=FIELDS)
+    assert [use.read_field for use in other.windows] == ["i"]
 
 
 def test_a_bare_row_needs_a_field_of_the_target_s_name():

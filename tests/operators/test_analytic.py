@@ -49,6 +49,19 @@ emit unlike = $window.distinct(w)
 """
 PLAIN = "emit id = id\nemit total = $window.sum(w)\nemit rank = $window.rank()\nfilter w > 0"
 FAILS = "emit id = id\nemit total = $window.sum(10 / w)"
+NESTED = """
+emit id = id
+emit total = $window.sum(w)
+let most = $window.max(total)
+emit w = (w ?? 1) * 2
+emit opening = $window.first_value(w)
+emit before = $window.lag(1).w
+emit most_so_far = most
+emit total_before = $window.lag(1).total
+emit most_ahead = $window.lead(1).most
+emit share = $window.sum(10 / total)
+"""
+"""Windows over windows: `total` is null where no number is known yet, and 0 rejects its record, which the windows over `total` do not see."""
 FIRSTS = "emit g = g\nemit n = $window.count()\ndistinct by n"
 BESIDE = "emit id = id\nemit cost = $window.sum(p)\nemit best = $window.max(p)\nemit first_price = $window.first().p\nemit n = $window.count()\nemit none = $window.not_exists(p > 1.8)"
 
@@ -58,6 +71,7 @@ def pipeline() -> str:
         transform("sorted", "rows", SORTED, "{ group_by: [g], sort_by: [{ field: k, order: desc }] }"),
         transform("plain", "rows", PLAIN, "{ partition_by: [g] }"),
         transform("fails", "rows", FAILS, "{ group_by: [g], sort_by: [k] }"),
+        transform("nested", "rows", NESTED, "{ group_by: [g], sort_by: [k] }"),
         transform("firsts", "rows", FIRSTS, "{ group_by: [g] }"),
         transform("beside", "rows", BESIDE, "{ source: prices, on: g, group_by: [g] }"),
     ]
@@ -113,6 +127,25 @@ def sorted_row(part: Sequence[Row], at: int) -> Row:
     }  # fmt: skip
 
 
+def nested(rows: Sequence[Row]) -> tuple[dict[int, Row], list[Row]]:
+    """What `nested` gives of each record, and the records that it rejects."""
+    found, bad = {}, []
+    for part in partitions(rows, order="asc"):
+        doubled = [(1 if row["w"] is None else row["w"]) * 2 for row in part]
+        totals = [total([one["w"] for one in part[: at + 1]]) for at in range(len(part))]
+        bad += [row for row, whole in zip(part, totals, strict=True) if whole == 0]
+        seen = [at for at, whole in enumerate(totals) if whole != 0]
+        most = [max(known([totals[one] for one in seen[: at + 1]]), default=None) for at in range(len(seen))]
+        shares = [None if totals[at] is None else 10 // totals[at] for at in seen]
+        for place, at in enumerate(seen):
+            found[id(part[at])] = {
+                "id": part[at]["id"], "w": doubled[at], "total": totals[at], "opening": doubled[0], "before": doubled[at - 1] if at else None,
+                "most_so_far": most[place], "total_before": totals[seen[place - 1]] if place else None,
+                "most_ahead": most[place + 1] if place + 1 < len(seen) else None, "share": total(shares[: place + 1]),
+            }  # fmt: skip
+    return found, bad
+
+
 def beside(row: Row, prices: Sequence[Row]) -> Row:
     found = [one["p"] for one in prices if one["g"] == row["g"]]
     above = some(flags(found, lambda value: value > 1.8))
@@ -131,20 +164,25 @@ def model(version: Version) -> dict[str, list[Row]]:
         id(row): {"id": row["id"], "total": total([one["w"] for one in part[: at + 1]]), "rank": 1}
         for part in partitions(rows) for at, row in enumerate(part) if row["w"] is not None and row["w"] > 0
     }  # fmt: skip
+    zeros = [row for row in rows if row["w"] == 0]
     good = [row for row in rows if row["w"] != 0]
     shares = {
         id(row): {"id": row["id"], "total": total([None if one["w"] is None else 10 // one["w"] for one in part[: at + 1]])}
         for part in partitions(good, order="asc") for at, row in enumerate(part)
     }  # fmt: skip
+    over_windows, refused = nested(rows)
     counts = {id(row): at + 1 for part in partitions(rows) for at, row in enumerate(part)}
     firsts = {counts[id(row)]: {"g": row["g"], "n": counts[id(row)]} for row in reversed(rows)}
     return {
         "sorted": in_source_order(rows, ordered),
         "plain": in_source_order(rows, plain),
         "fails": in_source_order(rows, shares),
+        "nested": in_source_order(rows, over_windows),
         "firsts": [firsts[number] for number in dict.fromkeys(counts[id(row)] for row in rows)],
         "beside": [beside(row, version["prices"]) for row in rows],
-        "rejected": [{"stage": "fails", "category": "type_coercion_failure", "id": row["id"]} for row in rows if row["w"] == 0],
+        "rejected": [
+            {"stage": stage, "category": "type_coercion_failure", "id": row["id"]} for stage, failed in (("fails", zeros), ("nested", refused)) for row in failed
+        ],
     }
 
 
