@@ -16,7 +16,7 @@ from changelog.schema import ERROR
 from errata.failures import Usage
 from errata.options import EngineOptions, RunOptions
 from errata.run import Run
-from errata.starting import start_engine
+from errata.starting import BYTES_A_ROW, choose_engine, start_engine
 from storage.ledger import Entry, Ledger
 from storage.tables import ChangelogTable
 from storage.undo import undoing
@@ -79,7 +79,7 @@ class Compaction(Run):
         base = self._base(path)
         if base is None or not table.rows():
             return
-        engine = start_engine(self.options, self.plan)
+        engine = start_engine(choose_engine(self.options.engine, self.plan, table.rows() * BYTES_A_ROW))
         rows = (newest if path.startswith("state/") else folded)(table.read(engine, at=base), base)
         kept = engine.to_arrow(rows, SMALL_BASE + 1)
         before = _sound(table, base)

@@ -83,8 +83,16 @@ def _engine(asked: EngineKind, java: Row, packages: list[Row]) -> Row:
     spark = java["verdict"] == "ok" and {"pyspark", "delta-spark"} <= there
     found = [engine for engine, works in (("spark", spark), ("sail", {"pyspark", "pysail"} <= there)) if works]
     if asked == "auto":
-        return _row("engine", "ok" if found else "missing", f"auto means {found[0]}" if found else "none", f"install {_NEEDED['spark']}, or {_NEEDED['sail']}")
+        return _row("engine", "ok" if "sail" in found else "missing", _auto(spark=spark) if found else "none", f"install {_NEEDED['sail']}")
     return _row("engine", "ok" if asked in found else "missing", f"{asked}, as --engine or ERRATA_ENGINE says", f"install {_NEEDED[asked]}, or choose another engine")
+
+
+def _auto(*, spark: bool) -> str:
+    """What `auto` takes on this machine."""
+    from storage.engines.choice import MEMORY_OF_WORK, shown_bytes
+    from storage.engines.memory import machine_memory
+
+    return f"auto means sail, and spark for more than {shown_bytes(machine_memory() // MEMORY_OF_WORK)} of work" if spark else "auto means sail"
 
 
 def _folders() -> Iterator[Row]:

@@ -73,11 +73,14 @@ class Measured:
     started: datetime
     began: float
     warnings: int = 0
+    engine: str = ""
     result: RunResult | None = None
 
     def hear(self, event: Event) -> None:
-        """Count what the run tells."""
+        """Count what the run tells, and keep its engine."""
         self.warnings += event.kind == "warning"
+        if event.kind == "engine":
+            self.engine = event.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,7 @@ def _content(project: Project, options: RunOptions, state: Measured, ended: Ende
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
         "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head), **ended.measured,
         "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(project, options),
-        "error": ended.error, "batch_id": options.batch_id or name, "engine": _engine(options), "epoch": head.epoch if head else None,
+        "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(project, options), "epoch": head.epoch if head else None,
         "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
     }  # fmt: skip
 
@@ -226,12 +229,11 @@ def _threads(project: Project, options: RunOptions) -> int:
     return options.engine.threads or project.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
 
 
-def _engine(options: RunOptions) -> str:
-    """The engine that the options mean on this machine."""
-    from storage.engines import EngineChoice, resolved
+def _engine(project: Project, options: RunOptions) -> str:
+    """The engine of a run that started none: what it would have had for no work."""
+    from errata.starting import choose_engine
 
-    chosen = options.engine
-    return resolved(EngineChoice(chosen.engine, chosen.master, chosen.remote)).kind
+    return choose_engine(options.engine, project.plan, 0).choice.kind
 
 
 def _present_files(head: Entry) -> list[Mapping[str, Any]]:

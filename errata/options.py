@@ -11,7 +11,7 @@ EngineKind = Literal["auto", "spark", "sail"]
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Which engine does the data work. `auto`: spark where Java 17 or later is found, else sail.
+    """Which engine does the data work. `auto`: what `[engine]` of errata.toml names, else spark for a cluster and for work that exceeds memory, else sail.
 
     `memory_limit` is in bytes; it and `threads` override what the pipeline file says.
     """
@@ -27,7 +27,7 @@ class EngineOptions:
 class Event:
     """What happens during a run, for progress.
 
-    `kind`: `engine` (`node` is its name, `starting` tells whether it still starts), `begin` (a node begins, or what `action` says), `node` (a node ended),
+    `kind`: `engine` (`node` is its name, `action` says why it is this one, `starting` tells whether it still starts), `begin` (a node begins, or what `action` says), `node` (a node ended),
     `warning` or `log` (told by `action`; a log has a level), `end`.
     A node that begins has the rows that come in, one that ended all of its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
     """

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from errata.correlation_plan import Before, ruled_anew
 from errata.fetching import services
 from errata.ingest import look_at_sources
-from errata.options import RunOptions
+from errata.options import EngineOptions, RunOptions
 from errata.stages import Stage, rows_known, with_retries
+from errata.starting import choose_engine, work_of
 
 if TYPE_CHECKING:
-    from errata.plan import Node
+    from errata.ingest import SourceFiles
+    from errata.plan import Node, Plan
     from errata.project import Project
     from errata.targets import Targets
     from storage.ledger import Entry
@@ -21,22 +23,42 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def outlook(project: Project) -> Iterator[Row]:
-    """One row a node: node, type, action, rows (that it goes through, None where only the run can tell), reason. Raises StorageFailed.
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the next run would do: its stages over the sources as they are, and the engine that it would take."""
 
-    No service is asked, so the records of one count as changed.
-    """
-    plan, head = project.plan, project.before()
-    sources = look_at_sources(plan, head.sources if head else {})
-    changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
-    before, gone, outputs = Before.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
-    always = bool(gone) or (outputs is not None and bool(outputs.moved))
-    stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=always)
-    rows = rows_known(plan, stages, head.nodes if head else {})
-    for stage in stages:
-        told = {"node": stage.node, "type": plan[stage.node].kind, "action": stage.action, "rows": rows[stage.node], "reason": stage.reason}
-        yield told if outputs is None else {**told, **outputs.of_stage(plan[stage.node], stage)}
-    yield from [*(outputs.of_dlq() if outputs else ()), *gone]
+    plan: Plan
+    head: Entry | None
+    sources: Mapping[str, SourceFiles]
+    stages: Sequence[Stage]
+    gone: Sequence[Row]
+    outputs: _Outputs | None
+
+    @classmethod
+    def of(cls, project: Project) -> Outlook:
+        """That of a project. No service is asked, so the records of one count as changed. Raises StorageFailed."""
+        plan, head = project.plan, project.before()
+        sources = look_at_sources(plan, head.sources if head else {})
+        changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
+        before, gone, outputs = Before.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
+        always = bool(gone) or (outputs is not None and bool(outputs.moved))
+        stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=always)
+        return cls(plan, head, sources, stages, gone, outputs)
+
+    def rows(self) -> Iterator[Row]:
+        """One row a node: node, type, action, rows (that it goes through, None where only the run can tell), reason."""
+        rows = rows_known(self.plan, self.stages, self.head.nodes if self.head else {})
+        for stage in self.stages:
+            told = {"node": stage.node, "type": self.plan[stage.node].kind, "action": stage.action, "rows": rows[stage.node], "reason": stage.reason}
+            yield told if self.outputs is None else {**told, **self.outputs.of_stage(self.plan[stage.node], stage)}
+        yield from [*(self.outputs.of_dlq() if self.outputs else ()), *self.gone]
+
+    def engine(self, options: EngineOptions) -> tuple[str, str] | None:
+        """The engine and why it is this one; None where the run needs none."""
+        if all(row["action"] == "skip" for row in self.rows()):
+            return None
+        chosen = choose_engine(options, self.plan, work_of(self.plan, self.sources, self.stages, self.head.nodes if self.head else {}))
+        return chosen.choice.kind, chosen.reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ def preview(project: Project, options: RunOptions) -> RunResult:
     """
     from errata.project import Project as Loaded
     from errata.running import run_once
+    from errata.starting import with_workspace
 
     with tempfile.TemporaryDirectory(prefix="errata-preview-") as folder:
         plan = limited(project.plan, options.preview or 1, Path(folder))
         state = project.ephemeral().state
         try:
-            result = run_once(Loaded(plan, state, ()), replace(options, dry_run=False, force=True))
+            result = run_once(Loaded(plan, state, ()), replace(options, dry_run=False, force=True, engine=with_workspace(options.engine, project.plan)))
         finally:
             state.forget()
         text = "".join(_texts(plan, result))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.channels import Overlay
+    from errata.outlook import Outlook
     from errata.reading import Reading
     from storage.ledger import Entry
 
@@ -270,9 +271,13 @@ class Project:
 
     def plan_next(self) -> Iterator[Row]:
         """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason (`errata.outlook`)."""
-        from errata.outlook import outlook
+        return self.outlook().rows()
 
-        return outlook(self)
+    def outlook(self) -> Outlook:
+        """What the next run would do, and on which engine."""
+        from errata.outlook import Outlook
+
+        return Outlook.of(self)
 
     def explain_field(self, node: str, parameter: str) -> str:
         """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""

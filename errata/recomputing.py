@@ -47,10 +47,11 @@ class Recomputation(Run):
         head = self.audited.head
         assert head is not None  # an audit begins at a ledger
         sources = files_left(self.plan, head)
-        flow = self._flow(sources)
+        stages = make_stages(self.plan, None, {})
+        flow = self._flow(sources, stages)
         try:
             with flow.engine.sized(max(map(_standing, head.nodes.values()), default=0)):
-                self._propagate(flow, sources, make_stages(self.plan, None, {}))
+                self._propagate(flow, sources, stages)
         finally:
             flow.engine.release()
 

@@ -26,7 +26,7 @@ from errata.retraction import retract_counters
 from errata.row_warnings import warnings
 from errata.stages import Stage, with_retries
 from errata.staging import Copies, copies_of
-from errata.starting import start_engine
+from errata.starting import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.targets import Targets, dlq_form
 from errata.uuids import uuid7
 from storage.ledger import Entry, Ledger
@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from operators.source import Source
     from storage.claim import Claim
     from storage.locations import State
-
-
-BYTES_A_ROW = 20
-"""Of a file, where its rows are guessed from its size."""
 
 
 @dataclass(slots=True)
@@ -139,7 +135,7 @@ class Run:
         head = cast("Entry", self.head)  # a first run has stages
         lost = [node for node in self.plan.of_kind("output") if not targets.intact(node, head)]
         if lost or not targets.dlq_intact(head):
-            flow = self._flow(sources, labels_only=True)
+            flow = self._flow(sources, ())
             for node in lost:
                 self._export(flow, node, targets, sources)
             if not targets.dlq_intact(head):
@@ -150,7 +146,7 @@ class Run:
         return self._result(head, {}, targets, committed=False)
 
     def _changed(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], targets: Targets) -> RunResult:
-        flow = self._flow(sources)
+        flow = self._flow(sources, stages)
         try:
             with undoing(self._undo), flow.engine.sized(_most_rows(flow, sources)):
                 self._clear(flow)
@@ -199,14 +195,16 @@ class Run:
 
     # -- the steps
 
-    def _flow(self, sources: Mapping[str, SourceFiles], *, labels_only: bool = False) -> Flow:
+    def _flow(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> Flow:
         from errata.handed import Handed
         from errata.propagate import Flow
         from operators.evaluation import RunValues
 
+        work = 0 if self.options.preview else work_of(self.plan, sources, stages, self.head.nodes if self.head else {})
+        chosen = choose_engine(self.options.engine, self.plan, work)
         self.options.listener(Event("begin", action="loading the engine"))
-        engine = start_engine(self.options, self.plan)
-        self.options.listener(Event("engine", engine.name, starting=lambda: engine.starting))
+        engine = start_engine(chosen)
+        self.options.listener(Event("engine", engine.name, action=chosen.reason, starting=lambda: engine.starting))
         self.state.prepare()
         if self.head is not None:
             check_content(self.state, self.head, {path: self.tables.by_path(path).data_files() for path in self.tables.existing()})

@@ -1,25 +1,78 @@
-"""The engine of a run: what options, pipeline and workspace say of it together (SPEC-DECISIONS, The engine 11)."""
+"""The engine of a run: what options, pipeline and workspace say of it together, and the run's work where they leave it open (SPEC-DECISIONS, Engine)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from errata.storage_summary import spill_folder
 
 if TYPE_CHECKING:
-    from errata.options import RunOptions
+    from errata.ingest import SourceFiles
+    from errata.options import EngineOptions
     from errata.plan import Plan
-    from storage.engines import Engine
+    from errata.stages import Stage
+    from storage.engines import Decided, Engine
+
+BYTES_A_ROW = 20
+"""What a row of a file has at least, and what a live row that is looked up counts for."""
 
 
-def start_engine(options: RunOptions, plan: Plan) -> Engine:
-    """The engine that the options ask for, starting. Raises storage.engines.EngineUnavailable."""
-    from storage.engines import EngineChoice, engine
+def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
+    """The engine for so many bytes of work, and why it is this one."""
+    from storage.engines import EngineChoice, decided
 
-    chosen = options.engine
-    threads = chosen.threads or plan.model.pipeline.concurrency.threads
-    memory = plan.model.pipeline.memory.for_engine(chosen.memory_limit)
+    given, reason = _named(options, plan)
+    threads = given.threads or plan.model.pipeline.concurrency.threads
+    memory = plan.model.pipeline.memory.for_engine(given.memory_limit)
     cap = plan.workspace.settings.storage.spill.disk_cap_bytes if plan.workspace else None
-    wanted = engine(EngineChoice(chosen.engine, chosen.master, chosen.remote, memory, threads, spill_folder(plan), cap))
-    wanted.start()
-    return wanted
+    found = decided(EngineChoice(given.engine, given.master, given.remote, memory, threads, spill_folder(plan), cap), work)
+    return replace(found, reason=found.reason or reason)
+
+
+def start_engine(chosen: Decided) -> Engine:
+    """The engine that was chosen, starting. Raises storage.engines.EngineUnavailable."""
+    from storage.engines import engine
+
+    found = engine(chosen.choice)
+    found.start()
+    return found
+
+
+def with_workspace(options: EngineOptions, plan: Plan) -> EngineOptions:
+    """The options, and where they name no engine and no cluster what `[engine]` of the workspace's file says."""
+    return _named(options, plan)[0]
+
+
+def _named(options: EngineOptions, plan: Plan) -> tuple[EngineOptions, str]:
+    """The options with what the workspace's file adds, and who named the engine; empty where nobody did."""
+    said = plan.workspace.settings.engine if plan.workspace else None
+    if options.master or options.remote:
+        return options, "" if options.engine == "auto" else "named by --engine or ERRATA_ENGINE"
+    kind = options.engine
+    if said is None or kind == "sail":
+        return options, "" if kind == "auto" else "named by --engine or ERRATA_ENGINE"
+    by = "named by errata.toml" if kind == "auto" else "named by --engine or ERRATA_ENGINE"
+    kind = said.name if kind == "auto" else kind
+    cluster = (None, None) if kind == "sail" else (said.master, said.remote)
+    return replace(options, engine=kind, master=cluster[0], remote=cluster[1]), "" if kind == "auto" else by
+
+
+def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> int:
+    """The bytes of work of a run: those of the files that it reads, and some for each live row that its nodes look up.
+
+    `nodes` is what the last epoch's ledger entry counted of each.
+    """
+    at_work = [stage for stage in stages if stage.action != "skip"]
+    read = sum(_to_read(sources[stage.node], stage) for stage in at_work if stage.node in sources)
+    looking = [stage.node for stage in at_work if stage.action != "delta" or plan[stage.node].operator.explain_class != "linear"]
+    return read + BYTES_A_ROW * sum(int(nodes.get(name, {}).get("live", 0)) for name in looking)
+
+
+def _to_read(source: SourceFiles, stage: Stage) -> int:
+    """The bytes of a source that its stage reads."""
+    changes = source.changes
+    if stage.action != "delta":
+        return sum(record.size for record in changes.now if record.present)
+    return changes.to_read

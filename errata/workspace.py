@@ -84,6 +84,14 @@ class Changelog(_Strict):
     persist: Literal["all", "boundaries"] | None = None
 
 
+class Engine(_Strict):
+    """`[engine]`: which engine runs the pipelines, and on which cluster, where neither an option nor a variable says so."""
+
+    name: Literal["auto", "spark", "sail"] = "auto"
+    master: str | None = None
+    remote: str | None = None
+
+
 class Settings(BaseModel):
     """The tables that Errata reads."""
 
@@ -92,6 +100,7 @@ class Settings(BaseModel):
     storage: Storage = Storage()
     state: State = State()
     changelog: Changelog = Changelog()
+    engine: Engine = Engine()
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,13 @@ class Versions:
         return None if None in counts or "deletionVectors" in features else sum(counts)
 
     @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        from storage.scan import add_actions
+
+        return sum(int(size) for (size,) in add_actions(self.table, "size_bytes"))
+
+    @property
     def schema(self) -> pa.Schema:
         """Its columns in Arrow's types."""
         import pyarrow as pa

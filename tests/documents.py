@@ -1,7 +1,7 @@
 """The documents as programs: each command that README.md and docs/ show is run, and its answer compared with the one below it.
 
 A fenced block of the kind `console` holds commands, each after `$ `, and below each what it writes. The blocks of a document
-are run one after the other in one folder, which holds a fresh copy of `examples/`, on Sail. `...` stands for any text of a line, and
+are run one after the other in one folder, which holds a fresh copy of `examples/`, on the engine that is chosen for so little work. `...` stands for any text of a line, and
 on a line of its own for any lines. A block of the kind `pycon` is run by doctest in the same folder. Where the shell has nothing to do, `errata` is
 called in this process, which has loaded what a new one would have to load each time; the commands of README.md are always run by a shell.
 `python -m tests.documents --write` puts the answers of today into the documents.
@@ -79,9 +79,9 @@ def answer(command: str, folder: Path, *, anew: bool = False) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """What the commands find: the programs of this environment first, Sail, a terminal of one width without colours."""
+    """What the commands find: the programs of this environment first, a terminal of one width without colours."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "ERRATA_ENGINE": "sail", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
+    return {**os.environ, "PATH": path, "ERRATA_ENGINE": "auto", "NO_COLOR": "1", "COLUMNS": "120", "TZ": "UTC"}
 
 
 def by_shell(command: str, folder: Path) -> str:

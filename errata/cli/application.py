@@ -10,6 +10,16 @@ from errata.options import Correction, EngineOptions, LogFilter, RunOptions, Run
 Row = Mapping[str, Any]
 
 
+class Outlook(Protocol):
+    """What the next run would do."""
+
+    def rows(self) -> Iterable[Row]:
+        """node, type, action, reason."""
+
+    def engine(self, options: EngineOptions) -> tuple[str, str] | None:
+        """The engine and why it is this one; None where the run needs none."""
+
+
 class Project(Protocol):
     """A pipeline that was loaded and planned without errors."""
 
@@ -39,6 +49,9 @@ class Project(Protocol):
 
     def plan_next(self) -> Iterable[Row]:
         """node, type, action, reason of the next run."""
+
+    def outlook(self) -> Outlook:
+        """The same rows, and the engine of the next run."""
 
     def status(self) -> Mapping[str, Any]:
         """The object of CONTRACT.md, "`errata status --format json`"."""

@@ -111,7 +111,7 @@ project_options = together(
 PROJECT_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
 
 engine_option = option(
-    "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark where Java 17+ is found, else sail."
+    "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark for a cluster and for work that exceeds memory, else sail."
 )
 
 engine_options = together(

@@ -51,10 +51,17 @@ def _tell(console: Told, event: Event) -> None:
 
 def _said(console: Told, event: Event) -> None:
     """What a run has to say besides its nodes."""
+    if event.kind == "engine":
+        console.note(engine_line(event.node, event.action))
     if event.kind == "warning":
         console.note(f"warning: {escaped(event.action)}", level="warn")
     elif event.kind == "log":
         console.note(f"{event.level}: {escaped(event.action)}", level=event.level)
+
+
+def engine_line(engine: str, reason: str) -> str:
+    """The engine of a run, and why it is this one."""
+    return f"Engine: {engine} ({reason})"
 
 
 def node_line(event: Event) -> str:

@@ -138,6 +138,11 @@ class FileChanges:
         return bool(self.added or self.changed or self.removed or self.grown)
 
     @property
+    def to_read(self) -> int:
+        """The bytes that are to be read."""
+        return sum(record.size for record in (*self.added, *self.changed)) + sum(part.size for part in self.grown)
+
+    @property
     def reason(self) -> str | None:
         """Why the source has to be read; None where nothing changed."""
         counts = ((len(self.added), "new"), (len(self.changed), "changed"), (len(self.grown), "grown"), (len(self.removed), "gone"))

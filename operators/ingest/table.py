@@ -50,6 +50,12 @@ class TableChanges(FileChanges):
         now = f"version {self.changed[0].version}"
         return f"table: {now}" if self.since is None else f"table: version {self.since.version} to {self.changed[0].version}"
 
+    @property
+    def to_read(self) -> int:
+        """Nothing where the table is followed: how much changed is not known before it is read, and it is little as a rule."""
+        followed = self.since is not None and self.broken is None
+        return 0 if followed else sum(record.size for record in self.changed)
+
     def from_nothing(self) -> TableChanges:
         """The whole table."""
         return TableChanges(self.now, changed=self.now)
@@ -67,11 +73,11 @@ def look(source: Source, settings: PipelineSettings, known: FileRecord | None) -
     if is_local(place) and not settings.allow_absolute_paths and not Path(place).resolve().is_relative_to(settings.folder.resolve()):
         raise StorageError(path, "it lies outside the pipeline's folder")
     table = table_at(place)
-    record = FileRecord(path, 0, 0, table.mark, LABEL, version=table.version)
+    if known is not None and (known.version, known.hash) == (table.version, table.mark):
+        return TableChanges((known,), since=known)
+    record = FileRecord(path, table.size, 0, table.mark, LABEL, version=table.version)
     if known is None:
         return TableChanges((record,), changed=(record,))
-    if (known.version, known.hash) == (table.version, table.mark):
-        return TableChanges((known,), since=known)
     broken = _broken(table, known)
     if broken is None and known.dense and table.only_kept(int(known.version or 0)):
         return TableChanges((known,), since=known)

@@ -1,19 +1,25 @@
-"""What a user can say about the engine: `--engine`, `--master`, `--remote`, `--memory-limit`, `--threads` and spilling."""
+"""What a user can say about the engine, and what `auto` makes of a run's work."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["EngineChoice"]
+from storage.engines.java import find_java
+from storage.engines.memory import machine_memory
+
+__all__ = ["MEMORY_OF_WORK", "Decided", "EngineChoice", "decided", "fits", "shown_bytes"]
+
+MEMORY_OF_WORK = 16
+"""Bytes of memory that Sail is given for each byte of work. It took up to ten; the rest is for Python and the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
     """The wanted engine. Two equal choices name the same engine.
 
-    `auto` is Spark where Java 17 or later is found, else Sail. `master` is a Spark master URL (`local[*]` when absent),
-    `remote` a Spark Connect URL (`sc://host:port`); either means Spark. `memory` is in bytes and `threads` counts cores:
-    both are hints. `spill` is the folder for temporary data, `spill_cap` the bytes that it may have, where the engine can keep to that.
+    `kind` may be `auto` (see `decided`). `master` is a Spark master URL (`local[*]` when absent), `remote` a Spark Connect URL (`sc://host:port`);
+    either means Spark. `memory` is in bytes and `threads` counts cores: both are hints. `spill` is the folder for temporary data, `spill_cap` the
+    bytes that it may have, where the engine can keep to that. `small` says that the work fits in memory: a hint for an engine that starts.
     """
 
     kind: Literal["auto", "spark", "sail"] = "auto"
@@ -23,3 +29,52 @@ class EngineChoice:
     threads: int | None = None
     spill: Path | None = None
     spill_cap: int | None = None
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An engine of one kind, and why it is this one."""
+
+    choice: EngineChoice
+    reason: str
+
+
+def decided(choice: EngineChoice, work: int = 0) -> Decided:
+    """The engine for so many bytes of work.
+
+    `auto` is Spark where a cluster is named, where this process has a Spark session, and where the work does not fit in memory; else Sail.
+    Without Java it is Sail for any work on this machine.
+    """
+    small = replace(choice, small=fits(work, choice.memory))
+    if choice.kind != "auto":
+        return Decided(small, "")
+    kind, reason = _auto(small, shown_bytes(work))
+    return Decided(replace(small, kind=kind), reason)
+
+
+def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], str]:
+    from storage.engines.spark_elsewhere import has_session
+
+    if choice.master or choice.remote:
+        return "spark", "a cluster is named"
+    if has_session():
+        return "spark", "this process has a Spark session"
+    if choice.small:
+        return "sail", f"work of {work} fits in memory"
+    if find_java() is None:
+        return "sail", f"work of {work} exceeds memory, but there is no Java for Spark"
+    return "spark", f"work of {work} exceeds memory"
+
+
+def fits(work: int, memory: int | None = None) -> bool:
+    """Whether Sail has memory enough for so many bytes of work: that of the machine, or less where a limit is given."""
+    return work * MEMORY_OF_WORK <= min(machine_memory(), memory or machine_memory())
+
+
+def shown_bytes(size: int) -> str:
+    """A number of bytes for people."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):
+        if size >= 1000**power:
+            return f"{size / 1000**power:.1f} {unit}"
+    return f"{size} B"

@@ -5,33 +5,24 @@ import threading
 from dataclasses import replace
 
 from storage.engines.base import Engine
-from storage.engines.choice import EngineChoice
-from storage.engines.java import find_java
+from storage.engines.choice import EngineChoice, decided
 from storage.engines.spilling import own_folder, remove_folders
 
-__all__ = ["engine", "resolved", "stop_engines"]
+__all__ = ["engine", "stop_engines"]
 
 _engines: dict[str, tuple[EngineChoice, Engine]] = {}
 _lock = threading.Lock()
 
 
-def resolved(choice: EngineChoice) -> EngineChoice:
-    """The choice with `auto` decided: Spark where a master, a server or Java 17 is, else Sail."""
-    if choice.kind != "auto":
-        return choice
-    spark = choice.master or choice.remote or find_java() is not None
-    return replace(choice, kind="spark" if spark else "sail")
-
-
 def engine(choice: EngineChoice) -> Engine:
     """The engine of this choice, made current. It is not started: ask for its `session`, or `start()` it in the background.
 
-    A process has one engine of a kind at a time: a different choice of the same kind ends the older one. Memory is a hint for an engine that starts.
+    A process has one engine of a kind at a time: a different choice of the same kind ends the older one. Memory and the size of the work are hints for an engine that starts; `auto` is decided as for little work.
     """
-    wanted = resolved(choice)
+    wanted = choice if choice.kind != "auto" else decided(choice).choice
     with _lock:
         kept = _engines.get(wanted.kind)
-        if kept is not None and replace(kept[0], memory=wanted.memory) != wanted:
+        if kept is not None and replace(kept[0], memory=wanted.memory, small=wanted.small) != wanted:
             kept[1].stop()
             kept = None
         if kept is None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import SESSION_SETTINGS
+from storage.engines.memory import machine_memory
 
 __all__ = ["is_local_master", "python_path", "server_settings", "session_settings", "spark_settings"]
 
 MEGABYTE = 1 << 20
 SMALLEST_HEAP = 1024 * MEGABYTE
 LARGEST_HEAP = 8192 * MEGABYTE
-CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -113,10 +113,4 @@ def _endpoint() -> dict[str, str]:
 
 
 def _heap() -> int:
-    return max(SMALLEST_HEAP, min(LARGEST_HEAP, _memory() // 2))
-
-
-def _memory() -> int:
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limits = [Path(name).read_text().strip() for name in CGROUP_LIMITS if Path(name).is_file()]
-    return min([physical, *(int(limit) for limit in limits if limit.isdigit())])
+    return max(SMALLEST_HEAP, min(LARGEST_HEAP, machine_memory() // 2))

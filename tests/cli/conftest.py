@@ -13,7 +13,7 @@ import pytest
 import errata
 from errata.cli import main
 from errata.diagnostics import Diagnostic
-from errata.options import Event, RunOptions, RunResult
+from errata.options import EngineOptions, Event, RunOptions, RunResult
 
 STATUS = {
     "pipeline": "orders",
@@ -34,6 +34,19 @@ RUNS = [
     }
     for epoch in (1, 2)
 ]  # fmt: skip
+
+
+@dataclass
+class Outlook:
+    """What the next run would do."""
+
+    shown: list[dict[str, Any]]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return self.shown
+
+    def engine(self, options: EngineOptions) -> tuple[str, str]:
+        return options.engine, "as it was asked for"
 
 
 @dataclass
@@ -85,8 +98,9 @@ class Application:
                 return f"{name} {words}\n"
             if name == "runs":
                 return RUNS
-            if name == "plan_next":
-                return [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
+            if name in ("plan_next", "outlook"):
+                rows = [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
+                return rows if name == "plan_next" else Outlook(rows)
             if name == "dlq_groups":
                 return [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")]
             if name in ("dlq_retry", "revert"):

@@ -22,12 +22,14 @@ from errata.cli.console import Console
 from errata.cli.endings import ended
 from errata.exits import Exit
 from storage.buckets import bucket_column, bucket_of
-from storage.engines import EngineChoice, EngineUnavailable, engine, resolved, stop_engines
+from storage.engines import EngineChoice, EngineUnavailable, decided, engine, stop_engines
 from storage.engines.appcds import Archive, archive
 from storage.engines.cache import cache_folder
+from storage.engines.choice import fits
 from storage.engines.connect import open_connect
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
+from storage.engines.memory import machine_memory
 from storage.engines.sail import server_settings
 from storage.engines.spark_elsewhere import RemoteSpark
 from storage.engines.spark_settings import is_local_master, spark_settings
@@ -50,21 +52,29 @@ def fake_java(folder: Path, banner: str) -> Path:
 
 
 @pytest.mark.parametrize(("banner", "major", "kind"), [(SEVENTEEN, 17, "spark"), (EIGHT, 8, "sail"), ('openjdk version "21"', 21, "spark")])
-def test_auto_is_spark_where_java_suits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, major: int, kind: str) -> None:
+def test_auto_is_spark_for_large_work_where_java_suits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, major: int, kind: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, banner)))
     java = any_java()
     assert java is not None
     assert (java.major, java.suits) == (major, kind == "spark")
-    assert resolved(EngineChoice()).kind == kind
+    assert decided(EngineChoice(), machine_memory()).choice.kind == kind
+    assert decided(EngineChoice(), 1000).choice.kind == "sail"
 
 
 def test_auto_without_java_is_sail_unless_a_cluster_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert find_java() is None
-    assert resolved(EngineChoice()).kind == "sail"
-    assert resolved(EngineChoice(remote="sc://host")).kind == "spark"
-    assert resolved(EngineChoice(master="spark://host:7077")).kind == "spark"
-    assert resolved(EngineChoice("sail")).kind == "sail"
+    assert decided(EngineChoice(), machine_memory()).choice.kind == "sail"
+    assert decided(EngineChoice(remote="sc://host")).choice.kind == "spark"
+    assert decided(EngineChoice(master="spark://host:7077")).choice.kind == "spark"
+    assert decided(EngineChoice("sail"), machine_memory()).choice.kind == "sail"
+
+
+def test_work_fits_where_sixteen_times_its_bytes_are_memory() -> None:
+    assert fits(machine_memory() // 16)
+    assert not fits(machine_memory() // 16 + 1)
+    assert fits(1 << 20, memory=1 << 24)
+    assert not fits((1 << 20) + 1, memory=1 << 24)
 
 
 @pytest.mark.parametrize(("banner", "found"), [(None, "none was found"), (EIGHT, "is version 8")])

@@ -6,15 +6,21 @@ import click
 
 from errata.cli.console import rows_answer
 from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, format_option, project_options
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, project_options
+from errata.rendering.progress import engine_line
 
 
 @click.command("plan")
 @project_options
 @format_option
+@engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show what the next run would do, and why."""
     console = console_of(quiet, verbose, no_color)
-    rows_answer(console, project_of(console, words).plan_next(), format, ("node", "type", "action", "rows", "reason"))
+    engine = engine_of(words)
+    outlook = project_of(console, words).outlook()
+    chosen = outlook.engine(engine)
+    console.note("Engine: none (nothing to do)" if chosen is None else engine_line(*chosen))
+    rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"))
     return 0
