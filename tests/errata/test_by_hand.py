@@ -347,7 +347,7 @@ def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_while_suppres
     folder.write("in/c.csv", "o,id,qty,w\nA,4,1,bad\n")
     folder.run()
     change(folder)
-    for schema in (QTY.replace("qty, type: int", "qty, type: float"), QTY + ", { name: z, type: string }"):
+    for schema in (QTY.replace("qty, type: int", "qty, type: float"), QTY + ", { name: z, type: string, optional: true }"):
         folder.write("pipeline.yaml", ROLLED_BACK.format(merge=merge, schema=schema))
         folder.run()
     if change is trigger_corrected:

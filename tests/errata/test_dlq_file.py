@@ -132,7 +132,7 @@ def test_the_file_follows_what_is_asked_of_its_columns(tmp_path: Path) -> None:
 
 def test_the_file_follows_the_columns_of_its_sources(tmp_path: Path) -> None:
     folder, whole = with_a_reject(tmp_path)
-    folder.write("pipeline.yaml", SWAPPED.replace("{ name: v, type: int }", "{ name: v, type: int }, { name: z, type: string }"))
+    folder.write("pipeline.yaml", SWAPPED.replace("{ name: v, type: int }", "{ name: v, type: int }, { name: z, type: string, optional: true }"))
     folder.run()
     assert folder.rows("rejected.csv") == [whole | {"z": ""}]
     assert not folder.run().committed
