@@ -44,7 +44,7 @@ def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str]
     if numbered:
         return f"without a header its columns are called col_0 to col_{len(names) - 1}: give the column source_name: col_0, or set options.has_header"
     column, found = next(((column, found) for column, found in likely if found), likely[0])
-    rename = f"rename it in the file, give the column source_name: {found!r}" if found else f"add the {noun} to the file, give it a source_name"
+    rename = f"rename it in the file, give the column source_name: {found!r}" if found else f"add the {noun} to the file, write the name that the file has as source_name"
     return f"{rename}, or set optional: true where files may lack '{column.label}'"
 
 

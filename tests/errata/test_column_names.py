@@ -13,7 +13,7 @@ from tests.pipelines import Folder
 SOURCE = """\
 pipeline: { name: odd, vars: { source: { seen: { type: int, default: 0 } } } }
 nodes:
-  - { type: source, name: s, config: { name: s, type: json, glob: "in/*.ndjson", schema: [{ name: id, type: int }, { name: m.q, type: int }, { name: "a b`c", type: string }] } }
+  - { type: source, name: s, config: { name: s, type: json, glob: "in/*.ndjson", schema: [{ name: id, type: int }, { name: m.q, type: int }, { name: "a b`c", type: string, optional: true }] } }
 """
 OUTPUT = "  - { type: output, name: out, input: t, config: { name: out, type: json, path: out.json } }\n"
 NODES = {
