@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from errata.propagate import Flow, NodeDelta
     from errata.record_places import Places
     from operators.ingest.files import FileRecord
+    from storage.ledger import Entry
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
@@ -71,18 +72,30 @@ def _in_words(place: tuple[str, int | None] | None) -> str:
 
 def judge(plan: Plan, options: RunOptions, flow: Flow, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
     """Thresholds; `collateral` of the rejected records failed only with their group, `files` are those of the sources. Raises Stopped."""
-    exceeded = _exceeded(plan, options, flow, collateral)
+    read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
+    exceeded = _exceeded(plan, options, read, flow.total_rejected(), collateral)
     if exceeded:
         raise Stopped(exceeded, measured=_measured(plan, flow, files))
 
 
-def _exceeded(plan: Plan, options: RunOptions, flow: Flow, collateral: int) -> str:
+def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
+    """Thresholds of a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped."""
+    from errata.metrics import counted, present_files
+
+    kept = {kind: [head.nodes.get(node.name, {}) for node in plan.of_kind(kind)] for kind in ("source", "output")}
+    read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in kept["source"])
+    rejected = int(head.counters.get("rejected", 0))
+    exceeded = _exceeded(plan, options, read, rejected, int(head.counters.get("correlated", 0)))
+    if exceeded:
+        present = [(str(file["path"]), int(file["rows"])) for file in present_files(head)]
+        raise Stopped(exceeded, measured=counted(present, sum(counts.get("live", 0) for counts in kept["output"]), rejected))
+
+
+def _exceeded(plan: Plan, options: RunOptions, read: int, rejected: int, collateral: int) -> str:
     """What threshold is exceeded, in words; empty where none is."""
-    share, rejected = plan.model.error_handling.type_error_threshold, flow.total_rejected()
-    failed = rejected - collateral
+    share, failed = plan.model.error_handling.type_error_threshold, rejected - collateral
     if options.error_threshold and rejected > options.error_threshold:
         return f"{rejected:,} records were rejected, more than the threshold of {options.error_threshold:,}"
-    read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     if share is not None and read and failed / read > share:
         return f"{failed:,} of {read:,} records failed, more than the share {share:g} of type_error_threshold"
     return ""

@@ -205,7 +205,7 @@ def _head(project: Project) -> Entry | None:
 def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
     """Records and files as they stand after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
-    present = _present_files(head) if head else []
+    present = present_files(head) if head else []
     outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
     dlq = _paths(nodes.get("dlq", {}))
     return {
@@ -236,7 +236,8 @@ def _engine(project: Project, options: RunOptions) -> str:
     return choose_engine(options.engine, project.plan, 0).choice.kind
 
 
-def _present_files(head: Entry) -> list[Mapping[str, Any]]:
+def present_files(head: Entry) -> list[Mapping[str, Any]]:
+    """What the ledger keeps of each file of the sources that is there."""
     return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
 
 

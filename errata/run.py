@@ -16,7 +16,7 @@ from errata.export import Exports, holds
 from errata.failures import StorageFailed
 from errata.fetching import fetch_services
 from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
-from errata.judging import guard, judge, stop_at_first
+from errata.judging import guard, judge, judge_unchanged, stop_at_first
 from errata.limits import within_limits
 from errata.log_directives import logging
 from errata.options import Counts, Event, RunOptions, RunResult
@@ -117,6 +117,7 @@ class Run:
         for text in without_files(sources.values()):
             self.warn(text)
         if all(stage.action == "skip" for stage in stages) and not self._rearranged():
+            judge_unchanged(self.plan, self.options, cast("Entry", self.head))
             return self._unchanged(targets, sources)
         for text in preflight(self.plan):
             self.warn(text)

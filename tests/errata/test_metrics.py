@@ -13,7 +13,7 @@ import pytest
 from cattrs.errors import ForbiddenExtraKeysError
 from prometheus_client.parser import text_string_to_metric_families
 
-from errata.failures import Failure
+from errata.failures import Failure, Stopped
 from errata.openlineage import facet
 from errata.options import Correction, EngineOptions, RunOptions
 from tests.errata.openlineage_events import FACETS, read_event, read_facet
@@ -99,6 +99,22 @@ def test_a_run_that_a_threshold_ended_says_what_it_came_to(folder, option):
     assert (one["records_total"], one["records_ok"], one["records_dlq"]) == (5, 2, 2)
     assert (one["input_files"], one["output_files"], one["dlq_path"]) == (["in/a.csv", "in/b.csv", "in/c.csv"], [], None)
     assert 'errata_records{pipeline="counted",state="dlq"} 2' in folder.text("told.prom")
+
+
+@pytest.mark.parametrize("option", [True, False])
+def test_a_threshold_counts_records_that_were_rejected_before(folder, option):
+    """A run over unchanged input ends as a full run over it does."""
+    folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue"))
+    folder.write("in/c.csv", "a,b\n7,0\n")
+    assert folder.run(error_threshold=2).exit_code == 2
+    if not option:
+        folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("{strategy", "{type_error_threshold: 0.1, strategy"))
+    before, outputs = folder.state_files(), folder.text("out.csv")
+    for refresh in (False, True):
+        with pytest.raises(Stopped, match="2 records were rejected, more than the threshold of 1" if option else "2 of 5 records failed, more than the share 0.1"):
+            folder.run(error_threshold=1 if option else 0, full_refresh=refresh)
+        assert (folder.text("out.csv"), refresh or folder.state_files() == before) == (outputs, True)
+    assert {(one["exit_code"], one["records_total"], one["records_ok"], one["records_dlq"]) for one in spooled(folder)} == {(2, 5, 2, 2), (3, 5, 2, 2)}
 
 
 def test_a_secret_is_in_no_metrics(folder, monkeypatch):

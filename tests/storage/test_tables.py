@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from changelog.ops import NEGATIVE, Op
 from storage.buckets import bucket_of
-from storage.failure import StorageError
+from storage.failure import Overtaken, StorageError
 from storage.tables import Appended, ChangelogTable
 
 if TYPE_CHECKING:
@@ -350,3 +350,17 @@ def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engin
     pinned = ChangelogTable(place, buckets=buckets, pinned=version)
     assert in_order(engine.to_arrow(pinned.read(engine))).equals(stood)
     assert in_order(engine.to_arrow(pinned.read(engine, at=2))).equals(stood.filter(pa.compute.less_equal(stood["_epoch"], 2)))
+
+
+def test_rows_of_another_run_are_not_taken_for_its_own(tmp_path: Path, engine: Engine) -> None:
+    """A frame without rows makes no commit, and what an earlier run committed is no other run's work."""
+    place, schema = str(tmp_path / "t"), {"_op": "tinyint", "_key": "binary"}
+    rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"]})
+    ChangelogTable(place, schema, writer="first").append(rows, 1)
+    table = ChangelogTable(place, schema, writer="second")
+    assert table.append(engine.from_arrow(rows.slice(0, 0)), 2).rows == 0
+    assert table.append(engine.from_arrow(rows), 2).rows == 1
+    for look in (lambda: table.append(rows, 2), lambda: table.append(engine.from_arrow(rows), 2), table.require_untouched):
+        ChangelogTable(place, schema, writer="other").append(rows, 2)
+        with pytest.raises(Overtaken):
+            look()
