@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.labels import row_labels
-from storage.formats.contract import DOCUMENT, ERROR, ROW
+from storage.formats.contract import DOCUMENT, ERROR, ROW, UNDECLARED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,6 +123,8 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
     import polars as pl
     import pyarrow as pa
 
+    if UNDECLARED in batch.schema.names:
+        return batch.column(UNDECLARED)
     names = [name for name in batch.schema.names if name not in {*declared, ROW, ERROR, DOCUMENT}]
     if not names:
         return pa.nulls(batch.num_rows, pa.string())

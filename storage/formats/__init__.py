@@ -19,7 +19,6 @@ from storage.formats.contract import (
     CHUNK_BYTES,
     DOCUMENT,
     ERROR,
-    MAX_RECORD_BYTES,
     ROW,
     ArrayPath,
     Buffer,
@@ -40,7 +39,7 @@ from storage.formats.contract import (
 )
 
 __all__ = [
-    "CHUNK_BYTES", "DOCUMENT", "ERROR", "MAX_RECORD_BYTES", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
+    "CHUNK_BYTES", "DOCUMENT", "ERROR", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
     "OutputError", "Range", "ReadPlan", "Reader", "Reject", "Section", "Session", "WritePlan", "Writer", "names", "reader", "reader_type",
     "register_reader", "register_writer", "writer", "writer_type",
 ]  # fmt: skip

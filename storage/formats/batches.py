@@ -12,17 +12,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats.contract import DOCUMENT, ERROR, ROW, Column, ReadPlan, Reject
+from storage.formats import limits
+from storage.formats.contract import DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
 from storage.formats.values import coerce_values, text_of_value
+from storage.json_text import canonical
 
 BATCH_ROWS = 1 << 16
 
 
-def batch_schema(columns: Sequence[Column], *, document: bool = False) -> pa.Schema:
-    """Data columns, then ROW, ERROR and, where it is wanted, DOCUMENT."""
+def batch_schema(columns: Sequence[Column], *, document: bool = False, gathered: bool = False) -> pa.Schema:
+    """Data columns, UNDECLARED where it is wanted, then ROW, ERROR and, where it is wanted, DOCUMENT."""
     data = [pa.field(column.label, arrow_type(column.type)) for column in columns]
     last = [pa.field(DOCUMENT, pa.string())] if document else []
-    return pa.schema([*data, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
+    others = [pa.field(UNDECLARED, pa.string())] if gathered else []
+    return pa.schema([*data, *others, pa.field(ROW, pa.int64()), pa.field(ERROR, pa.string()), *last])
+
+
+def with_gathered(batch: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
+    """The batch with the JSON objects of its records' undeclared fields as UNDECLARED."""
+    return batch.add_column(batch.schema.get_field_index(ROW), pa.field(UNDECLARED, pa.string()), texts)
+
+
+def gathered(records: Sequence[Mapping[str, Any]], undeclared: Sequence[Column], text: Callable[[Any], str | None]) -> pa.Array:
+    """The undeclared fields that each record has as a JSON object in the order of the columns, null where there are none.
+
+    text: the JSON of a value, null for one that counts as absent.
+    """
+    places = {column.name: place for place, column in enumerate(undeclared)}
+    keys = [orjson.dumps(column.name).decode() + ":" for column in undeclared]
+
+    def told(record: Mapping[str, Any]) -> str | None:
+        found = sorted((places[name], name) for name in record if name in places)
+        members = [keys[place] + value for place, name in found if (value := text(record[name])) is not None]
+        return f"{{{','.join(members)}}}" if members else None
+
+    return pa.array(map(told, records), pa.string())
 
 
 def with_document(batches: Iterator[pa.RecordBatch], text: str) -> Iterator[pa.RecordBatch]:
@@ -45,15 +69,18 @@ def typed_batches(
     rejected: pa.Array | None = None,
     formats: Mapping[str, Sequence[str]] = MappingProxyType({}),
     document: Sequence[str] | None = None,
+    undeclared: pa.Array | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of at most BATCH_ROWS from columns of text or of their types already; a column that `text` lacks is null.
 
     `rejected` are errors known already; `formats` are patterns of single date columns, which are tried before `date_formats`;
-    `document` is each record's DOCUMENT.
+    `document` is each record's DOCUMENT, `undeclared` its UNDECLARED.
     """
     present = [column for column in columns if column.name in text]
     done = {one.name: coerce(text[one.name], one.type, (*formats.get(one.name, ()), *date_formats)) for one in present}
     batch = assembled(columns, done, rows, rejected, lambda name, where: pc.take(text[name], where).to_pylist())
+    if undeclared is not None:
+        batch = with_gathered(batch, undeclared)
     if document is not None:
         batch = batch.append_column(pa.field(DOCUMENT, pa.string()), pa.array(document, pa.string()))
     yield from cut(batch)
@@ -69,20 +96,26 @@ def _nulls_there(name: str, records: Sequence[Mapping[str, Any]]) -> list[bool]:
     return [name in record and record[name] is None for record in records]
 
 
-def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject], first_row: int) -> Iterator[pa.RecordBatch]:
+def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject], first_row: int, *, gathers: bool = False) -> Iterator[pa.RecordBatch]:
     """Batches of parsed records (values by column name) and of records rejected already, numbered on from `first_row`.
 
-    In an undeclared column a null that the record has is the JSON text `null`.
+    In an undeclared column a null that the record has is the JSON text `null`. `gathers`: as `Reader.gathers`.
     """
-    columns = plan.columns
+    columns = plan.declared if gathers else plan.columns
     rejected = [record.json() if isinstance(record, Reject) else None for record in records]
     fields: Sequence[Mapping[str, Any]] = [{} if isinstance(record, Reject) else record for record in records]
     values = {column.name: [record.get(column.name) for record in fields] for column in columns}
     done = {column.name: coerce_values(values[column.name], column.type, plan.date_formats) for column in columns}
-    done |= {column.name: _told_nulls(done[column.name], _nulls_there(column.name, fields)) for column in plan.undeclared}
+    done |= {column.name: _told_nulls(done[column.name], _nulls_there(column.name, fields)) for column in columns[len(plan.declared) :]}
     rows = pa.arange(first_row, first_row + len(records))
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
-    yield from cut(assembled(columns, done, rows, pa.array(rejected, pa.string()), cells))
+    batch = assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
+    yield from cut(with_gathered(batch, gathered(fields, plan.undeclared, canonical)) if gathers else batch)
+
+
+def rows_at_once(columns: int, most: int) -> int:
+    """How many records of so many columns are held at a time: `most`, or as many as `limits.CELLS` has room for."""
+    return max(1, min(most, limits.CELLS // max(columns, 1)))
 
 
 def assembled(

@@ -26,9 +26,9 @@ Buffer: TypeAlias = bytes | mmap
 ROW = "\x00errata row"
 ERROR = "\x00errata error"
 DOCUMENT = "\x00errata document"
+UNDECLARED = "\x00errata undeclared"
 """The columns beside those of the file, by names as no file has them."""
 CHUNK_BYTES = 16 << 20
-MAX_RECORD_BYTES = 64 << 20
 
 
 class FormatError(Exception):
@@ -256,13 +256,18 @@ class ReadPlan:
     def beside(self, names: Iterable[str], file: str, line: int | None = None, type_: str = "string") -> tuple[Column, ...]:
         """The undeclared columns among the names of a file, in their order, as far as the policy keeps them.
 
-        Raises InputError for one that the policy refuses, and (E226) for one with the name of a declared column that is called otherwise in files.
+        Raises InputError for one that the policy refuses, for more than a file may have or one with too long a name (`storage.formats.limits`), and (E226)
+        for one with the name of a declared column that is called otherwise in files.
         """
-        found = [name for name in dict.fromkeys(names) if name not in self.names]
-        if found and self.on_unmapped == "reject":
-            raise InputError(file, f"undeclared field '{found[0]}': the schema does not name it and on_unmapped is reject", line=line)
         if self.on_unmapped == "drop":
             return ()
+        from storage.formats.limits import check_columns
+
+        known = self.names
+        found = [name for name in dict.fromkeys(names) if name not in known]
+        if found and self.on_unmapped == "reject":
+            raise InputError(file, f"undeclared field '{found[0][:200]}': the schema does not name it and on_unmapped is reject", line=line)
+        check_columns(found, file, declared=len(self.declared), line=line)
         renamed = {column.label: column.name for column in self.declared}
         if taken := next((name for name in found if name in renamed), None):
             way = "rename it in the file, or set on_unmapped to drop"
@@ -310,6 +315,8 @@ class Reader:
     """Whether its records have arrays, which `array_paths` makes records or text of."""
     laid_out: ClassVar[bool] = False
     """Whether a format schema says where the fields are."""
+    sparse: ClassVar[bool] = False
+    """Whether a record has only some of the fields of its file."""
     undeclared_type: ClassVar[str] = "string"
     """The type of columns that the schema does not name."""
 
@@ -331,6 +338,13 @@ class Reader:
     def with_undeclared(self, columns: Sequence[Column]) -> Self:
         """The same reader, whose batches have these columns behind the declared ones."""
         return replace(self, plan=replace(self.plan, undeclared=tuple(columns)))
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the undeclared fields are one column, UNDECLARED: a JSON object of those that a record has."""
+        from storage.formats import limits
+
+        return self.sparse and len(self.plan.undeclared) > limits.GATHERED
 
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
         """The columns of a file that the schema does not name, in file order; empty unless the policy is auto_widen.
@@ -388,7 +402,7 @@ class Reader:
         """Schema of the batches."""
         from storage.formats.batches import batch_schema
 
-        return batch_schema(self.plan.columns, document=self.plan.document)
+        return batch_schema(self.plan.declared if self.gathers else self.plan.columns, document=self.plan.document, gathered=self.gathers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from storage.coerce import is_dynamic
+from storage.formats import limits
 from storage.formats.batches import document_text, typed_batches
 from storage.formats.contract import Buffer, Column, InputError, OutputError, ReadPlan, Section, Session, Writer
 from storage.formats.envelope import typed_section
@@ -22,7 +23,6 @@ from storage.formats.texts import text_of
 if TYPE_CHECKING:
     from storage.formats.edi_rules import EdiReader
 
-MAX_SEGMENT = 64 << 10
 MOST_ELEMENTS = 999
 _BLOCK = 20_000
 _BYTES = 1 << 20
@@ -145,13 +145,13 @@ def bodies_in(
         *segments, rest = split(rest + block)
         for part in segments:
             segment = part.lstrip("\r\n")
-            if len(segment) > MAX_SEGMENT:
+            if len(segment) > limits.SEGMENT_BYTES:
                 raise _too_long(reading)
             if segment or not blank:
                 body = reading.segment(elements(segment))
                 if body is not None:
                     yield body
-        if len(rest) > MAX_SEGMENT:
+        if len(rest) > limits.SEGMENT_BYTES:
             raise _too_long(reading)
     _check_end(reading, rest.strip())
     reading.finish()
@@ -166,7 +166,7 @@ def _check_end(reading: Reading, rest: str) -> None:
 
 
 def _too_long(reading: Reading) -> InputError:
-    return InputError(reading.name, f"segment {reading.number + 1} is longer than {MAX_SEGMENT >> 10} KB")
+    return limits.segment_too_long(reading.name, reading.number + 1)
 
 
 def check_count(what: str, told: str, counted: int, number: int, name: str) -> None:

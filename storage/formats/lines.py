@@ -11,7 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from storage.formats.contract import CHUNK_BYTES, MAX_RECORD_BYTES, Buffer, InputError, Looked, Range, Starts, T
+from storage.formats import limits
+from storage.formats.contract import CHUNK_BYTES, Buffer, Looked, Range, Starts, T
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 _LF, _CR = 10, 13
@@ -25,8 +26,9 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     Raises InputError for a line beyond the cap.
     """
     bounds = _bounds(data, target)
-    if max(end - start for start, end in pairwise(bounds)) > target + MAX_RECORD_BYTES:
-        raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB")
+    long = next((start for start, end in pairwise(bounds) if end - start > target + limits.RECORD_BYTES), None)
+    if long is not None:
+        raise limits.record_too_long(name, offset=long, what="a line")
     view = np.frombuffer(data, np.uint8)
     parts = list(pairwise(bounds))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from storage.formats import limits
 from storage.formats.contract import Buffer, InputError, Range
 
-RATIO, FREE_BYTES = 200, 64 << 20
 _BLOCK = 1 << 20
 
 
@@ -49,13 +49,12 @@ def bytes_of(path: Path, name: str, part: Range) -> Buffer:
 
 def _decompressed(path: Path, name: str) -> Buffer:
     """The content in a temporary file that nothing else sees, mapped."""
-    most, size = path.stat().st_size * RATIO, 0
+    packed, size = path.stat().st_size, 0
     with TemporaryFile() as unpacked:
         try:
             for block in _OPENERS[path.suffix.lower()](path):
                 size += len(block)
-                if size > FREE_BYTES and size > most:
-                    raise InputError(name, f"the archive unpacks to more than {RATIO} times its size")
+                limits.check_expansion(name, packed, size)
                 unpacked.write(block)
             unpacked.flush()
         except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:

@@ -218,7 +218,7 @@ def test_options_are_checked(options, message):
 
 
 def test_a_record_beyond_the_cap_is_an_input_error(monkeypatch):
-    monkeypatch.setattr("storage.formats.csv.ranges.MAX_RECORD_BYTES", 1000)
+    monkeypatch.setattr("storage.formats.limits.RECORD_BYTES", 1000)
     data = b"a\n" + b"x" * 5000 + b"\n1\n"
     with pytest.raises(InputError, match="a record is longer than"):
         csv_reader([("a",)]).split(data, "file.csv", 100)
@@ -234,13 +234,15 @@ def test_the_place_of_a_bad_byte_counts_from_the_beginning_of_the_file(target):
 
 def test_long_cells_in_the_first_record():
     long = "x" * 300_000
-    assert csv_reader([("b",)]).undeclared(f"{long},b\n".encode(), "f") == (Column(long),)
+    assert csv_reader([("b",)]).undeclared(f"{long[:65_536]},b\n".encode(), "f") == (Column(long[:65_536]),)
+    with pytest.raises(InputError, match=r"^f: line 1: E229: a name is longer than 64 KB, 'x{40}\.\.\.': shorten it in the file$"):
+        csv_reader([("b",)]).undeclared(f"{long},b\n".encode(), "f")
     assert records_of(csv_reader([("col_1",)], {"has_header": False}), f"{long},b\n".encode())[0].data == {"col_1": "b"}
 
 
 def test_a_first_record_beyond_the_cap_is_an_input_error(monkeypatch):
-    monkeypatch.setattr("storage.formats.csv.header.MAX_RECORD_BYTES", 100_000)
-    with pytest.raises(InputError, match="f: line 1: the first record is longer than"):
+    monkeypatch.setattr("storage.formats.limits.RECORD_BYTES", 100_000)
+    with pytest.raises(InputError, match="f: line 1: E235: the first record is longer than"):
         csv_reader([("b",)]).undeclared(b"x" * 150_000 + b"\n1\n", "f")
 
 

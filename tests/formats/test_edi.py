@@ -76,7 +76,7 @@ EDIFACT_ERRORS = [
         UNB + "UNH+1+T'FTX+" + "+".join("x" * 33) + "'",
         "f: segment 3 (FTX) has 33 elements, more than max_elements 32: raise options.max_elements",
     ),
-    (UNB + "UNH+1+T'FTX+" + "x" * 70_000 + "'", "f: segment 3 is longer than 64 KB"),
+    (UNB + "UNH+1+T'FTX+" + "x" * 70_000 + "'", "f: E235: segment 3 is longer than 64 KB: the segment terminator may be another than the header says"),
     (UNB.encode() + b"UNH+1+\xff'", f"f: byte {len(UNB) + 6}: not valid UTF-8: invalid start byte"),
     ("", "f: the UNZ trailer is missing: the interchange is cut off behind segment 0"),
 ]

@@ -104,7 +104,7 @@ PARTLY = (
 def test_members_beside_declared_ones_are_undeclared_fields(lines, form, monkeypatch):
     """User guide, "Auto-Widen": "schema drift is preserved end-to-end". What stands where an object is expected is a field too."""
     if form == "ndjson, line by line":
-        monkeypatch.setattr("storage.formats.json.read.fields_in", lambda *_: None)
+        monkeypatch.setattr("storage.formats.json.read.records_with_all_members", lambda *_: None)
     data = (f"[{','.join(lines)}]" if form == "array" else "\n".join(lines)).encode()
     reader = json_reader([("id", "int"), ("m.q", "int"), ("m.in.deep", "int")], {"format": form.partition(",")[0]})
     reader = reader.with_undeclared(reader.undeclared(data, "f"))

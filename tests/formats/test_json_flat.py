@@ -8,7 +8,7 @@ import pytest
 from storage import formats
 from storage.formats import ERROR, ROW, Column, InputError, ReadPlan
 from storage.formats.json import read
-from storage.formats.json.flat import fields_in, flat_batch
+from storage.formats.json.flat import flat_batch, records_with_all_members
 from tests.formats.reading import records_of
 from tests.formats.test_mutations import mutated
 
@@ -64,7 +64,7 @@ def test_lines_parsed_at_once_are_those_parsed_one_by_one(seeds, monkeypatch):
         data, reader = lines(rnd, kinds), reader_for(rnd, kinds)
         with monkeypatch.context() as patch:
             patch.setattr(read, "flat_batch", lambda *_: None)
-            patch.setattr(read, "fields_in", lambda *_: None)
+            patch.setattr(read, "records_with_all_members", lambda *_: None)
             one_by_one = outcome(reader, data)
         assert repr(outcome(reader, data)) == repr(one_by_one), seed  # the text tells 0.0 from -0.0
 
@@ -99,7 +99,17 @@ def test_plain_lines_are_parsed_at_once():
     assert batch.select(["i", "t", "f", ROW, ERROR]).to_pylist() == [
         {"i": 1, "t": "x", "f": 2.0, ROW: 5, ERROR: None}, {"i": None, "t": None, "f": 0.5, ROW: 6, ERROR: None},
     ]  # fmt: skip
-    assert fields_in(text).names == ["i", "t", "d", "f", "u", "new"]
+    assert [list(record) for record in records_with_all_members(text)] == [["i", "t", "d", "f", "u"], ["t", "f", "new"]]
+
+
+def test_lines_that_each_have_members_of_their_own_are_not_made_columns(monkeypatch):
+    monkeypatch.setattr("storage.formats.limits.CELLS", 400)
+    assert records_with_all_members(b'{"a":1,"b":2}\n' * 200) == [{"a": 1, "b": 2}]
+    assert records_with_all_members(b'{"a":1,"b":2}\n' * 201) is None
+    assert flat_batch(plan(("a", "int"), ("b", "int")), b'{"a":1,"b":2}\n' * 201, 1) is None
+    monkeypatch.undo()
+    assert records_with_all_members(b"".join(b'{"a":1,"b%d":2}\n' % row for row in range(2000))) is None
+    assert records_with_all_members(b'{"a":1}\n' * 999 + b'{"a":1,"rare":2}\n') is None
 
 
 def test_the_line_of_a_deep_value_is_told_by_the_look_for_fields_too(monkeypatch):

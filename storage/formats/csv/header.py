@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError, line_behind
+from storage.formats import limits
+from storage.formats.contract import Buffer, InputError, line_behind
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.scan import Dialect, as_bytes, records
@@ -44,10 +45,14 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
     at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
     start, end = _first_bounds(options, data, at, name)
     text = to_utf8(options, data[start:end], name, start) if options.cuttable else data[start:end]
+    line = line_behind(data[:start])
+    width = _width(options, text)
+    if width > limits.COLUMNS:
+        raise limits.too_many_columns(name, width, line=line)
     found = names_in(options, text)
+    limits.check_columns(found, name, line=line)
     if not options.has_header:
         return Header(found, at, text)
-    line = line_behind(data[:start])
     if not text.strip(options.delimiter.encode() + options.quote_char.encode() + b" \t\r\n"):
         raise InputError(name, "the header row is empty" if text else "the header row is missing: the file is empty", line=line)
     return Header(found, end, text, line)
@@ -55,13 +60,18 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
     """Column names from the text (UTF-8) of a file's first record; one without a name is called by its place."""
-    width = int(records(as_bytes(record), Dialect.of(options)).cells[0]) if record else 0
+    width = _width(options, record)
     places = {str(index): index for index in range(width)}
     table = parse_cells(options, record, width, places) if options.has_header else None
     if table is None:
         return tuple(f"col_{index}" for index in range(width))
     names = [table.column(place)[0].as_py() for place in places]
     return tuple(name or f"col_{index}" for index, name in enumerate(names))
+
+
+def _width(options: CsvReadOptions, record: bytes) -> int:
+    """How many cells a record has."""
+    return int(records(as_bytes(record), Dialect.of(options)).cells[0]) if record else 0
 
 
 def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> tuple[int, int]:
@@ -74,15 +84,11 @@ def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> 
             if found.open_quote and len(found.starts) == 1:
                 raise InputError(name, "a quoted field is never closed", line=1)
             start, end = int(found.starts[0]), int(found.ends[0])
-            if end - start > MAX_RECORD_BYTES:
-                raise _too_long(name)
+            if end - start > limits.RECORD_BYTES:
+                raise limits.record_too_long(name, line=1, what="the first record")
             return start + at, end + at
         if whole:
             return at, at
-        if size > MAX_RECORD_BYTES:
-            raise _too_long(name)
+        if size > limits.RECORD_BYTES:
+            raise limits.record_too_long(name, line=1, what="the first record")
         size *= 4
-
-
-def _too_long(name: str) -> InputError:
-    return InputError(name, f"the first record is longer than {MAX_RECORD_BYTES >> 20} MB", line=1)

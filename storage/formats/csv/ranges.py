@@ -11,7 +11,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from storage.formats.contract import CHUNK_BYTES, MAX_RECORD_BYTES, Buffer, InputError, Looked, Range
+from storage.formats import limits
+from storage.formats.contract import CHUNK_BYTES, Buffer, InputError, Looked, Range
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, outside, terminators, toggles
@@ -74,8 +75,9 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
     scan = _Scan(view, dialect, name, lambda bound: _plain(view, *bound), lambda _, lines: _outside_quotes(view, lines))
     pieces = list(scan.pieces(header.end, target))
     parts = _joined(pieces, header, len(data), has_header=options.has_header)
-    if max((part.end - part.start for part in parts), default=0) > target + MAX_RECORD_BYTES:
-        raise InputError(name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB")
+    long = next((part.start for part in parts if part.end - part.start > target + limits.RECORD_BYTES), None)
+    if long is not None:
+        raise limits.record_too_long(name, offset=long)
     return parts
 
 

@@ -48,6 +48,7 @@ class JsonReader(Reader):
     splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
     nested: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
     undeclared_type: ClassVar[str] = "any"
     options: JsonReadOptions
 

@@ -7,8 +7,8 @@ whose values are not of one kind a column, are left to the parser of lines. A di
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import orjson
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from storage.coerce import Coerced, base_type, coerce
+from storage.formats import limits
 from storage.formats.batches import assembled
 from storage.formats.lines import filled_lines
 
@@ -44,8 +45,11 @@ def flat_batch(plan: ReadPlan, text: bytes, first_row: int) -> pa.RecordBatch | 
     """The records of whole lines, of which the first has number `first_row`; None where they have to be parsed one by one."""
     if plan.array_paths or any("." in column.name for column in plan.declared):
         return None
+    starts = filled_lines(np.frombuffer(text, np.uint8))
+    if not len(starts) or len(plan.columns) * len(starts) > limits.CELLS:
+        return None
     kinds = _kinds(plan.columns, text)
-    table = None if kinds is None else _parsed(text, kinds)
+    table = None if kinds is None else _parsed(text, kinds, others="ignore", starts=starts)
     if table is None:
         return None
     done = {column.name: _coerced(table.column(column.name).combine_chunks(), column, plan, text) for column in plan.columns}
@@ -56,23 +60,88 @@ def flat_batch(plan: ReadPlan, text: bytes, first_row: int) -> pa.RecordBatch | 
     return assembled(plan.columns, sure, rows, None, lambda _name, _where: [])
 
 
-def fields_in(text: bytes) -> pa.Schema | None:
-    """The members of any record, in order of first appearance; None where they have to be parsed one by one."""
-    table = _parsed(text, None)
-    return None if table is None else table.schema
+def records_with_all_members(text: bytes) -> list[dict[str, Any]] | None:
+    """The first records of whole lines, as many as are needed to meet every member of any of them; None where they have to be parsed one by one.
 
-
-def _parsed(text: bytes, kinds: Mapping[str, pa.DataType] | None) -> pa.Table | None:
-    """The members of some names, or of all, of each line; None where some line may be no object, or a value not of its kind."""
+    Some lines tell which members there may be, of which kinds. Arrow's parser then says whether another line has others. It is not asked to find them:
+    it would make a column for each, and lines that each have one of their own would become as many columns as there are lines, each of that length.
+    """
     starts = filled_lines(np.frombuffer(text, np.uint8))
-    if not len(starts) or not _is_plain(text, starts):
+    if not len(starts):
         return None
-    schema = None if kinds is None else pa.schema(list(kinds.items()))
+    try:
+        sample = [orjson.loads(_line_at(text, start)) for start in starts[:: max(len(starts) // _SAMPLE, 1)].tolist()]
+        kinds = _kinds_of(sample) if all(isinstance(record, dict) for record in sample) else None
+    except (orjson.JSONDecodeError, pa.ArrowException, OverflowError, UnicodeEncodeError):
+        return None
+    if kinds is None or _count(kinds) * len(starts) > limits.CELLS or _parsed(text, kinds, others="error", starts=starts) is None:
+        return None
+    return _until_all_are_met(text, starts, _paths_of(sample))
+
+
+def _line_at(text: bytes, start: int) -> bytes:
+    end = text.find(b"\n", start)
+    return text[start:end] if end >= 0 else text[start:]
+
+
+def _kinds_of(records: Sequence[dict[str, Any]]) -> dict[str, pa.DataType]:
+    """The kinds of the members of some records, ints as floats. Raises ArrowException where they have none."""
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: _loose(pa.array([record.get(name) for record in records]).type) for name in names}
+
+
+def _loose(kind: pa.DataType) -> pa.DataType:
+    """The same kind, in which ints are floats."""
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(member.name, _loose(member.type)) for member in kind])
+    return pa.list_(_loose(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def _count(kinds: Mapping[str, pa.DataType]) -> int:
+    """How many columns they are, those inside others counted."""
+    inner = ({member.name: member.type for member in kind} if pa.types.is_struct(kind) else {} for kind in kinds.values())
+    return sum(1 + _count(members) for members in inner)
+
+
+def _paths_of(records: Iterable[Any]) -> set[tuple[str, ...]]:
+    """The paths to all members, also those inside of members."""
+    found: set[tuple[str, ...]] = set()
+    for record in records:
+        found.update(_paths(record, ()))
+    return found
+
+
+def _paths(value: dict[str, Any], before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, member in value.items():
+        yield (*before, name)
+        if isinstance(member, dict):
+            yield from _paths(member, (*before, name))
+
+
+def _until_all_are_met(text: bytes, starts: np.ndarray, paths: set[tuple[str, ...]]) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = []
+    for start in starts.tolist():
+        record = orjson.loads(_line_at(text, start))
+        new = paths.intersection(_paths(record, ()))
+        if new or not records:
+            records.append(record)
+            paths -= new
+        if not paths:
+            break
+    return records
+
+
+def _parsed(text: bytes, kinds: Mapping[str, pa.DataType], *, others: Literal["ignore", "error"], starts: np.ndarray) -> pa.Table | None:
+    """The members of some names of the lines that begin at `starts`; None where some line may be no object, a value not of its kind, or with "error" where there are others."""
+    if not _is_plain(text, starts):
+        return None
     try:
         table = pajson.read_json(
             pa.BufferReader(text),
             read_options=pajson.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            parse_options=pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer" if kinds is None else "ignore"),
+            parse_options=pajson.ParseOptions(explicit_schema=pa.schema(list(kinds.items())), unexpected_field_behavior=others),
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return None

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from storage.formats.batches import cut, document_text, record_batches
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, Column, InputError, Range, Reject
+from storage.formats import limits
+from storage.formats.batches import cut, document_text, record_batches, rows_at_once
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
-from storage.formats.json.flat import fields_in, flat_batch
-from storage.formats.json.structure import Located, is_too_deep, located, too_deep
+from storage.formats.json.flat import flat_batch, records_with_all_members
+from storage.formats.json.structure import Located, is_too_deep, located
 from storage.formats.lines import line_ranges_of
 from storage.formats.members import Members, walked
 from storage.formats.missing import missing_columns
@@ -43,24 +44,41 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
     row = part.first_row if part else 1
     if _of_lines(reader, data, part):
         for text in _pieces(data, name):
-            flat = flat_batch(reader.plan, text, row)
+            flat = None if reader.gathers else flat_batch(reader.plan, text, row)
             batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(text, row, name)), row)
             for batch in batches:
                 yield batch
                 row += batch.num_rows
     else:
-        records = map(_element, _elements(data[:], part.start, name)) if part and part.head else _records(reader.options, data, name)
-        yield from _batches(reader, _with_arrays(reader, records), row)
+        groups = [map(_element, _elements(data[:], part.start, name))] if part and part.head else _groups(reader.options, data, name)
+        for group in groups:
+            for batch in _batches(reader, _with_arrays(reader, group), row):
+                yield batch
+                row += batch.num_rows
 
 
 def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
     """Parsed records as batches, numbered from `row` on."""
     pick = Members.of(reader.plan.declared).record
     records = iter(found)
-    while block := list(islice(records, BLOCK)):
+    while block := _block(records, rows_at_once(len(reader.schema()), BLOCK), weigh=bool(reader.plan.array_paths or reader.options.steps)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
-        yield from record_batches(reader.plan, picked, row)
+        yield from record_batches(reader.plan, picked, row, gathers=reader.gathers)
         row += len(block)
+
+
+def _block(records: Iterator[Record], most: int, *, weigh: bool) -> list[Record]:
+    """The next records. `weigh`: no more than are `CHUNK_BYTES` together, as an array that is exploded repeats all other fields of its record."""
+    if not weigh:
+        return list(islice(records, most))
+    block, left = list[Record](), CHUNK_BYTES
+    for record in islice(records, most):
+        block.append(record)
+        if isinstance(record, dict):
+            left -= sum(len(value) for value in record.values() if isinstance(value, str))
+        if left < 0:
+            break
+    return block
 
 
 def _of_lines(reader: JsonReader, data: Buffer, part: Range | None) -> bool:
@@ -86,12 +104,16 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
 
 def _names_in(reader: JsonReader, members: Members, data: Buffer, name: str) -> dict[str, None] | None:
     """The members of any record; None without a record. Where undeclared ones are dropped, no more is read than is needed to meet all required ones."""
-    found: dict[str, None] | None = None
+    plan, found = reader.plan, dict[str, None]()
+    any_record, most = False, len(plan.declared) + limits.COLUMNS
     for some in _members(reader, members, data, name):
-        found = (found or {}) | dict.fromkeys(some)
-        if reader.plan.on_unmapped == "drop" and not reader.plan.lacking(found):
+        any_record, before = True, len(found)
+        found.update(dict.fromkeys(some))
+        if plan.on_unmapped == "drop" and not plan.lacking(found):
             break
-    return found
+        if plan.on_unmapped != "drop" and len(found) > max(most, before):
+            plan.beside(found, name)
+    return found if any_record else None
 
 
 def _has_no_arrays(reader: JsonReader, data: Buffer, name: str) -> bool:
@@ -124,11 +146,9 @@ def _members_of_pieces(members: Members, data: Buffer, name: str, mapping: Calla
 
 
 def _members_of_lines(members: Members, text: bytes, name: str) -> Iterable[str] | None:
-    fields = fields_in(text)
-    if fields is not None:
-        return dict.fromkeys((*members.names(fields), *sorted(members.present(fields))))
-    records = [record for record in _line_records(text, 1, name) if isinstance(record, dict)]
-    return dict.fromkeys(key for record in records for key in members.reached(record)) if records else None
+    records = records_with_all_members(text) or (record for record in _line_records(text, 1, name) if isinstance(record, dict))
+    found = [members.reached(record) for record in records]
+    return dict.fromkeys(chain.from_iterable(found)) if found else None
 
 
 def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
@@ -172,7 +192,7 @@ def form_of(options: JsonReadOptions, data: Buffer) -> str:
     if options.steps:
         return "object"
     line = re.compile(rb"(?:\xef\xbb\xbf)?\s*([^\n]*)").match(data)
-    if not line or _is_json(line[1]) or len(data) > MAX_RECORD_BYTES:
+    if not line or _is_json(line[1]) or len(data) > limits.RECORD_BYTES:
         return "ndjson"
     return "object" if _is_json(bytes(data).removeprefix(BOM)) else "ndjson"
 
@@ -182,7 +202,7 @@ def sections_of(reader: JsonReader, data: Buffer, name: str) -> dict[str, dict[s
     if not reader.plan.sections:
         return {}
     form = form_of(reader.options, data)
-    if form == "ndjson" and (len(data) > MAX_RECORD_BYTES or not _is_json(bytes(data).removeprefix(BOM))):
+    if form == "ndjson" and (len(data) > limits.RECORD_BYTES or not _is_json(bytes(data).removeprefix(BOM))):
         return {}
     return _sections(reader, data, _array(reader.options, form, data, name, len(data)), name)
 
@@ -241,18 +261,23 @@ def _line_records(text: bytes, first_row: int, name: str) -> Iterator[Record]:
 
 
 def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Record]:
+    return chain.from_iterable(_groups(options, data, name))
+
+
+def _groups(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Iterable[Record]]:
+    """The records of a file, as many at a time as are parsed together."""
     form = form_of(options, data)
     if form == "ndjson":
         lines = _all_lines(data, name)
-        yield from chain.from_iterable(_below(line, options) for line in lines) if options.steps else lines
+        yield chain.from_iterable(_below(line, options) for line in lines) if options.steps else lines
         return
     array = _array(options, form, data, name, PIECE)
     if array is None:
-        yield from map(_element, _whole(options, form, data, name))
+        yield map(_element, _whole(options, form, data, name))
         return
     _skeleton(data, array, name)
     for piece in array.pieces:
-        yield from map(_element, _elements(data[piece.start : piece.end], piece.start, name, data))
+        yield map(_element, _elements(data[piece.start : piece.end], piece.start, name, data))
 
 
 def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
@@ -301,7 +326,7 @@ def _bad_byte(text: bytes) -> UnicodeDecodeError | None:
 def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, whole: Buffer | None) -> InputError:
     """What is wrong with the text that begins at byte `start` of a file."""
     if "depth limit" in wrong.msg:
-        return too_deep(name)
+        return limits.too_deep(name)
     bad = _bad_byte(text)
     if bad is not None:
         return InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=start + bad.start)
@@ -317,8 +342,8 @@ def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list
     """The records of a document that has no array to take them from, or that is broken. Raises InputError."""
     if not data[:].strip():
         raise InputError(name, "the file is empty where a JSON document is expected")
-    if len(data) > MAX_RECORD_BYTES:
-        raise InputError(name, f"the array of records is missing or cut off, and a record is not longer than {MAX_RECORD_BYTES >> 20} MB")
+    if len(data) > limits.RECORD_BYTES:
+        raise limits.record_too_long(name, what="the array of records is missing or cut off, and the document as one record")
     document = _document(bytes(data), name)
     if form == "array":
         if isinstance(document, list):
@@ -340,8 +365,8 @@ def _bounds(data: Buffer, name: str) -> Iterator[tuple[int, int]]:
     at = len(BOM) if data[: len(BOM)] == BOM else 0
     while at < len(data):
         end = data.find(b"\n", at + LINES) + 1 or len(data)
-        if end - at > LINES + MAX_RECORD_BYTES:
-            raise InputError(name, f"a line is longer than {MAX_RECORD_BYTES >> 20} MB", offset=at)
+        if end - at > LINES + limits.RECORD_BYTES:
+            raise limits.record_too_long(name, offset=at, what="a line")
         yield at, end
         at = end
 
@@ -351,12 +376,12 @@ def _line(line: bytes, number: int, name: str) -> Record:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
-            raise too_deep(name, number) from None
+            raise limits.too_deep(name, line=number) from None
         raw, bad = line.rstrip(b"\r").decode("utf-8", "replace"), _bad_byte(line)
         told = f"{_reason(wrong)} at column {wrong.colno}" if bad is None else f"not UTF-8: {bad.reason}, byte {bad.start} of the line"
         return Reject("malformed_record", f"not valid JSON: {told}", raw=raw)
     if is_too_deep(line):
-        raise too_deep(name, number)
+        raise limits.too_deep(name, line=number)
     return value if isinstance(value, dict) else _no_object(line.strip().decode())
 
 
@@ -369,13 +394,13 @@ def _document(data: bytes, name: str) -> Any:
         value = orjson.loads(data.removeprefix(BOM))
     except orjson.JSONDecodeError as wrong:
         if "depth limit" in wrong.msg:
-            raise too_deep(name) from None
+            raise limits.too_deep(name) from None
         bad = _bad_byte(data)
         if bad is not None:
             raise InputError(name, f"not valid UTF-8, as JSON is: {bad.reason}", offset=bad.start) from None
         raise InputError(name, f"not valid JSON: {_reason(wrong)}, column {wrong.colno}", line=wrong.lineno) from None
     if is_too_deep(data):
-        raise too_deep(name)
+        raise limits.too_deep(name)
     return value
 
 

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
+from storage.formats import limits
+from storage.formats.contract import Buffer
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Places: TypeAlias = npt.NDArray[np.int64]
-MAX_DEPTH = 1000
-"""Arrays and objects in each other, counted from the document's own."""
 _BLOCK = 4 << 20
 _BACKSLASH, _QUOTE, _COMMA, _COLON = b'\\",:'
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
@@ -60,8 +59,8 @@ class Tokens(NamedTuple):
 
     @property
     def are_too_deep(self) -> bool:
-        """Whether some depth is beyond `MAX_DEPTH`."""
-        return bool(len(self.depths)) and int(self.depths.max()) > MAX_DEPTH
+        """Whether some depth is beyond `limits.DEPTH`."""
+        return bool(len(self.depths)) and int(self.depths.max()) > limits.DEPTH
 
 
 def located(data: Buffer, steps: Sequence[str], target: int, name: str) -> Located | None:
@@ -72,19 +71,14 @@ def located(data: Buffer, steps: Sequence[str], target: int, name: str) -> Locat
     search = _Search(data, steps, target, name)
     for tokens in _tokens(data):
         if tokens.are_too_deep:
-            raise too_deep(name)
+            raise limits.too_deep(name)
         search.pass_over(tokens)
     return search.found
 
 
 def is_too_deep(text: bytes) -> bool:
     """Whether a document that is JSON is nested deeper than it may be."""
-    return text.count(b"{") + text.count(b"[") > MAX_DEPTH and any(tokens.are_too_deep for tokens in _tokens(text))
-
-
-def too_deep(name: str, line: int | None = None) -> InputError:
-    """The error of a file, or of a line of it, that is."""
-    return InputError(name, f"nested deeper than {MAX_DEPTH} levels", line=line)
+    return text.count(b"{") + text.count(b"[") > limits.DEPTH and any(tokens.are_too_deep for tokens in _tokens(text))
 
 
 def _tokens(data: Buffer) -> Iterator[Tokens]:
@@ -194,8 +188,8 @@ class _Search:
         self.count += len(commas) - passed
 
     def _add(self, end: int) -> None:
-        if end - self.piece > self.target + MAX_RECORD_BYTES:
-            raise InputError(self.name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", offset=self.piece)
+        if end - self.piece > self.target + limits.RECORD_BYTES:
+            raise limits.record_too_long(self.name, offset=self.piece)
         self.pieces.append(Piece(self.piece, end, self.first))
 
 

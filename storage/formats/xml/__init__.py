@@ -57,6 +57,7 @@ class XmlReader(Reader):
     splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
     nested: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
     options: XmlReadOptions
 
     def __post_init__(self) -> None:

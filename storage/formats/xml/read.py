@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, base_type
-from storage.formats.batches import document_text, typed_batches
-from storage.formats.contract import Buffer, Column, InputError, Range, ReadPlan, Reject
+from storage.formats import limits
+from storage.formats.batches import document_text, gathered, rows_at_once, typed_batches
+from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.missing import missing_columns
 from storage.formats.xml.runs import Run
@@ -45,46 +46,55 @@ class Part(NamedTuple):
 
 def read_records(reader: XmlReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a document or of a range of one."""
-    columns, row = reader.plan.columns, part.first_row if part else 1
-    for text, size, rejected in _blocks(reader, data, name, Part.of(part)):
-        yield from typed_batches(columns, text, pa.array(np.arange(row, row + size)), reader.plan.date_formats, rejected=rejected)
+    columns, row = reader.plan.declared if reader.gathers else reader.plan.columns, part.first_row if part else 1
+    for text, size, rejected, undeclared in _blocks(reader, data, name, Part.of(part)):
+        rows = pa.array(np.arange(row, row + size))
+        yield from typed_batches(columns, text, rows, reader.plan.date_formats, rejected=rejected, undeclared=undeclared)
         row += size
 
 
 class Block(NamedTuple):
-    """The text of the columns, how many records there are, and the errors of those that are rejected, where some are."""
+    """The text of the columns, how many records there are, the errors of those that are rejected, where some are, and their undeclared fields, where they are gathered."""
 
     text: dict[str, pa.Array]
     size: int
     rejected: pa.Array | None = None
+    undeclared: pa.Array | None = None
 
 
 def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
-    columns = reader.plan.columns
-    known = frozenset(column.name for column in columns)
-    single: list[Fields | Reject] = []
-    for item in _items(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None):
-        if isinstance(item, Run) and item.count >= _SHORT:
-            yield from _of_records(single, columns)
-            single = []
+    known = frozenset(column.name for column in reader.plan.columns)
+    most = rows_at_once(len(reader.schema()), _BLOCK)
+    scan = _scan(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None)
+    single, begun = list[Fields | Reject](), 0
+    for item in scan:
+        if isinstance(item, Run) and item.count >= _SHORT and not reader.gathers:
+            yield from _of_records(reader, single, most)
+            single, begun = [], scan.at
             yield Block({column: _clean(text) for column, text in item.columns().items()}, item.count)
             continue
         single += _plainly(item, reader.plan, data)
-        if len(single) >= _BLOCK:
-            yield from _of_records(single, columns)
-            single = []
-    yield from _of_records(single, columns)
+        if len(single) >= most or scan.at - begun >= CHUNK_BYTES:
+            yield from _of_records(reader, single, most)
+            single, begun = [], scan.at
+    yield from _of_records(reader, single, most)
 
 
-def _of_records(records: Sequence[Fields | Reject], columns: Sequence[Column]) -> Iterator[Block]:
-    """Blocks of records; the white space of CDATA sections belongs to texts alone."""
-    for at in range(0, len(records), _BLOCK):
-        block = records[at : at + _BLOCK]
+def _of_records(reader: XmlReader, records: Sequence[Fields | Reject], most: int) -> Iterator[Block]:
+    """Blocks of at most `most` records; the white space of CDATA sections belongs to texts alone."""
+    columns = reader.plan.declared if reader.gathers else reader.plan.columns
+    for at in range(0, len(records), most):
+        block = records[at : at + most]
         errors = [record.json() if isinstance(record, Reject) else None for record in block]
         fields = [{} if isinstance(record, Reject) else record for record in block]
         text = {column.name: pa.array([record.get(column.name) for record in fields], pa.string()) for column in columns}
         text |= {column.name: _clean(text[column.name]) for column in columns if base_type(column.type) not in _TEXTS}
-        yield Block(text, len(block), pa.array(errors, pa.string()) if any(errors) else None)
+        undeclared = gathered(fields, reader.plan.undeclared, _json_text) if reader.gathers else None
+        yield Block(text, len(block), pa.array(errors, pa.string()) if any(errors) else None, undeclared)
+
+
+def _json_text(value: str | None) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
 
 
 def _clean(text: Sequence[str] | pa.Array) -> pa.Array:
@@ -103,8 +113,7 @@ def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
 def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Column, ...]:
     """Fields that the schema does not name, in the order in which the document shows them. Raises InputError under reject, and for missing ones (E225)."""
     plan = reader.plan
-    known = set(plan.names)
-    found: dict[str, None] = {}
+    declared, found = plan.names, list[str]()
     met: set[str] | None = None
     number = 0
     for item in _items(reader, data, name, names_only=True):
@@ -114,16 +123,17 @@ def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Colum
             continue
         for record in _plainly(item, reader.plan, data):
             number += 1
-            if not isinstance(record, dict):
+            if not isinstance(record, dict) or (met is not None and record.keys() <= met):
                 continue
-            met = record.keys() | (met or set())
-            if not record.keys() <= known:
-                extra = [field for field in record if field not in known]
-                if plan.on_unmapped == "reject":
-                    text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
-                    raise InputError(name, text)
-                found.update(dict.fromkeys(extra))
-                known |= found.keys()
+            met = set() if met is None else met
+            extra = [field for field in record if field not in declared and field not in met]
+            met.update(record)
+            if extra and plan.on_unmapped == "reject":
+                text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
+                raise InputError(name, text)
+            found += extra if plan.on_unmapped == "auto_widen" else ()
+            if len(declared) + len(found) > limits.COLUMNS and found:
+                raise limits.too_many_columns(name, len(declared) + len(found))
         if plan.on_unmapped == "drop" and met is not None and not _lacking(reader, met):
             break
     lacking = [] if met is None else _lacking(reader, met)

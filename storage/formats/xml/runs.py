@@ -13,12 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from storage.formats import limits
 from storage.formats.contract import Buffer
 
 LONGEST = 4 << 20
 """Bytes of a run."""
 _MOST_FORMS = 100
 """Records of a file that a form is learned from."""
+_MOST_FIELDS = 4_000
+"""Elements and attributes of all forms that are learned of a file: an expression is made anew for each."""
+_SHORTEST = 16
+"""Bytes of a record, where nothing is known of it."""
 _LARGEST, _DEEPEST = 1 << 16, 32
 """Bytes and levels of a record that one is learned from."""
 _SPACE = r"[ \t\n]*+"
@@ -58,6 +63,11 @@ class Form:
             at = token.end()
             _take(token, open_)
         return open_[0].children[0]
+
+    @property
+    def size(self) -> int:
+        """How many elements and attributes it has."""
+        return 1 + len(self.attributes) + sum(child.size for child in self.children)
 
     def merged(self, other: Form) -> Form:
         """The form of what looks like either. Raises UnlikeError where an order would be contradicted."""
@@ -224,7 +234,7 @@ class Runs:
         self.matcher: Matcher | None = None
         self.closing = b""
         """What the record that was read last ended with; empty before the first one."""
-        self.learned = 0
+        self.learned = self.fields = 0
 
     def learn(self, start: int, end: int) -> None:
         """Expat has read the record at these bytes."""
@@ -238,13 +248,19 @@ class Runs:
         try:
             form = Form.of(record)
             known = form if self.matcher is None else self.matcher.form.merged(form)
+            self.fields += known.size
+            if self.fields > _MOST_FIELDS:
+                return
             self.matcher = Matcher.of(known, self.prefix, self.plain, self.wanted)
         except (UnlikeError, UnicodeDecodeError):
             return
 
     def at(self, start: int) -> tuple[Run, int] | None:
         """The run at a byte behind a record, and where it ends; None where there is none."""
-        found = self.matcher.run.match(self.data, start, start + self.longest) if self.matcher else None
+        if self.matcher is None:
+            return None
+        longest = min(self.longest, limits.CELLS // (len(self.matcher.names) or 1) * _SHORTEST)
+        found = self.matcher.run.match(self.data, start, start + longest)
         if found is None or found.end() == start:
             return None
         try:
@@ -253,4 +269,4 @@ class Runs:
             return None
         if "\ufffe" in text or "\uffff" in text:
             return None
-        return Run(text, self.matcher), found.end()  # type: ignore[arg-type]  # it was found by it
+        return Run(text, self.matcher), found.end()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
-from storage.formats.contract import MAX_RECORD_BYTES, Buffer, InputError
+from storage.formats import limits
+from storage.formats.contract import Buffer, InputError
 from storage.formats.encodings import expat_reads, text_encoding
 from storage.formats.xml.runs import Run, Runs
 
@@ -18,23 +20,24 @@ Fields: TypeAlias = dict[str, str | None]
 Found: TypeAlias = dict[str, list[Fields | str | None]]
 """The elements of arrays by their names."""
 Record: TypeAlias = "tuple[Fields, Found, Repeated | None]"
-MAX_DEPTH = 1000
 _BLOCK, _FIRST = 1 << 18, 1 << 12
-_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*""")
+_TAG = re.compile(rb"""\0?<(?:[^"'>]|"[^"]*+"|'[^']*+')*+""")
 _BAD_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 _ENCODING = "; text that is not UTF-8 needs an XML declaration that names its encoding"
 _DECLARED = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml\s[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-_REFERENCE = re.compile(rb"&([^#;&\s][^;&\s]*);")
+_REFERENCE = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([^#;&\s][^;&\s]*);")
 
 
 class _Name:
     """A field's name, and the names of its children by their tags; `stamp` says in which record it was met last."""
 
-    __slots__ = ("array", "children", "inside", "name", "stamp")
+    __slots__ = ("array", "attributes", "children", "inside", "name", "stamp")
 
     def __init__(self, name: str, *, array: bool = False, inside: bool = False) -> None:
         self.name, self.array, self.inside = name, array, inside
         self.children: dict[str, _Name] = {}
+        self.attributes: dict[str, str] = {}
+        """The fields of its attributes; an empty name is that of a declaration of a namespace."""
         self.stamp = 0
 
     @property
@@ -81,7 +84,8 @@ class Collector:
         """The record that was completed last; None once somebody has looked."""
         self.root = _Name("")
         self.known: dict[tuple[bool, str], _Name] = {}
-        self.attributes: dict[str, str] = {}
+        self.names = self.letters = 0
+        """How many fields have been met, and how long their names are together."""
         self.node: _Name | None = None
         self.open: list[_Name | None] = []
         self.outer: tuple[Fields, int] = ({}, 0)
@@ -95,8 +99,8 @@ class Collector:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element opens."""
         self.depth = depth = self.depth + 1
-        if depth > MAX_DEPTH:
-            raise TooDeepError
+        if depth > limits.DEPTH:
+            raise BeyondError(limits.too_deep)
         node = self.node
         if node is None:
             self._outside(tag, attributes)
@@ -202,13 +206,32 @@ class Collector:
     def _remember(self, node: _Name, tag: str) -> _Name:
         name = node.prefix + self.plain(tag)
         inside = node.inside or node.array
-        node.children[tag] = child = self.known.setdefault((inside, name), _Name(name, array=name in self.arrays and not inside, inside=inside))
+        child = self.known.get((inside, name))
+        if child is None:
+            child = self.known[inside, self._noted(name)] = _Name(name, array=name in self.arrays and not inside, inside=inside)
+        node.children[tag] = child
         return child
 
+    def _noted(self, name: str) -> str:
+        """The name of a field that was not met before. Raises BeyondError."""
+        self.names, self.letters = self.names + 1, self.letters + len(name)
+        if len(name) > limits.NAME_BYTES:
+            raise BeyondError(partial(limits.name_too_long, name=name))
+        if self.names > limits.NAMES or self.letters > limits.NAMES_BYTES:
+            raise BeyondError(limits.too_many_names)
+        return name
+
     def _attributes(self, node: _Name, attributes: Mapping[str, str]) -> None:
+        if len(attributes) > limits.ATTRIBUTES:
+            raise BeyondError(partial(limits.too_many_attributes, count=len(attributes)))
+        fields, known = self.fields, node.attributes
         for name, value in attributes.items():
-            if name != "xmlns" and not name.startswith("xmlns:"):
-                self.fields.setdefault(f"{node.prefix}{self.prefix}{self.plain(name)}", value)
+            field = known.get(name)
+            if field is None:
+                declares = name == "xmlns" or name.startswith("xmlns:")
+                field = known[name] = "" if declares else self._noted(f"{node.prefix}{self.prefix}{self.plain(name)}")
+            if field:
+                fields.setdefault(field, value)
 
     def _element(self, attributes: Mapping[str, str]) -> None:
         """An element of an array opens: it has fields of its own."""
@@ -240,8 +263,12 @@ def _content(pieces: Sequence[str]) -> str | None:
     return "".join(pieces[:first]).lstrip() + "".join(pieces[first:last]) + "".join(pieces[last:]).rstrip() or None
 
 
-class TooDeepError(Exception):
-    """More open elements than MAX_DEPTH."""
+class BeyondError(Exception):
+    """Something is beyond a limit. `told` makes the error from the file's name and the line."""
+
+    def __init__(self, told: Callable[..., InputError]) -> None:
+        super().__init__()
+        self.told = told
 
 
 class EncodingError(Exception):
@@ -269,6 +296,7 @@ class Scan:
         alike = bool(collector.steps) and not collector.arrays and collector.own is None
         self._runs = Runs(data, collector.prefix, collector.plain, (lambda _: False) if names_only else wanted, longest) if alike else None
         self._parser = self._made(names_only=names_only)
+        self._interned = 0
         self._is_part = opened is not None
         if opened:
             start = "".join(f"<{tag}>" for tag in opened).encode()
@@ -279,7 +307,8 @@ class Scan:
         parser, collector = expat.ParserCreate(_written_encoding(self.data)), self.collector
         wide = b"\0" in self.data[:4]
         parser.StartElementHandler = collector.start
-        _guard_attributes(parser, collector, wide=wide)
+        parser.EntityDeclHandler = _refuse_entity_declaration
+        parser.AttlistDeclHandler = _refuse_attribute_declaration
         parser.EndElementHandler = collector.end
         # Without a handler expat would hand references to characters to the default one.
         parser.CharacterDataHandler = len if names_only else collector.characters
@@ -289,7 +318,7 @@ class Scan:
         parser.SkippedEntityHandler = _refuse_entity
         parser.DefaultHandler = _refuse_reference
         parser.XmlDeclHandler = lambda _version, encoding, _standalone: self._declared(encoding)
-        parser.StartDoctypeDeclHandler = lambda *_: self._without_runs()
+        parser.StartDoctypeDeclHandler = lambda *_: self._typed()
         parser.buffer_text = True
         collector.place = lambda: parser.CurrentByteIndex
         collector.bytes_of = lambda done: (done.begun + self.skipped, self._end(done))
@@ -304,6 +333,19 @@ class Scan:
             raise EncodingError(encoding)
         self._without_runs()
 
+    def _typed(self) -> None:
+        """A document type begins. Of a reference in an attribute to what an external one may declare expat tells nothing: each tag's own text is looked at."""
+        self._without_runs()
+        self._parser.StartElementHandler = self._start
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if attributes:
+            found = _TAG.match(self.data, self._parser.CurrentByteIndex + self.skipped)
+            text = found[0].replace(b"\0", b"") if found else b""
+            if used := _REFERENCE.search(text):
+                raise EntityError(used[1][:40].decode(errors="replace"))
+        self.collector.start(tag, attributes)
+
     def _without_runs(self) -> None:
         """The text is not what it looks like: expat reads all of it."""
         self._runs = None
@@ -315,11 +357,11 @@ class Scan:
             self._parser.Parse("".join(f"</{tag}>" for tag in left_open).encode(), True)
         except expat.ExpatError as wrong:
             raise self._broken(wrong) from None
-        except TooDeepError:
-            raise InputError(self.name, f"nested deeper than {MAX_DEPTH} levels", line=self._line()) from None
         except EncodingError as wrong:
             told = f"the XML declaration names the encoding '{str(wrong)[:80]}': XML is read in UTF-8, UTF-16 and encodings of one byte a character, such as windows-1252"
             raise InputError(self.name, told, line=1) from None
+        except BeyondError as beyond:
+            raise beyond.told(self.name, line=self._line()) from None
         except EntityError as wrong:
             raise InputError(self.name, f"the entity '{wrong}' is not expanded", line=self._line()) from None
 
@@ -329,8 +371,8 @@ class Scan:
             start = self.at
             self._next()
             began = began if self.collector.node is not None and not self.collector.records else start
-            if self.at - began > MAX_RECORD_BYTES:
-                raise InputError(self.name, f"a record is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
+            if self.at - began > limits.RECORD_BYTES:
+                raise limits.record_too_long(self.name, line=self._line())
             if self.collector.records:
                 yield self.collector.taken()
             yield from self._following()
@@ -343,6 +385,8 @@ class Scan:
         found = data.find(runs.closing, start + unfinished, end) if runs and runs.closing else -1
         self.at = found + len(runs.closing) if runs and found >= 0 else end
         self._parser.Parse(data[start : self.at], False)
+        if len(self._parser.intern) != self._interned:
+            self._check_names()
         self.between = False
         done, self.collector.done = self.collector.done, None
         if done is not None and self._runs is not None:
@@ -354,9 +398,18 @@ class Scan:
         """Bytes of a tag or comment that has begun. Expat reads it again from its beginning with each piece, so pieces grow with it. Raises InputError."""
         begun = max(self._parser.CurrentByteIndex, 0)
         length = self.at - self.skipped - begun if self.at else 0
-        if length > MAX_RECORD_BYTES:
-            raise InputError(self.name, f"a tag or comment is longer than {MAX_RECORD_BYTES >> 20} MB", line=self._line())
+        if length > limits.MARKUP_BYTES:
+            raise limits.markup_too_long(self.name, line=self._line())
         return length
+
+    def _check_names(self) -> None:
+        """Raise InputError for too many names, or a too long one: the parser keeps all of them, also those of elements that are not read."""
+        known = self._parser.intern
+        self._interned = len(known)
+        if self._interned > limits.NAMES:
+            raise limits.too_many_names(self.name, line=self._line())
+        if wrong := next((name for name in known if name and len(name) > limits.NAME_BYTES), None):
+            raise limits.name_too_long(self.name, wrong, line=self._line())
 
     def _end(self, done: Done) -> int:
         """The byte behind a record."""
@@ -400,45 +453,18 @@ def _begins_in_utf8(text: bytes) -> bool:
 
 
 def _refuse_entity(entity: str, _is_parameter: bool) -> None:
-    raise EntityError(entity)
+    raise EntityError(entity[:40])
 
 
 def _refuse_reference(text: str) -> None:
     """Expat hands a reference to a declared entity to the default handler, which keeps it from being expanded."""
     if text.startswith("&") and text.endswith(";"):
-        raise EntityError(text[1:-1])
+        raise EntityError(text[1:-1][:40])
 
 
-def _guard_attributes(parser: expat.XMLParserType, collector: Collector, *, wide: bool) -> None:
-    """Expat expands declared entities inside attribute values by itself: once one is declared, each tag's own text is looked at.
-
-    Where that text cannot be searched (UTF-16, default values of a document type) the declaration is refused.
-    """
-    declared: set[str] = set()
-
-    def entity(name: str, is_parameter: bool, value: str | None, *_: object) -> None:
-        if value is None or is_parameter:
-            return
-        if wide:
-            raise EntityError(name)
-        declared.add(name)
-        parser.StartElementHandler = start
-
-    def attributes(_element: str, _name: str, _kind: str, default: str | None, _required: int) -> None:
-        if default is not None and declared:
-            raise EntityError(next(iter(declared)))
-
-    def start(tag: str, given: Mapping[str, str]) -> None:
-        used = declared.intersection(_references(parser.GetInputContext())) if given else None
-        if used:
-            raise EntityError(min(used))
-        collector.start(tag, given)
-
-    parser.EntityDeclHandler = entity
-    parser.AttlistDeclHandler = attributes
+def _refuse_entity_declaration(entity: str, _is_parameter: bool, *_: object) -> None:
+    raise BeyondError(partial(limits.declares, what=f"the entity '{entity[:40]}'"))
 
 
-def _references(text: bytes | None) -> list[str]:
-    """Names of the entities that the tag at the beginning of some text refers to."""
-    tag = _TAG.match(text or b"")
-    return [name.decode(errors="replace") for name in _REFERENCE.findall(tag[0])] if tag else []
+def _refuse_attribute_declaration(element: str, attribute: str, *_: object) -> None:
+    raise BeyondError(partial(limits.declares, what=f"the attribute '{attribute[:40]}' of '{element[:40]}'"))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from typing_extensions import TypeAliasType, override
 
-from storage.formats.xml.scan import MAX_DEPTH, Collector, Fields, Record, TooDeepError
+from storage.formats import limits
+from storage.formats.xml.scan import BeyondError, Collector, Fields, Record
 
 _Ways = TypeAliasType("_Ways", "dict[str, _Ways]")
 
@@ -30,8 +31,8 @@ class SectionCollector(Collector):
     @override
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooDeepError
+        if self.depth > limits.DEPTH:
+            raise BeyondError(limits.too_deep)
         name = self.plain(tag)
         if self.beside or not (name in self.ways[-1] or self.node is not None or self._is_section()):
             self.beside += 1
