@@ -28,6 +28,7 @@ def examine(engine: EngineKind = "auto") -> Iterator[Row]:
         yield _delta_jars()
         yield _class_archive()
     yield _engine(engine, java, packages)
+    yield _engine_port()
     yield from _folders()
 
 
@@ -93,6 +94,17 @@ def _auto(*, spark: bool) -> str:
     from storage.engines.memory import machine_memory
 
     return f"auto means sail, and spark for more than {shown_bytes(machine_memory() // MEMORY_OF_WORK)} of work" if spark else "auto means sail"
+
+
+def _engine_port() -> Row:
+    """Whether other users of this machine can use the engine of a run."""
+    from storage.engines.private_port import filters_work, others_logged_on
+
+    if filters_work():
+        return _row("engine's port", "ok", "closed to other users")
+    others = ", ".join(others_logged_on()) or "nobody"
+    repair = "use --engine spark on machines that others use; docs/security.md tells more"
+    return _row("engine's port", "warning", f"open to other users of this machine, of whom {others} is logged on", repair)
 
 
 def _folders() -> Iterator[Row]:

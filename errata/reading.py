@@ -50,7 +50,8 @@ class Reading:
         """The in-process engine."""
         from storage.engines import EngineChoice, engine
 
-        found = engine(EngineChoice("sail"))
+        workspace = self.plan.workspace if self.plan else None
+        found = engine(EngineChoice("sail", shared_host=workspace is not None and workspace.settings.engine.shared_host))
         _ = found.session
         return found
 

@@ -27,7 +27,9 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
     threads = given.threads or plan.model.pipeline.concurrency.threads
     memory = plan.model.pipeline.memory.for_engine(given.memory_limit)
     cap = plan.workspace.settings.storage.spill.disk_cap_bytes if plan.workspace else None
-    found = decided(EngineChoice(given.engine, given.master, given.remote, memory, threads, spill_folder(plan), cap), work)
+    shared = plan.workspace is not None and plan.workspace.settings.engine.shared_host
+    asked = EngineChoice(given.engine, given.master, given.remote, memory, threads, spill_folder(plan), cap, shared_host=shared)
+    found = decided(asked, work)
     return replace(found, reason=found.reason or reason)
 
 

@@ -85,11 +85,15 @@ class Changelog(_Strict):
 
 
 class Engine(_Strict):
-    """`[engine]`: which engine runs the pipelines, and on which cluster, where neither an option nor a variable says so."""
+    """`[engine]`: which engine runs the pipelines, and on which cluster, where neither an option nor a variable says so.
+
+    `shared_host`: other users of this machine may use the engine where the system cannot keep them from it.
+    """
 
     name: Literal["auto", "spark", "sail"] = "auto"
     master: str | None = None
     remote: str | None = None
+    shared_host: bool = False
 
 
 class Settings(BaseModel):

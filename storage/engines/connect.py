@@ -6,6 +6,9 @@ from uuid import uuid4
 from storage.undo import undoing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import grpc
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.proto import ExecutePlanRequest
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -24,16 +27,27 @@ PLAIN = (("grpc.compression_enabled_algorithms_bitset", 1),)
 """What has a server send its answers as they are: within one machine, to compress and expand them takes several times as long as all else of reading rows."""
 
 
-def open_connect(url: str, *, near: bool = False) -> "SparkSession":
+STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
+"""What has a connection last as long as its session: a private port admits no second one."""
+
+
+def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None) -> "SparkSession":
     """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process.
 
     `near` says that the server lives and dies with this process: no connection to it is lost that could be taken up again. A client
-    that could would send two more messages with each query, which takes as long again as a small query does.
+    that could would send two more messages with each query, which takes as long again as a small query does. `connect` has a channel connect.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    builder = ConnectSession.builder.channelBuilder(DefaultChannelBuilder(url, [*LARGE, *(PLAIN if near else ())]))
+    class Channels(DefaultChannelBuilder):
+        def toChannel(self) -> "grpc.Channel":  # noqa: N802  # pyspark's name
+            channel = super().toChannel()
+            if connect is not None:
+                connect(channel)
+            return channel
+
+    builder = ConnectSession.builder.channelBuilder(Channels(url, [*LARGE, *((*PLAIN, *STEADY) if near else ())]))
     builder._registerHook(_named_queries)  # noqa: SLF001  # there is no public way
     session = builder.create()
     with undoing(lambda: _forget(session)):

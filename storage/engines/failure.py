@@ -1,5 +1,7 @@
 """Why an engine cannot be had, and what helps: the one exception of this package."""
 
+from collections.abc import Sequence
+
 __all__ = ["EngineUnavailable"]
 
 
@@ -50,6 +52,27 @@ class EngineUnavailable(Exception):
     def spark_failed(cls, cause: str, log: str) -> "EngineUnavailable":
         """The session of Spark did not start."""
         return cls(f"Apache Spark did not start: {cause}", ("`errata doctor` shows what is there", "run with `--engine sail`"), log)
+
+    @classmethod
+    def stranger(cls) -> "EngineUnavailable":
+        """Something else connected to the engine's port before it was closed."""
+        return cls("another process of this machine connected to the engine while it started", ("see who else is at work here, and run again",))
+
+    @classmethod
+    def silent(cls) -> "EngineUnavailable":
+        """The engine's server was started and does not answer."""
+        return cls("the engine was started and does not answer", ("run again", "`errata doctor` shows what is there"))
+
+    @classmethod
+    def open_port(cls, others: Sequence[str]) -> "EngineUnavailable":
+        """Others are logged on who could use the engine of this process."""
+        return cls(
+            f"this system cannot keep other users from the port of the engine, and others are logged on: {', '.join(others)}",
+            (
+                "where they may read and write whatever you may, set `shared_host = true` under `[engine]` in errata.toml",
+                "run with `--engine spark`, which asks for a token",
+            ),
+        )
 
     @classmethod
     def gone(cls, cause: str) -> "EngineUnavailable | None":

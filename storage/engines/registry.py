@@ -17,12 +17,13 @@ _lock = threading.Lock()
 def engine(choice: EngineChoice) -> Engine:
     """The engine of this choice, made current. It is not started: ask for its `session`, or `start()` it in the background.
 
-    A process has one engine of a kind at a time: a different choice of the same kind ends the older one. Memory and the size of the work are hints for an engine that starts; `auto` is decided as for little work.
+    A process has one engine of a kind at a time: a different choice of the same kind ends the older one. Memory, the size of the work and `shared_host` are
+    for an engine that starts; `auto` is decided as for little work.
     """
     wanted = choice if choice.kind != "auto" else decided(choice).choice
     with _lock:
         kept = _engines.get(wanted.kind)
-        if kept is not None and replace(kept[0], memory=wanted.memory, small=wanted.small) != wanted:
+        if kept is not None and replace(kept[0], memory=wanted.memory, small=wanted.small, shared_host=wanted.shared_host) != wanted:
             kept[1].stop()
             kept = None
         if kept is None:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
+from storage.engines.failure import EngineUnavailable
 from storage.engines.loading import SAIL
+from storage.engines.private_port import PrivatePort, files_to_come, others_logged_on
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +36,7 @@ class Sail(Engine):
         super().__init__(speaks_connect=True)
         self._choice = choice
         self._server: SparkConnectServer | None = None
+        self._port: PrivatePort | None = None
 
     @property
     def cores(self) -> int:
@@ -70,18 +74,35 @@ class Sail(Engine):
 
         with _environment(server_settings(self._choice)):
             server = SparkConnectServer("127.0.0.1", 0)
+            files = files_to_come()
             server.start(background=True)
-        self._server = server
-        host, port = server.listening_address or ("127.0.0.1", 0)
-        session = open_connect(f"sc://{host}:{port}", near=True)
+        with undoing(server.stop):
+            address = server.listening_address or ("127.0.0.1", 0)
+            port = _closed(address, files, self._choice)
+            with undoing(port.close if port else lambda: None):
+                session = open_connect("sc://{}:{}".format(*address), near=True, connect=port.connect if port else None)
+        self._server, self._port = server, port
         session.conf.set("spark.sql.ansi.enabled", "false")  # its checks of divisors are evaluated where no row needs them
         return session
 
     def _shut(self, session: "SparkSession") -> None:
         session.stop()  # before its server: a client whose server is gone tries for minutes to say good-bye
+        if self._port is not None:
+            self._port.close()
         if self._server is not None:
             self._server.stop()
-        self._server = None
+        self._port = self._server = None
+
+
+def _closed(address: tuple[str, int], files: range, choice: EngineChoice) -> PrivatePort | None:
+    """The server's port, closed to others; None where the system cannot close it, nor anybody else is logged on. Raises EngineUnavailable."""
+    try:
+        return PrivatePort(address, files)
+    except OSError as problem:
+        others = () if choice.shared_host else others_logged_on()
+        if others:
+            raise EngineUnavailable.open_port(others) from problem
+        return None
 
 
 def server_settings(choice: EngineChoice) -> dict[str, str]:

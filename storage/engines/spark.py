@@ -22,7 +22,7 @@ from storage.engines.jars import delta_jars, spark_home
 from storage.engines.java import any_java, find_java
 from storage.engines.loading import JVM
 from storage.engines.spark_jobs import SparkEngine
-from storage.engines.spark_settings import is_local_master, python_path, server_settings, spark_settings
+from storage.engines.spark_settings import SERVER, is_local_master, python_path, secrets, spark_settings
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -64,9 +64,9 @@ class Spark(SparkEngine):
         self._scratch = Path(tempfile.mkdtemp(prefix="errata-spark-"))
         kept = archive(java, f"{spark_home()} {jars} connect")
         token = str(uuid4())
-        settings = spark_settings(self._choice, jars, (*PATIENT_COMPILER, *kept.options()), self._scratch) | server_settings(token)
+        settings = spark_settings(self._choice, jars, (*PATIENT_COMPILER, *kept.options()), self._scratch) | SERVER
         with tempfile.TemporaryFile() as log, _launch_environment(settings["spark.master"]):
-            self.context, port = _served(settings, log)
+            self.context, port = _served(settings, secrets(settings["spark.master"], token), log)
         return open_connect(f"sc://localhost:{port}/;token={token}", near=True)
 
     def _shut(self, session: "SparkSession") -> None:
@@ -97,8 +97,11 @@ def _what_was_found() -> str:
     return "none was found" if java is None else f"{java.path} is version {java.major}"
 
 
-def _served(settings: dict[str, str], log: IO[bytes]) -> "tuple[SparkContext, int]":
-    """A context in a new JVM and the port of the Spark Connect server beside it."""
+def _served(settings: dict[str, str], secrets: dict[str, str], log: IO[bytes]) -> "tuple[SparkContext, int]":
+    """A context in a new JVM and the port of the Spark Connect server beside it.
+
+    Settings are arguments of the JVM, which every user of the machine can read. Secrets go to it by the gateway, which asks for a password of its own.
+    """
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -107,7 +110,7 @@ def _served(settings: dict[str, str], log: IO[bytes]) -> "tuple[SparkContext, in
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]  # pyspark does not say
-        context = SparkContext(conf=conf, gateway=gateway)
+        context = SparkContext(conf=conf.setAll(list(secrets.items())), gateway=gateway)
         server = getattr(gateway.jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$")
         server.start(context._jsc.sc())  # noqa: SLF001  # the server's own way to share a context
         return context, int(server.localPort())

@@ -9,7 +9,7 @@ from storage.engines.choice import EngineChoice
 from storage.engines.connect import SESSION_SETTINGS
 from storage.engines.memory import machine_memory
 
-__all__ = ["is_local_master", "python_path", "server_settings", "session_settings", "spark_settings"]
+__all__ = ["SERVER", "is_local_master", "python_path", "secrets", "session_settings", "spark_settings"]
 
 MEGABYTE = 1 << 20
 SMALLEST_HEAP = 1024 * MEGABYTE
@@ -29,8 +29,16 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",
+    "spark.authenticate": "true",  # else whoever reaches the driver's ports, as any user of this machine does, has it read objects of any class
 }
 FOR_EVER = "30d"  # a session must outlive every pause of its process
+SERVER = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.connect.session.manager.defaultSessionTimeout": FOR_EVER,
+    "spark.connect.session.manager.maintenanceInterval": FOR_EVER,
+}
+"""The Spark Connect server in the driver, which lives as long as its process."""
 ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
@@ -66,15 +74,13 @@ def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Seq
     }
 
 
-def server_settings(token: str) -> dict[str, str]:
-    """The settings of the Spark Connect server in the driver: for this process alone, and as long as it lives."""
-    return {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": "0",
-        "spark.connect.authenticate.token": token,
-        "spark.connect.session.manager.defaultSessionTimeout": FOR_EVER,
-        "spark.connect.session.manager.maintenanceInterval": FOR_EVER,
-    }
+def secrets(master: str, token: str) -> dict[str, str]:
+    """The settings that nobody else may read: the token of the Spark Connect server and, where executors are processes of this machine, their password.
+
+    Of a driver without executors, Spark makes that password itself. On a cluster the cluster's administrator sets it.
+    """
+    executors = {"spark.authenticate.secret": token} if master.startswith("local-cluster") else {}
+    return {"spark.connect.authenticate.token": token, **executors}
 
 
 def session_settings() -> dict[str, str]:

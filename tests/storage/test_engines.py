@@ -386,6 +386,18 @@ def test_a_session_of_the_process_is_shared_and_outlives_the_engine(tmp_path: Pa
     assert answer.stdout.endswith("3\n"), answer.stderr
 
 
+def told_to_all() -> list[bytes]:
+    """What every user can read of this process's children and theirs: the words that they were started with."""
+    threads = [Path(f"/proc/{os.getpid()}/task")]
+    lines = []
+    while threads:
+        children = [number for thread in threads.pop().iterdir() for number in (thread / "children").read_text().split()]
+        lines += [Path(f"/proc/{number}/cmdline").read_bytes() for number in children]
+        threads += [Path(f"/proc/{number}/task") for number in children]
+    assert any(b"spark" in line for line in lines)
+    return lines
+
+
 @pytest.mark.spark
 def test_nobody_else_may_use_the_driver_of_a_run() -> None:
     from pyspark.errors import PySparkException
@@ -393,8 +405,13 @@ def test_nobody_else_may_use_the_driver_of_a_run() -> None:
     from storage.engines.connect import open_connect
 
     own = engine(EngineChoice("spark"))
-    port = own.session.client._builder.endpoint.rpartition(":")[2]  # type: ignore[attr-defined]  # pyspark does not say
+    builder = own.session.client._builder  # type: ignore[attr-defined]  # pyspark does not say
+    port = builder.endpoint.rpartition(":")[2]
+    assert builder.token
+    assert builder.token.encode() not in b"".join(told_to_all())
     for token in ("", ";token=guessed"):
         with pytest.raises((PySparkException, OSError)):
             open_connect(f"sc://localhost:{port}/{token}")
+    driver = own.context._jvm.org.apache.spark.SparkEnv.get()  # type: ignore[attr-defined]  # for its own ports
+    assert driver.securityManager().isAuthenticationEnabled()
     assert own.session.range(2).count() == 2

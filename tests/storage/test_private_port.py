@@ -1,0 +1,108 @@
+"""Nobody but this process uses the server of Sail. The attacker is a process of another user where the tests run as root, else of this one: no matter which."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from pysail.spark import SparkConnectServer
+
+from storage.engines import EngineChoice, EngineUnavailable, engine
+from storage.engines import sail as sail_engine
+from storage.engines.private_port import PrivatePort, files_to_come, filters_work
+
+ATTACK = """
+import os, socket, sys
+port, patience = int(sys.argv[1]), float(sys.argv[2])
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+one = socket.socket()
+one.settimeout(patience)
+heard = bytes.fromhex("000000040100000000")  # the server has read our settings
+try:
+    one.connect(("127.0.0.1", port))
+    print("connected", flush=True)
+    one.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes.fromhex("000000040000000000"))
+    told = b""
+    while heard not in told:
+        part = one.recv(4096)
+        if not part:
+            sys.exit("hung up")
+        told += part
+    print("heard")
+except TimeoutError:
+    print("silence")
+"""
+pytestmark = pytest.mark.skipif(not filters_work(), reason="this system does not filter what reaches a socket")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkConnectServer]:
+    monkeypatch.setenv("RUST_LOG", "off")
+    one = SparkConnectServer("127.0.0.1", 0)
+    yield one
+    one.stop()
+
+
+def attacker(port: int, patience: float) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", ATTACK, str(port), str(patience)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def attack(port: int, patience: float = 0.5) -> list[str]:
+    return attacker(port, patience).communicate()[0].split()
+
+
+def test_an_open_server_hears_everybody(server: SparkConnectServer) -> None:
+    """What the other tests show would be seen without the port's being closed."""
+    server.start(background=True)
+    assert attack(server.listening_address[1], 30) == ["connected", "heard"]
+
+
+def test_nobody_connects_to_the_engine_of_a_run() -> None:
+    one = engine(EngineChoice("sail"))
+    port = int(one.session.client._builder.endpoint.rpartition(":")[2])  # type: ignore[attr-defined]  # pyspark does not say
+    assert attack(port) == ["silence"]
+    assert one.session.range(3).count() == 3
+
+
+def test_who_connects_while_the_engine_starts_is_not_heard_and_hung_up_on(server: SparkConnectServer) -> None:
+    import grpc
+
+    files = files_to_come()
+    server.start(background=True)
+    port = PrivatePort(server.listening_address, files)
+    early = attacker(server.listening_address[1], 30)
+    assert early.stdout
+    assert early.stdout.readline() == "connected\n"
+    with closing(port), grpc.insecure_channel("{}:{}".format(*server.listening_address)) as channel:
+        port.connect(channel)
+        grpc.channel_ready_future(channel).result(timeout=30)
+        assert attack(server.listening_address[1]) == ["silence"]
+    told = early.communicate()[0]
+    assert "heard" not in told
+    assert early.returncode
+
+
+def test_who_was_there_before_the_port_was_closed_ends_the_start(server: SparkConnectServer) -> None:
+    server.start(background=True)
+    with socket.create_connection(server.listening_address), pytest.raises(EngineUnavailable, match="another process"):
+        PrivatePort(server.listening_address, range(0))
+
+
+@pytest.mark.parametrize(("others", "shared", "starts"), [((), False, True), (("mallory",), False, False), (("mallory",), True, True)])
+def test_where_a_port_cannot_be_closed_the_engine_starts_alone_or_when_told_to(
+    monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...], shared: bool, starts: bool
+) -> None:
+    monkeypatch.setattr("storage.engines.private_port.ATTACH", 9999)  # as on a system without filters
+    monkeypatch.setattr(sail_engine, "others_logged_on", lambda: others)
+    one = sail_engine.Sail(EngineChoice("sail", shared_host=shared))
+    try:
+        if starts:
+            assert one.session.range(2).count() == 2
+        else:
+            with pytest.raises(EngineUnavailable, match="others are logged on: mallory"):
+                _ = one.session
+    finally:
+        one.stop()
