@@ -25,8 +25,9 @@ UNMARKED = ("modification_time",)
 def mark_of(table: DeltaTable) -> str:
     """The mark of a table as it was opened."""
     protocol = table.protocol()
-    parts = [table.schema().to_json(), [protocol.min_reader_version, protocol.min_writer_version], sorted(_files(table))]
-    return blake2b(orjson.dumps(parts, default=str), digest_size=16).hexdigest()
+    columns = orjson.loads(table.schema().to_json())  # parsed, as its metadata comes in an order by chance
+    parts = [columns, [protocol.min_reader_version, protocol.min_writer_version], sorted(_files(table))]
+    return blake2b(orjson.dumps(parts, default=str, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
 def _files(table: DeltaTable) -> Iterator[list[Any]]:
