@@ -34,8 +34,8 @@ STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
 def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None) -> "SparkSession":
     """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process.
 
-    `near` says that the server lives and dies with this process: no connection to it is lost that could be taken up again. A client
-    that could would send two more messages with each query, which takes as long again as a small query does. `connect` has a channel connect.
+    `near` says that the server is on this machine: a connection to it is lost with the server, and cannot be taken up again. A client
+    that could take it up would send two more messages with each query, which takes as long again as a small query does. `connect` has a channel connect.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession

@@ -1,6 +1,7 @@
 """Sessions that somebody else has started: a Spark Connect server (`--remote`), or a session that this process has already."""
 
 import socket
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -78,12 +79,20 @@ class RemoteSpark(Engine):
 
         try:
             _knock(self._url)
-            return open_connect(self._url)
+            return open_connect(self._url, near=is_loopback(urlsplit(self._url).hostname or ""))
         except (PySparkException, OSError, ValueError) as problem:
             raise EngineUnavailable.no_remote(self._url, str(problem).splitlines()[0]) from problem
 
     def _shut(self, session: "SparkSession") -> None:
         session.stop()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _knock(url: str) -> None:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -30,8 +31,10 @@ from storage.engines.connect import open_connect
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
 from storage.engines.memory import machine_memory
+from storage.engines.registry import _serves
 from storage.engines.sail import server_settings
-from storage.engines.spark_elsewhere import RemoteSpark
+from storage.engines.spark import PATIENT_COMPILER, jvm_options
+from storage.engines.spark_elsewhere import RemoteSpark, is_loopback
 from storage.engines.spark_settings import is_local_master, spark_settings
 
 if TYPE_CHECKING:
@@ -237,6 +240,29 @@ def test_what_spark_is_told(tmp_path: Path, master: str, local: bool) -> None:
     where, other = ("spark.driver.extraClassPath", "spark.jars") if local else ("spark.jars", "spark.driver.extraClassPath")
     assert set(told[where].replace(":", ",").split(",")) == {"/j/a.jar", "/j/b.jar"}
     assert other not in told
+
+
+@pytest.mark.parametrize(("master", "quick"), [(None, True), ("local[2]", True), ("spark://h:7077", False)])
+def test_little_work_on_this_machine_has_a_quick_jvm(master: str | None, quick: bool) -> None:
+    small = decided(EngineChoice("spark", master=master), 1000).choice
+    large = decided(EngineChoice("spark", master=master), machine_memory()).choice
+    assert ("-XX:TieredStopAtLevel=1" in jvm_options(small)) == quick
+    assert ("-XX:+UseSerialGC" in jvm_options(small)) == quick
+    assert jvm_options(large) == PATIENT_COMPILER
+
+
+def test_an_engine_for_little_work_serves_no_more() -> None:
+    little, much, sail = EngineChoice("spark", small=True), EngineChoice("spark"), EngineChoice("sail", small=True)
+    assert _serves(much, little)
+    assert _serves(little, little)
+    assert not _serves(little, much)
+    assert _serves(sail, replace(sail, small=False, memory=1 << 30))
+    assert not _serves(sail, replace(sail, threads=1))
+
+
+@pytest.mark.parametrize(("host", "near"), [("localhost", True), ("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("10.0.0.1", False), ("example.org", False), ("", False)])
+def test_a_server_of_this_machine_is_near(host: str, near: bool) -> None:
+    assert is_loopback(host) == near
 
 
 def test_jars_are_taken_from_the_cache_or_a_named_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
