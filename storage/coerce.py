@@ -104,7 +104,10 @@ def _ints(text: pl.Series) -> pl.Series:
 
 
 def _floats(text: pl.Series) -> pl.Series:
-    return text.cast(pl.Float64, strict=False)
+    """Floats; digits beyond the largest float are none, while `inf` says what it means."""
+    floats = text.cast(pl.Float64, strict=False)
+    infinite = floats.is_infinite().fill_null(False)
+    return floats.set(infinite & text.str.contains("[0-9]").fill_null(False), None) if infinite.any() else floats
 
 
 def _numbers(text: pl.Series) -> pl.Series:

@@ -69,7 +69,7 @@ _IN_COLUMNS: Mapping[tuple[str, str], Callable[[Column], Column]] = {
     ("float", "string"): lambda value: F.coalesce(F.when(_is_whole(value), value.try_cast("bigint")).cast("string"), value.cast("string")),
     ("float", "int"): lambda value: F.when(_is_whole(value), value.try_cast("bigint")),
     ("string", "int"): lambda value: F.when(value.rlike(_INT), value.try_cast("bigint")),
-    ("string", "float"): lambda value: F.when(value.rlike(_FLOAT), value.try_cast("double")),
+    ("string", "float"): lambda value: F.when(value.rlike(_FLOAT) & (F.abs(value.try_cast("double")) < float("inf")), value.try_cast("double")),
     ("string", "bool"): lambda value: F.when(value.rlike(_BOOL), F.lower(value) == "true"),
     ("string", "date"): lambda value: F.when(value.rlike(_DATE), value.try_cast("date")),
     ("string", "time"): lambda value: F.when(value.rlike(_TIME), F.replace(value, F.lit("T"), F.lit(" ")).try_cast("timestamp")),
@@ -95,11 +95,16 @@ def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
     return texts.set(~texts.str.contains(pattern).fill_null(False), None)
 
 
+def _finite(values: pl.Series) -> pl.Series:
+    """The numbers that are no infinity, null for others."""
+    return values.set(values.is_infinite().fill_null(False), None)
+
+
 _ON_DRIVER: Mapping[tuple[str, str], Callable[[pl.Series], pl.Series]] = {
     ("float", "string"): lambda values: _whole(values).cast(str).zip_with(_whole(values).is_not_null(), values.cast(str)),
     ("float", "int"): _whole,
     ("string", "int"): lambda values: _fitting(values, _INT).str.strip_prefix("+").cast(int, strict=False),
-    ("string", "float"): lambda values: _fitting(values, _FLOAT).cast(float, strict=False),
+    ("string", "float"): lambda values: _finite(_fitting(values, _FLOAT).cast(float, strict=False)),
     ("string", "bool"): lambda values: _fitting(values, _BOOL).str.to_lowercase() == "true",
     ("string", "date"): lambda values: _fitting(values, _DATE).str.to_date("%Y-%m-%d", strict=False),
     ("string", "time"): lambda values: _moments(_fitting(values, _TIME)),

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import random
 import re
 from datetime import date
@@ -264,6 +265,8 @@ def value_of(kind, text):
     if not re.fullmatch(number, text):
         raise ValueError(text)
     value = float(text) if kind == "float" else int(text)
+    if kind == "float" and math.isinf(value) and any(char.isdecimal() for char in text):
+        raise ValueError("beyond the largest float")
     if kind == "int" and not -(2**63) <= value < 2**63:
         raise ValueError(text)
     return value

@@ -328,7 +328,7 @@ def test_an_array_in_pieces_has_the_records_of_the_whole(*, records, around, pat
 
 
 def test_of_keys_that_come_twice_the_last_counts():
-    reader = json_reader([("a", "int")], {"record_path": "r"})
+    reader = json_reader([("a", "int")], {"record_path": "r", "duplicate_keys": "last"})
     assert [row.data for row in records_of(reader, b'{"r": [{"a": 1}], "r": [{"a": 2}, {"a": 3}]}')] == [{"a": 2}, {"a": 3}]
 
 

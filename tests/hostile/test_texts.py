@@ -31,3 +31,25 @@ def test_an_encoding_that_is_none(bed, encoding):
 def test_a_file_in_shift_jis(bed):
     ended = bed.run(files("a\n日本\n".encode("shift_jis"), options="{ encoding: shift_jis }"))
     assert (ended.code, (ended.folder / "o.csv").read_text()) == (0, "a\n日本\n"), ended.err
+
+
+@pytest.mark.parametrize("form", ["ndjson", "array"])
+def test_a_member_that_comes_twice(bed, form):
+    text = {"ndjson": '{"a": "1"}\n{"a": "2", "a": "3"}\n', "array": '[{"a": "1"}, {"a": "2", "a": "3"}]'}[form]
+    given = files(text, "json", f"{{ format: {form} }}")
+    ended = bed.run(given)
+    assert (ended.code, (ended.folder / "o.csv").read_text()) == (2, "a\n1\n"), ended.err
+    told = (ended.folder / "dlq.csv").read_text()
+    assert "malformed_record" in told
+    assert "the member 'a' comes twice" in told
+    ended = bed.run(given | {"pipeline.yaml": given["pipeline.yaml"].replace("strategy: continue", "strategy: fail_fast")})
+    assert (ended.code, "the member 'a' comes twice" in ended.err) == (4, True), ended.err
+    ended = bed.run(given | {"pipeline.yaml": given["pipeline.yaml"].replace(f"format: {form}", f"format: {form}, duplicate_keys: last")})
+    assert (ended.code, (ended.folder / "o.csv").read_text()) == (0, "a\n1\n3\n"), ended.err
+
+
+@pytest.mark.parametrize(("form", "text"), [("csv", "a\n1e400\ninf\n"), ("xml", "<l><r><a>1e400</a></r><r><a>inf</a></r></l>"), ("json", '{"a": "1e400"}\n{"a": "inf"}\n')])
+def test_a_number_beyond_the_largest_float(bed, form, text):
+    ended = bed.run(files(text, form, "{ record_path: //r }" if form == "xml" else "{}", "float"))
+    assert (ended.code, (ended.folder / "o.csv").read_text()) == (2, "a\ninf\n"), ended.err
+    assert "type_coercion_failure" in (ended.folder / "dlq.csv").read_text()

@@ -88,11 +88,11 @@ def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
 
 
 def has_strange(table: pa.Table) -> bool:
-    """Whether a column holds a NaN, of which Arrow's parser has more spellings, or a date before the year 1, which is none here."""
+    """Whether a column holds a NaN, of which Arrow's parser has more spellings, an infinity, which it makes of digits too, or a date before the year 1, which is none here."""
     return any(_is_strange(column) for column in table.columns)
 
 
 def _is_strange(column: pa.ChunkedArray) -> bool:
     if pa.types.is_floating(column.type):
-        return bool(pc.any(pc.is_nan(column)).as_py())
+        return pc.all(pc.is_finite(column)).as_py() is False
     return pa.types.is_date(column.type) and pc.less(pc.min(column), _FIRST_DATE).as_py() is True

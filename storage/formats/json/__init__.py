@@ -1,6 +1,6 @@
 """JSON (user guide, "JSON" and "Array paths"; SPEC-DECISIONS, "Formats: JSON"): an array of objects, one object, or an object a line.
 
-A line that is no JSON, or an element that is no object, is a reject of category `malformed_record`; a document that is no JSON, a `record_path` that
+A line that is no JSON, an element that is no object, or a record with a member that comes twice is a reject of category `malformed_record`; a document that is no JSON, a `record_path` that
 leads to no array, nesting deeper than 1000 levels are input errors. Nested values are JSON text in columns of type any, array or string.
 """
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class JsonReadOptions(Options):
     """`options:` of a JSON source; without `format` the content decides: `[` begins an array, lines of whole objects are NDJSON.
 
-    `record_path` leads to the array of records in the document; under `format: ndjson` in each line.
+    `record_path` leads to the array of records in the document; under `format: ndjson` in each line. `duplicate_keys`: what becomes of a record with a member
+    that comes twice.
     """
 
     format: Literal["array", "ndjson", "object"] | None = None
     record_path: str | None = None
+    duplicate_keys: Literal["reject", "last"] = "reject"
 
     @property
     def steps(self) -> tuple[str, ...]:

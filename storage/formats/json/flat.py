@@ -41,15 +41,18 @@ _AS_TEXT = frozenset({pa.int64(), pa.bool_()})
 """Kinds whose text is the same as it stands in the file and as a value."""
 
 
-def flat_batch(plan: ReadPlan, text: bytes, first_row: int) -> pa.RecordBatch | None:
-    """The records of whole lines, of which the first has number `first_row`; None where they have to be parsed one by one."""
+def flat_batch(plan: ReadPlan, text: bytes, first_row: int, *, all_known: bool = False) -> pa.RecordBatch | None:
+    """The records of whole lines, of which the first has number `first_row`; None where they have to be parsed one by one.
+
+    all_known: a member that is no column is none of a record that is right, so its line has to be parsed
+    """
     if plan.array_paths or any("." in column.name for column in plan.declared):
         return None
     starts = filled_lines(np.frombuffer(text, np.uint8))
     if not len(starts) or len(plan.columns) * len(starts) > limits.CELLS:
         return None
     kinds = _kinds(plan.columns, text)
-    table = None if kinds is None else _parsed(text, kinds, others="ignore", starts=starts)
+    table = None if kinds is None else _parsed(text, kinds, others="error" if all_known else "ignore", starts=starts)
     if table is None:
         return None
     done = {column.name: _coerced(table.column(column.name).combine_chunks(), column, plan, text) for column in plan.columns}

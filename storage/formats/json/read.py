@@ -17,6 +17,7 @@ from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Ra
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
 from storage.formats.json.flat import flat_batch, records_with_all_members
+from storage.formats.json.repeated import Unique
 from storage.formats.json.structure import Located, is_too_deep, located
 from storage.formats.lines import line_ranges_of
 from storage.formats.members import Members, walked
@@ -43,14 +44,16 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
     """The records of a whole file or of a range of lines or elements."""
     row = part.first_row if part else 1
     if _of_lines(reader, data, part):
+        unique = _unique(reader)
+        all_known = unique is not None and reader.plan.on_unmapped != "drop"
         for text in _pieces(data, name):
-            flat = None if reader.gathers else flat_batch(reader.plan, text, row)
-            batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(text, row, name)), row)
+            flat = None if reader.gathers else flat_batch(reader.plan, text, row, all_known=all_known)
+            batches = cut(flat) if flat else _batches(reader, _with_arrays(reader, _line_records(text, row, name, unique)), row)
             for batch in batches:
                 yield batch
                 row += batch.num_rows
     else:
-        groups = [map(_element, _elements(data[:], part.start, name))] if part and part.head else _groups(reader.options, data, name)
+        groups = [_element_records(reader, data[:], part.start, name)] if part and part.head else _groups(reader, data, name)
         for group in groups:
             for batch in _batches(reader, _with_arrays(reader, group), row):
                 yield batch
@@ -79,6 +82,12 @@ def _block(records: Iterator[Record], most: int, *, weigh: bool) -> list[Record]
         if left < 0:
             break
     return block
+
+
+def _unique(reader: JsonReader) -> Unique | None:
+    """What finds members that come twice; None where the last one is to be taken."""
+    lines_lead_on = reader.options.format == "ndjson"
+    return Unique.of(reader.plan, reader.options.steps if lines_lead_on else ()) if reader.options.duplicate_keys == "reject" else None
 
 
 def _of_lines(reader: JsonReader, data: Buffer, part: Range | None) -> bool:
@@ -119,7 +128,7 @@ def _names_in(reader: JsonReader, members: Members, data: Buffer, name: str) -> 
 def _has_no_arrays(reader: JsonReader, data: Buffer, name: str) -> bool:
     """Whether members may be missing because no record has an array that would be exploded."""
     paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
-    records = _records(reader.options, data, name) if paths else ()
+    records = _records(reader, data, name) if paths else ()
     return bool(paths) and not any(isinstance(walked(record, path.steps), list) for record in records for path in paths)
 
 
@@ -130,23 +139,25 @@ def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> I
         yield from each
         return
     if reader.plan.on_unmapped == "drop":
-        yield from _members_of_pieces(members, data, name, map)
+        yield from _members_of_pieces(reader, members, data, name, map)
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         try:
-            yield from _members_of_pieces(members, data, name, pool.map)
+            yield from _members_of_pieces(reader, members, data, name, pool.map)
         except InputError:  # told once more, with the number of the line
             yield from each
 
 
-def _members_of_pieces(members: Members, data: Buffer, name: str, mapping: Callable[..., Iterable[Iterable[str] | None]]) -> Iterator[Iterable[str]]:
+def _members_of_pieces(
+    reader: JsonReader, members: Members, data: Buffer, name: str, mapping: Callable[..., Iterable[Iterable[str] | None]]
+) -> Iterator[Iterable[str]]:
     """The members of the records of each piece that has some."""
-    pieces = mapping(lambda bound: _members_of_lines(members, data[slice(*bound)], name), _bounds(data, name))
+    pieces = mapping(lambda bound: _members_of_lines(reader, members, data[slice(*bound)], name), _bounds(data, name))
     return (some for some in pieces if some is not None)
 
 
-def _members_of_lines(members: Members, text: bytes, name: str) -> Iterable[str] | None:
-    records = records_with_all_members(text) or (record for record in _line_records(text, 1, name) if isinstance(record, dict))
+def _members_of_lines(reader: JsonReader, members: Members, text: bytes, name: str) -> Iterable[str] | None:
+    records = records_with_all_members(text) or (record for record in _line_records(text, 1, name, _unique(reader)) if isinstance(record, dict))
     found = [members.reached(record) for record in records]
     return dict.fromkeys(chain.from_iterable(found)) if found else None
 
@@ -169,7 +180,7 @@ def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[
     if array is None or not array.pieces:
         return whole
     head = ELEMENTS + (document_text(_sections(reader, data, array, name)) if reader.plan.document else "").encode()
-    _skeleton(data, array, name)
+    _skeleton(reader, data, array, name)
     return [Range(piece.start, piece.end, piece.first, head) for piece in array.pieces]
 
 
@@ -209,7 +220,7 @@ def sections_of(reader: JsonReader, data: Buffer, name: str) -> dict[str, dict[s
 
 def _sections(reader: JsonReader, data: Buffer, array: Located | None, name: str) -> dict[str, dict[str, Any]]:
     below = any(section.where.split("/")[1:][: len(reader.options.steps)] == list(reader.options.steps) for section in reader.plan.sections)
-    document = _document(bytes(data), name) if array is None or below else _skeleton(data, array, name)
+    document = _document(bytes(data), name) if array is None or below else _skeleton(reader, data, array, name)
     found = {}
     for section in reader.plan.sections:
         target = _pointed(document, section.where)
@@ -240,44 +251,54 @@ def _is_json(text: bytes) -> bool:
 
 def _expanded(reader: JsonReader, data: Buffer, name: str) -> Iterable[Record]:
     """The records of a whole file."""
-    return _with_arrays(reader, _records(reader.options, data, name))
+    return _with_arrays(reader, _records(reader, data, name))
 
 
 def _with_arrays(reader: JsonReader, records: Iterable[Record]) -> Iterable[Record]:
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
-def _all_lines(data: Buffer, name: str) -> Iterator[Record]:
+def _all_lines(data: Buffer, name: str, unique: Unique | None) -> Iterator[Record]:
     row = 1
     for text in _pieces(data, name):
-        for record in _line_records(text, row, name):
+        for record in _line_records(text, row, name, unique):
             yield record
             row += 1
 
 
-def _line_records(text: bytes, first_row: int, name: str) -> Iterator[Record]:
-    lines = (line for line in text.split(b"\n") if line and not line.isspace())
-    return (_line(line, number, name) for number, line in enumerate(lines, first_row))
+def _line_records(text: bytes, first_row: int, name: str, unique: Unique | None) -> Iterator[Record]:
+    lines = [line for line in text.split(b"\n") if line and not line.isspace()]
+    records = [_line(line, number, name) for number, line in enumerate(lines, first_row)]
+    wrong = unique.in_lines(lines, records) if unique else {}
+    return (_twice(wrong[index], lines[index]) if index in wrong else record for index, record in enumerate(records))
 
 
-def _records(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Record]:
-    return chain.from_iterable(_groups(options, data, name))
+def _records(reader: JsonReader, data: Buffer, name: str) -> Iterator[Record]:
+    return chain.from_iterable(_groups(reader, data, name))
 
 
-def _groups(options: JsonReadOptions, data: Buffer, name: str) -> Iterator[Iterable[Record]]:
+def _groups(reader: JsonReader, data: Buffer, name: str) -> Iterator[Iterable[Record]]:
     """The records of a file, as many at a time as are parsed together."""
+    options = reader.options
     form = form_of(options, data)
     if form == "ndjson":
-        lines = _all_lines(data, name)
+        lines = _all_lines(data, name, _unique(reader))
         yield chain.from_iterable(_below(line, options) for line in lines) if options.steps else lines
         return
     array = _array(options, form, data, name, PIECE)
     if array is None:
-        yield map(_element, _whole(options, form, data, name))
+        yield _whole(reader, form, data, name)
         return
-    _skeleton(data, array, name)
+    _skeleton(reader, data, array, name)
     for piece in array.pieces:
-        yield map(_element, _elements(data[piece.start : piece.end], piece.start, name, data))
+        yield _element_records(reader, data[piece.start : piece.end], piece.start, name, data)
+
+
+def _element_records(reader: JsonReader, text: bytes, start: int, name: str, whole: Buffer | None = None) -> Iterator[Record]:
+    """The records of a piece of an array that begins at byte `start` of the file. Raises InputError."""
+    values, unique = _elements(text, start, name, whole), _unique(reader)
+    wrong = unique.in_elements(text, values) if unique else {}
+    return (_twice(*wrong[index]) if index in wrong else _element(value) for index, value in enumerate(values))
 
 
 def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
@@ -295,12 +316,17 @@ def _array(options: JsonReadOptions, form: str, data: Buffer, name: str, target:
     return located(data, options.steps, target, name) if form == "array" or options.steps else None
 
 
-def _skeleton(data: Buffer, array: Located, name: str) -> Any:
-    """The document without its records. Raises InputError."""
+def _skeleton(reader: JsonReader, data: Buffer, array: Located, name: str) -> Any:
+    """The document without its records. Raises InputError, also where a member around the records comes twice."""
+    text = array.skeleton(data).removeprefix(BOM)
     try:
-        return orjson.loads(array.skeleton(data).removeprefix(BOM))
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
         return _document(bytes(data), name)  # which tells where it is wrong
+    twice = Unique(None).in_text(text, found) if reader.options.duplicate_keys == "reject" else None
+    if twice is not None:
+        raise InputError(name, f"the member '{twice}' of the document comes twice; options.duplicate_keys: last takes the last one")
+    return found
 
 
 def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -> list[Any]:
@@ -338,8 +364,9 @@ def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, w
     return InputError(name, f"not valid JSON: {_reason(wrong)}, column {column}", line=before.count(b"\n") + 1)
 
 
-def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list[Any]:
+def _whole(reader: JsonReader, form: str, data: Buffer, name: str) -> list[Record]:
     """The records of a document that has no array to take them from, or that is broken. Raises InputError."""
+    options = reader.options
     if not data[:].strip():
         raise InputError(name, "the file is empty where a JSON document is expected")
     if len(data) > limits.RECORD_BYTES:
@@ -349,7 +376,9 @@ def _whole(options: JsonReadOptions, form: str, data: Buffer, name: str) -> list
         if isinstance(document, list):
             raise InputError(name, f"the document is an array, in which record_path '{options.record_path}' leads nowhere")
         raise InputError(name, "the document is no array, as format 'array' has it")
-    return _target(document, options, name)
+    unique = _unique(reader) if isinstance(document, dict) and not options.steps else None
+    twice = unique.in_text(bytes(data).removeprefix(BOM), document) if unique else None
+    return [_twice(twice, bytes(data).strip()) if twice else _element(value) for value in _target(document, options, name)]
 
 
 def _element(value: Any) -> Record:
@@ -383,6 +412,13 @@ def _line(line: bytes, number: int, name: str) -> Record:
     if is_too_deep(line):
         raise limits.too_deep(name, line=number)
     return value if isinstance(value, dict) else _no_object(line.strip().decode())
+
+
+def _twice(path: str, raw: bytes) -> Reject:
+    """The reject of a record with a member that comes twice; its text on one line."""
+    shown = path if len(path) <= 200 else f"{path[:100]}...{path[-100:]}"
+    told = f"the member '{shown}' comes twice; options.duplicate_keys: last takes the last one"
+    return Reject("malformed_record", told, raw=raw.strip().replace(b"\r", b" ").replace(b"\n", b" ").decode())
 
 
 def _no_object(raw: str) -> Reject:
