@@ -4,9 +4,11 @@ import atexit
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeAlias
 
 from storage import durable
 from storage.failure import StorageError
@@ -119,21 +121,54 @@ def temporary_state(pipeline: str) -> State:
     return State(f"{folder}/{pipeline}")
 
 
+Born: TypeAlias = tuple[int, int]
+"""When and as what file the first entry of a table's log was written: another table at the same place has another one."""
+
 _aliases: dict[str, str] = {}
+_shown: dict[str, tuple[Born, str]] = {}
+"""The tables that engines were shown, by their places, and where."""
 
 
 def engine_uri(uri: str) -> str:
-    """A table's place as engines take it.
+    """A table's place as engines take it: local ones may be links, which last as long as the process.
 
-    Sail misreads blanks, brackets and non-ASCII letters in local paths (it writes beside the table), so such a folder is
-    shown to engines through a link with a plain name, which lasts as long as the process.
+    Sail misreads blanks, brackets and non-ASCII letters in local paths (it writes beside the table), so such a folder has a link with a plain name.
+    It keeps what it knows of a version of a table by the place, so a table that takes the place of one that was deleted has a link of its own.
     """
-    if not is_local(uri) or PLAIN_PATH.fullmatch(uri):
+    if not is_local(uri):
         return uri
+    born, (before, place) = _born(uri), _shown.get(uri, (None, ""))
+    if born is None or born == before:
+        return place or _plain(uri)
+    place = _plain(uri) if before is None else _beside(uri, _linked)
+    _shown[uri] = born, place
+    return place
+
+
+def _born(uri: str) -> Born | None:
+    """Of the table that is at a place; None where its log does not begin with its first entry."""
+    try:
+        first = Path(uri.removeprefix("file://"), "_delta_log", f"{0:020}.json").stat()
+    except OSError:
+        return None
+    return first.st_ino, first.st_mtime_ns
+
+
+def _plain(uri: str) -> str:
+    """A place whose name engines read."""
+    return uri if PLAIN_PATH.fullmatch(uri) else _beside(uri, _alias)
+
+
+def _beside(uri: str, link: Callable[[str], str]) -> str:
+    """A place by way of a link to its folder."""
     folder, _, name = uri.removeprefix("file://").rpartition("/")
+    return f"{link(folder)}/{name}"
+
+
+def _alias(folder: str) -> str:
     if folder not in _aliases:
         _aliases[folder] = _linked(folder)
-    return f"{_aliases[folder]}/{name}"
+    return _aliases[folder]
 
 
 def _linked(folder: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from changelog.lazy import F
 from changelog.ops import NEGATIVE, Op
 from storage.buckets import bucket_of
 from storage.failure import Overtaken, StorageError
@@ -325,6 +327,18 @@ def test_tables_stay_within_the_oldest_protocol(engine: Engine, way: Way, tmp_pa
     table.append(way(ROWS), 1)
     protocol = DeltaTable(table.uri).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
+
+
+def test_a_table_that_takes_the_place_of_a_deleted_one_has_its_own_columns(engine: Engine, tmp_path: Path) -> None:
+    """In one process, in which the engine has read the first one."""
+    for name in ("one", "two", "three"):
+        rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"a"], "_cause": ["ingest"], name: [1]})
+        table = ChangelogTable(f"{tmp_path}/changelog/t")
+        for epoch in (1, 2):
+            table.append(engine.from_arrow(rows), epoch)
+        table.replace(table.read(engine, epochs=(2, 2)).where(F.col(name) == 1).drop("_epoch"), 2)
+        assert in_order(engine.to_arrow(table.read(engine))).equals(pa.concat_tables([stamped(rows, epoch) for epoch in (1, 2)]))
+        shutil.rmtree(tmp_path / "changelog")
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
