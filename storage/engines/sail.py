@@ -48,6 +48,13 @@ class Sail(Engine):
         """Sail does not count jobs."""
         return None
 
+    def from_arrow(self, table: "pa.Table") -> "DataFrame":
+        """A DataFrame of an Arrow table's rows; many bytes of them go by way of a file, as Sail takes a table in a single message."""
+        from storage.engines.large_rows import MESSAGE_BYTES, by_file
+
+        large = by_file(lambda: self.session, table, self._choice.spill) if table.nbytes > MESSAGE_BYTES else None
+        return super().from_arrow(table) if large is None else large
+
     def spread(self, work: "pa.Table") -> "DataFrame":
         """Over as many tasks as there are cores: more of them wait for each other's turn in the interpreter, which took a third of their time."""
         return self.from_arrow(work).repartition(max(1, min(work.num_rows, self.cores)))

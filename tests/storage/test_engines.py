@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -19,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
+from changelog.schema import column
 from errata.cli.console import Console
 from errata.cli.endings import ended
 from errata.exits import Exit
@@ -140,6 +144,26 @@ def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
 
     texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")
     assert pc.binary_length(texts).value_counts().to_pylist() == [{"values": 50_000, "counts": 3_000}]
+
+
+def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> None:
+    """140 MB in columns whose names no file takes; the file that they go by lasts as long as a frame needs it."""
+    folder = Path(tempfile.gettempdir())
+    before = set(folder.glob("errata-rows-*"))
+    times, numbers = [datetime(2026, 1, 1, tzinfo=UTC), None, None], [float("nan"), 1.0, 1.0]
+    text = pa.array(["x" * (1 << 20)] * 138 + [None, ""])
+    rows = pa.table({"Id": [*range(140)], "id": text, "a.b `c`": [b"\x00"] * 140, "": pa.array([*times, *[None] * 137], pa.timestamp("us", "UTC")), "f": [*numbers, *[1.0] * 137]})
+    frame = sail.from_arrow(rows)
+    chosen = frame.where(column("Id") < 3).select(*map(column, rows.column_names))
+    del frame
+    found = sail.to_arrow(chosen).sort_by("Id")
+    assert found.drop_columns("f").equals(rows.slice(0, 3).drop_columns("f"))
+    assert str(found["f"].to_pylist()) == str(numbers)
+    [made] = set(folder.glob("errata-rows-*")) - before
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    del chosen
+    gc.collect()
+    assert not made.exists()
 
 
 def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> None:
