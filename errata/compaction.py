@@ -79,7 +79,7 @@ class Compaction(Run):
         base = self._base(path)
         if base is None or not table.rows():
             return
-        engine = start_engine(choose_engine(self.options.engine, self.plan, table.rows() * BYTES_A_ROW))
+        engine = start_engine(choose_engine(self.options.engine, self.plan, table.rows() * BYTES_A_ROW), self.options.listener)
         rows = (newest if path.startswith("state/") else folded)(table.read(engine, at=base), base)
         kept = engine.to_arrow(rows, SMALL_BASE + 1)
         before = _sound(table, base)

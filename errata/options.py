@@ -14,6 +14,7 @@ class EngineOptions:
     """Which engine does the data work. `auto`: what `[engine]` of errata.toml names, else spark for a cluster and for work that exceeds memory, else sail.
 
     `memory_limit` is in bytes; it and `threads` override what the pipeline file says.
+    `engine_wait` is for how many seconds a cluster may give no executor, and a server no answer.
     """
 
     engine: EngineKind = "auto"
@@ -21,6 +22,7 @@ class EngineOptions:
     remote: str | None = None
     memory_limit: int | None = None
     threads: int | None = None
+    engine_wait: int = 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class Run:
         work = 0 if self.options.preview else work_of(self.plan, sources, stages, self.head.nodes if self.head else {})
         chosen = choose_engine(self.options.engine, self.plan, work)
         self.options.listener(Event("begin", action="loading the engine"))
-        engine = start_engine(chosen)
+        engine = start_engine(chosen, self.options.listener)
         self.options.listener(Event("engine", engine.name, action=chosen.reason, starting=lambda: engine.starting))
         self.state.prepare()
         if self.head is not None:

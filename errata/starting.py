@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from errata.options import Event
 from errata.storage_summary import spill_folder
 
 if TYPE_CHECKING:
@@ -28,16 +29,17 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
     memory = plan.model.pipeline.memory.for_engine(given.memory_limit)
     cap = plan.workspace.settings.storage.spill.disk_cap_bytes if plan.workspace else None
     shared = plan.workspace is not None and plan.workspace.settings.engine.shared_host
-    asked = EngineChoice(given.engine, given.master, given.remote, memory, threads, spill_folder(plan), cap, shared_host=shared)
+    asked = EngineChoice(given.engine, given.master, given.remote, memory, threads, spill_folder(plan), cap, given.engine_wait, shared_host=shared)
     found = decided(asked, work)
     return replace(found, reason=found.reason or reason)
 
 
-def start_engine(chosen: Decided) -> Engine:
-    """The engine that was chosen, starting. Raises storage.engines.EngineUnavailable."""
+def start_engine(chosen: Decided, listener: Callable[[Event], None]) -> Engine:
+    """The engine that was chosen, starting; the listener hears what it waits for. Raises storage.engines.EngineUnavailable."""
     from storage.engines import engine
 
     found = engine(chosen.choice)
+    found.tell = lambda text: listener(Event("warning", action=text))
     found.start()
     return found
 

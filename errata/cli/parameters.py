@@ -120,10 +120,11 @@ engine_options = together(
     option("--remote", metavar="URL", help="Spark Connect server, sc://host:port."),
     option("--memory-limit", metavar="SIZE", type=Size(), help="Memory for the engine, such as 512M or 2G; overrides the pipeline."),
     option("--threads", metavar="N", type=click.IntRange(min=1), help="Cores for the engine [default: all]."),
+    option("--engine-wait", metavar="SECONDS", type=click.IntRange(min=1), default=120, help="How long to wait for executors of a cluster, or for a server's answer."),
 )
 """For commands that may start an engine; `engine_of` reads them."""
 
-ENGINE_WORDS = ("engine", "master", "remote", "memory_limit", "threads")
+ENGINE_WORDS = ("engine", "master", "remote", "memory_limit", "threads", "engine_wait")
 
 
 def engine_of(words: dict[str, Any]) -> EngineOptions:

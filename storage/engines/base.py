@@ -40,6 +40,12 @@ class Engine(ABC):
         self._starting: Future[SparkSession] | None = None
         self._lock = threading.Lock()
         self._kept: list[DataFrame] = []
+        self.tell: Callable[[str], None] = lambda text: None
+        """Who is told what the engine waits for."""
+
+    def awaits(self, text: str) -> None:
+        """Pass on what the engine waits for to whoever listens now."""
+        self.tell(text)
 
     @property
     def session(self) -> "SparkSession":

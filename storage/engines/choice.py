@@ -6,6 +6,7 @@ from typing import Literal
 
 from storage.engines.java import find_java
 from storage.engines.memory import machine_memory
+from storage.engines.waiting import PATIENCE_SECONDS
 
 __all__ = ["MEMORY_OF_WORK", "Decided", "EngineChoice", "decided", "fits", "shown_bytes"]
 
@@ -19,8 +20,8 @@ class EngineChoice:
 
     `kind` may be `auto` (see `decided`). `master` is a Spark master URL (`local[*]` when absent), `remote` a Spark Connect URL (`sc://host:port`);
     either means Spark. `memory` is in bytes and `threads` counts cores: both are hints. `spill` is the folder for temporary data, `spill_cap` the
-    bytes that it may have, where the engine can keep to that. `small` says that the work fits in memory: a hint for an engine that starts.
-    `shared_host`: users of this machine whom the system cannot keep from the engine may use it.
+    bytes that it may have, where the engine can keep to that. `patience` is for how many seconds a cluster or a server is awaited.
+    `small` says that the work fits in memory: a hint for an engine that starts. `shared_host`: users of this machine whom the system cannot keep from the engine may use it.
     """
 
     kind: Literal["auto", "spark", "sail"] = "auto"
@@ -30,6 +31,7 @@ class EngineChoice:
     threads: int | None = None
     spill: Path | None = None
     spill_cap: int | None = None
+    patience: int = PATIENCE_SECONDS
     small: bool = False
     shared_host: bool = False
 

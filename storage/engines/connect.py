@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     import grpc
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import RetryPolicy
     from pyspark.sql.connect.proto import ExecutePlanRequest
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -31,11 +32,12 @@ STEADY = (("grpc.client_idle_timeout_ms", (1 << 31) - 1),)
 """What has a connection last as long as its session: a private port admits no second one."""
 
 
-def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None) -> "SparkSession":
+def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Channel], None] | None" = None, retries: "RetryPolicy | None" = None) -> "SparkSession":
     """A new session at a Spark Connect URL. It is not shared with other users of pyspark in the process.
 
     `near` says that the server is on this machine: a connection to it is lost with the server, and cannot be taken up again. A client
     that could take it up would send two more messages with each query, which takes as long again as a small query does. `connect` has a channel connect.
+    `retries` says for how long a server that is not near is asked again.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -54,6 +56,8 @@ def open_connect(url: str, *, near: bool = False, connect: "Callable[[grpc.Chann
         if near:
             session.client.disable_reattachable_execute()
             session.client.set_retry_policies([])  # to try again is to wait ten minutes for a server that is gone, by an interrupt even now, or to write rows twice
+        elif retries is not None:
+            session.client.set_retry_policies([retries])
         for name, value in SESSION_SETTINGS.items():
             session.conf.set(name, value)
     return cast("SparkSession", session)  # by its methods, though not by its class

@@ -1,8 +1,14 @@
 """Why an engine cannot be had, and what helps: the one exception of this package."""
 
+import re
 from collections.abc import Sequence
 
 __all__ = ["EngineUnavailable"]
+
+NO_EXECUTORS = "no executor"
+ENDED = ("StatusCode.UNAVAILABLE", "SparkContext was shut down", "stopped SparkContext", "INVALID_HANDLE.SESSION")
+"""What engines say once they have ended, or have begun anew without the session."""
+WAITING = ("look at the cluster, then run again", "`--engine-wait SECONDS` waits longer")
 
 
 class EngineUnavailable(Exception):
@@ -75,9 +81,22 @@ class EngineUnavailable(Exception):
         )
 
     @classmethod
+    def no_executors(cls, master: str, seconds: float) -> "EngineUnavailable":
+        """A cluster gives no executor to work."""
+        return cls(f"{NO_EXECUTORS} of {master} took work for {seconds:.0f} s", WAITING, again=True)
+
+    @classmethod
+    def no_answer(cls, url: str, seconds: float) -> "EngineUnavailable":
+        """A server that was there does not answer any more."""
+        return cls(f"the Spark Connect server at {url} gave no answer for {seconds:.0f} s", WAITING, again=True)
+
+    @classmethod
     def gone(cls, cause: str) -> "EngineUnavailable | None":
         """The server of a session ended or cannot be reached any more, by the text of a failure; None for other failures."""
-        if "StatusCode.UNAVAILABLE" not in cause:
+        awaited = re.search(f"{NO_EXECUTORS} of .* s$", cause, re.MULTILINE)
+        if awaited:
+            return cls(awaited[0], WAITING, again=True)
+        if not any(sign in cause for sign in ENDED):
             return None
         return cls(
             "the engine ended in the middle of its work, or cannot be reached any more",

@@ -42,7 +42,7 @@ def _made(choice: EngineChoice) -> Engine:
     if choice.remote:
         from storage.engines.spark_elsewhere import RemoteSpark
 
-        return RemoteSpark(choice.remote)
+        return RemoteSpark(choice.remote, choice.patience)
     choice = replace(choice, spill=own_folder(choice.spill)) if choice.spill else choice
     if choice.kind == "sail":
         from storage.engines.sail import Sail

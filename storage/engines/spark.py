@@ -23,6 +23,7 @@ from storage.engines.java import any_java, find_java
 from storage.engines.loading import JVM
 from storage.engines.spark_jobs import SparkEngine
 from storage.engines.spark_settings import SERVER, is_local_master, python_path, secrets, spark_settings
+from storage.engines.waiting import ExecutorWatch
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -52,6 +53,7 @@ class Spark(SparkEngine):
         super().__init__(speaks_connect=True)
         self._choice = choice
         self._scratch: Path | None = None
+        self._watch: ExecutorWatch | None = None
 
     @property
     def cores(self) -> int:
@@ -67,11 +69,16 @@ class Spark(SparkEngine):
         kept = archive(java, f"{spark_home()} {jars} connect")
         token = str(uuid4())
         settings = spark_settings(self._choice, jars, (*jvm_options(self._choice), *kept.options()), self._scratch) | SERVER
-        with tempfile.TemporaryFile() as log, _launch_environment(settings["spark.master"]):
-            self.context, port = _served(settings, secrets(settings["spark.master"], token), log)
+        master = settings["spark.master"]
+        with tempfile.TemporaryFile() as log, _launch_environment(master):
+            self.context, port = _served(settings, secrets(master, token), log)
+        if not is_local_master(master):
+            self._watch = ExecutorWatch(self.context, master, self._choice.patience, self.awaits)
         return open_connect(f"sc://localhost:{port}/;token={token}", near=True)
 
     def _shut(self, session: "SparkSession") -> None:
+        if self._watch is not None:
+            self._watch.stop()
         session.stop()
         context, self.context = self.context, None
         if context is not None:

@@ -11,6 +11,7 @@ from storage.engines.failure import EngineUnavailable
 from storage.engines.loading import CLASSIC, CLIENT
 from storage.engines.spark_jobs import SparkEngine
 from storage.engines.spark_settings import session_settings
+from storage.engines.waiting import PATIENCE_SECONDS, patient_policy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,9 +61,10 @@ class RemoteSpark(Engine):
     name = "spark"
     libraries = CLIENT
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: float = PATIENCE_SECONDS) -> None:
         super().__init__(speaks_connect=True)
         self._url = url
+        self._patience = patience
 
     @property
     def cores(self) -> int:
@@ -79,7 +81,8 @@ class RemoteSpark(Engine):
 
         try:
             _knock(self._url)
-            return open_connect(self._url, near=is_loopback(urlsplit(self._url).hostname or ""))
+            near = is_loopback(urlsplit(self._url).hostname or "")
+            return open_connect(self._url, near=near, retries=patient_policy(self._url, self._patience, self.awaits))
         except (PySparkException, OSError, ValueError) as problem:
             raise EngineUnavailable.no_remote(self._url, str(problem).splitlines()[0]) from problem
 
