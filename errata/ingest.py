@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from errata.propagate import Flow, NodeDelta
     from errata.staging import Copies
+    from operators.ingest.arrivals import Arrival
     from operators.ingest.intake import Floor, Ingested, Intake
     from operators.ingest.reading import FileReader
     from operators.output import Output
@@ -254,6 +255,7 @@ def ingest(
     read from a cursor on. `copies`: what is read in place of files that are staged.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
+    from operators.ingest.deliveries import rewritten
     from operators.ingest.intake import Intake
 
     operator = cast("Source", source.node.operator)
@@ -264,8 +266,10 @@ def ingest(
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
     intake = Intake(
-        operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since,
+        operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since, _arrivals(source),
     )  # fmt: skip
+    for text in rewritten(operator.config.merge.strategy, intake.delivered):
+        warn(f"source '{operator.name}': {text}")
     if stood is None or before is None or not source.rebuilt:
         made = _read(intake)
     else:
@@ -279,6 +283,24 @@ def ingest(
     for text in _without_records(operator, counted, changes):
         warn(text)
     return delta, _with_lists(flow, source.node, counted, made, _unread(lists, changes))
+
+
+def _arrivals(source: SourceFiles) -> Mapping[str, Arrival]:
+    """How the files of a source arrived, where they are read again and its strategy asks for that."""
+    if cast("Source", source.node.operator).config.merge.strategy != "ledger":
+        return {}
+    from operators.ingest.arrivals import arrivals_in
+
+    return arrivals_in(entry.sources[source.node.name] for entry in source.history if source.node.name in entry.sources)
+
+
+def arrivals_kept(source: SourceFiles, history: Callable[[], Sequence[Entry]], files: Sequence[FileRecord]) -> dict[str, Any]:
+    """What the ledger keeps of the order in which the files of a source arrived, once the runs before (`history`) are forgotten."""
+    if cast("Source", source.node.operator).config.merge.strategy != "ledger":
+        return {}
+    from operators.ingest.arrivals import KEY, kept
+
+    return {KEY: kept(_arrivals(replace(source, history=history())), files)}
 
 
 def _without_records(operator: Source, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:

@@ -15,7 +15,7 @@ from errata.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.export import Exports, holds
 from errata.failures import StorageFailed
 from errata.fetching import fetch_services
-from errata.ingest import SourceFiles, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
+from errata.ingest import SourceFiles, arrivals_kept, files_before, ingest, labels_of, look_at_sources, reshaped, without_files
 from errata.judging import guard, judge, judge_unchanged, stop_at_first
 from errata.limits import within_limits
 from errata.log_directives import logging
@@ -291,6 +291,8 @@ class Run:
             return flow.skip(node), source.changes.now
         if stage.action == "rebuild":
             source = source.from_nothing(self.history())
+        elif self.former is not None:
+            source = replace(source, history=self.history())
         try:
             stood, held = self.head.plan.get(node.name) if self.head else None, Before.of(self.head).held.get(node.name, 0)
             before = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name) + held
@@ -397,7 +399,8 @@ class Run:
     def _source_summary(self, source: SourceFiles, files: Sequence[FileRecord], rejects: pl.DataFrame | None) -> dict[str, Any]:
         name = source.node.name
         cursor = cursor_of(name, sum(record.rows for record in files), self.settled, rejects)
-        return {"number": source.number, "cursor": cursor, "suppressed": self.settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
+        found = {"number": source.number, "cursor": cursor, "suppressed": self.settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
+        return found | ({} if self.former is None else arrivals_kept(source, self.history, files))
 
     def _removed_files(self) -> dict[str, Any]:
         return {"gone": list(self.exports.gone.values())} if self.exports.gone else {}

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, consolidate, diff
 from changelog.frames import chosen, united
+from changelog.images import alike, fingerprint
+from changelog.images import parts as image_parts
 from changelog.lazy import F
 from changelog.schema import column
-from operators.ingest.deliveries import is_late, is_whole_history, whole
+from operators.ingest.arrivals import in_turn, replaced_places
+from operators.ingest.deliveries import is_late, is_whole_history, out_of_turn, whole
 from operators.ingest.events import net_changes, place_key
 from operators.ingest.files import FileRecord, Part
 from operators.ingest.intake import Ingested, Intake
@@ -27,15 +30,18 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
 
     A delivery that comes late, before others that were read, is put in its place by reading all of them again, as long as
     all are there; else it counts as the latest. `marks` adds `_stays` (never null) and `_wrong` to the records, and may turn
-    some into rejects. `first_wins`: the first event of a key stands, whatever comes later.
+    some into rejects. `first_wins`: the first event of a key to arrive stands, whatever comes later.
     """
     changes = intake.changes
     again = intake.rebuilt or (not first_wins and _out_of_order(intake))
     parts = _parts(intake, again=again)
+    parts, splits = in_turn(parts, intake.arrivals) if first_wins and intake.arrivals else (parts, [])
     keyed = read(intake, parts)
     counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
     now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
-    events = marks(_with_keys(intake, keyed.frame))
+    events = marks(_with_keys(intake, replaced_places(keyed.frame, splits, intake.engine)))
+    for text in () if again else _taken_otherwise(intake, events, first_wins=first_wins):
+        intake.warn(f"source '{intake.source.name}': {text}")
     rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
@@ -50,8 +56,9 @@ def _parts(intake: Intake, *, again: bool) -> list[Part]:
 def _fresh(intake: Intake) -> list[Part]:
     """What was not read yet: new files, new ends, and overwritten files as new deliveries."""
     changes = intake.changes
-    overwritten = [replace(record, rows=0, replaced=True) for record in changes.changed]
-    parts = [*whole(changes, [*changes.added, *overwritten]), *changes.grown]
+    added = [replace(record, arrived=intake.epoch) for record in changes.added]
+    overwritten = [replace(record, rows=0, replaced=True, arrived=intake.epoch) for record in changes.changed]
+    parts = [*whole(changes, [*added, *overwritten]), *changes.grown]
     return [part if intake.files.continues(part) else replace(part, start=0) for part in parts]
 
 
@@ -69,8 +76,37 @@ def _out_of_order(intake: Intake) -> bool:
 
 def _whole_history(intake: Intake) -> Sequence[Part]:
     """All files that are there, those that were overwritten since they were read marked so."""
-    overwritten = {record.path for record in intake.delivered.changed}
-    return whole(intake.changes, [replace(record, replaced=record.replaced or record.path in overwritten) for record in intake.changes.now if record.present])
+    overwritten, added = ({record.path for record in records} for records in (intake.delivered.changed, intake.delivered.added))
+    here = [record for record in intake.changes.now if record.present]
+    told = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
+    return whole(intake.changes, [replace(record, arrived=intake.epoch) if record.path in overwritten | added else record for record in told])
+
+
+def _taken_otherwise(intake: Intake, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
+    """What is told of new records that a run over all files at once would take otherwise, as they stand before records that were read already."""
+    late = out_of_turn(intake.changes) if intake.before is not None else []
+    if late and not first_wins:
+        yield f"{late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest"
+    elif late and (passed := _passed_over(intake, events)):
+        count, file = passed
+        records = "a record" if count == 1 else f"{count:,} records"
+        yield f"{file} stands before files that were read already: {records} of known keys passed over, where a run without this state would take them (--full-refresh would not)"
+
+
+def _passed_over(intake: Intake, events: DataFrame) -> tuple[int, str] | None:
+    """How many records there are whose keys other records of files behind theirs have, and the first of their files; None where there are none."""
+    import pyarrow as pa
+
+    assert intake.stood is not None  # else nothing was read already
+    compared, stood = intake.compared(), intake.stood.where(F.col("_error").isNull())
+    here = [(record.stored, order) for order, record in enumerate(intake.changes.now) if record.present]
+    places = intake.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
+    old = stood.select("_key", "_file", fingerprint(stood, compared).alias("_old_print")).join(places, "_file").drop("_file")
+    same = alike(F.col("_old_print"), F.col("_print"), len(image_parts(stood, compared)))
+    told = events.where(F.col("_error").isNull()).withColumn("_print", fingerprint(events, compared)).select("_key", "_file", "_order", "_print")
+    passed = told.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
+    [found] = intake.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
+    return (found["count"], found["file"]) if found["count"] else None
 
 
 def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:

@@ -4,7 +4,7 @@ A file that is gone was delivered all the same; of a file that grew the new end 
 delivery of its own. A path is a file's identity: the same content under another name is delivered again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from operators.ingest.files import (
@@ -71,6 +71,28 @@ def whole(changes: FileChanges, records: Sequence[FileRecord]) -> list[Part]:
     """Files to be read from their beginning."""
     order = order_of(changes)
     return [Part(record, order=order[record.path]) for record in records]
+
+
+REWRITTEN = {
+    "ledger": "it takes the records of new keys; all others stay as they were first read",
+    "upsert": "it counts as a new delivery: its records replace those of their keys, and keys that it has no more keep their rows",
+    "changelog": "it counts as a new delivery: each of its operations is applied to what stands now",
+}
+"""What a strategy does with a file that was read and has other content now. A snapshot compares, `append` ends the run."""
+
+
+def rewritten(strategy: str, changes: FileChanges) -> Iterator[str]:
+    """What is told of files whose content was replaced after they were read."""
+    for record in changes.changed if strategy in REWRITTEN else ():
+        yield f"{record.path} was read before and has changed: under 'merge: {strategy}' {REWRITTEN[strategy]}"
+
+
+def out_of_turn(changes: FileChanges) -> list[str]:
+    """The new and grown files that stand before some that were read already, by path, in discovery order."""
+    moved = {*(record.path for record in changes.added), *(part.record.path for part in changes.grown)}
+    added = {record.path for record in changes.added}
+    read = [order for order, record in enumerate(changes.now) if record.present and record.rows and record.path not in added]
+    return [record.path for order, record in enumerate(changes.now) if record.path in moved and read and order < read[-1]]
 
 
 def is_late(changes: FileChanges) -> bool:

@@ -48,7 +48,7 @@ class FileRecord:
     former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
     keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
     others; `dense` is false where other rows stand than it had. `stored_as`: the path that its records have in `_file`, where that is not its own: it
-    took the place of another file. `listed`: the source's state has the list of its stretches (`operators.ingest.stretches`),
+    took the place of another file. `arrived`: of a delivery, the epoch that first read its present content. `listed`: the source's state has the list of its stretches (`operators.ingest.stretches`),
     and its records stand as they are listed.
     """
 
@@ -66,6 +66,7 @@ class FileRecord:
     shifted: bool = False
     listed: bool = False
     stored_as: str | None = None
+    arrived: int = 0
 
     @property
     def stored(self) -> str:

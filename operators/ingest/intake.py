@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from operators.ingest.arrivals import Arrival
 from operators.ingest.files import FileChanges, FileRecord, Label
 from operators.ingest.reading import FileReader
 
@@ -81,6 +82,8 @@ class Intake:
     """How many rejects of the source stand."""
     since: FileChanges | None = None
     """Where everything is read again: what became of the files since the last epoch."""
+    arrivals: Mapping[str, Arrival] = field(default_factory=dict)
+    """Where everything is read again: how the files arrived, by path."""
 
     @property
     def delivered(self) -> FileChanges:
