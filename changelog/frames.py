@@ -159,4 +159,7 @@ def among(schema: StructType | None, names: Sequence[str]) -> StructType | None:
     """Some columns of a schema in the order of `names`."""
     from pyspark.sql.types import StructType
 
-    return None if schema is None else StructType([schema[name] for name in names])
+    if schema is None:
+        return None
+    known = {field.name: field for field in schema}  # a schema looks a name up by reading all of its fields
+    return StructType([known[name] for name in names])

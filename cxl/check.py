@@ -17,6 +17,8 @@ from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, NULL, STRING, Kind
 
 _LITERALS: dict[str, Type] = {"int": INT, "float": FLOAT, "string": STRING, "date": DATE, "bool": BOOL, "null": NULL}
 _HOLDERS = (Kind.MAP, Kind.ARRAY, Kind.ANY, Kind.NULL)
+MOST_PARTS = 50_000
+"""How many names, literals, operators and calls a program may have."""
 _CONDITION_HELP = "use an explicit comparison"
 
 
@@ -35,6 +37,7 @@ class Uses:
     emitted_all: set[str] = field(default_factory=set)
     results: set[int] = field(default_factory=set)
     slots: int = 0
+    parts: int = 0
 
 
 @dataclass(slots=True)
@@ -81,10 +84,21 @@ class Checker:
         self.findings.error(code, message, self.at(span), help=help, labels=() if self.place else labels)
         return poison(self.at(span))
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the program has more parts than it may have, those of the functions that it calls counted at each call."""
+        return self.uses.parts > MOST_PARTS
+
+    def too_large(self, span: Span) -> typed.Literal:
+        """Note that the program is too large from here on."""
+        message = f"the program has more than {MOST_PARTS:,} parts here, those of the functions that it calls counted at each call"
+        return self.error("CXL-T012", message, span, help="divide it between two transforms, or keep the result of a function in a let instead of calling it again")
+
     # Expressions --------------------------------------------------------------------------------------------------------
 
     def expr(self, node: ast.Expr) -> typed.Expr:
         """The typed form of an expression."""
+        self.uses.parts += 1
         return _CHECKS[type(node)](self, node)
 
     def condition(self, node: ast.Expr, what: str) -> typed.Expr:

@@ -23,6 +23,7 @@ class Code:
     repaired_setting: str = ""
 
 
+_TOO_LARGE = "\n".join(["fn double(x) = x + x", *(f"fn d{number}(x) = {name}(x) + {name}(x)" for number, name in enumerate(["double", *(f"d{one}" for one in range(14))]))])
 _FIELDS = Schema.of({"amount": "int", "price": "float", "name": "string", "ok": "bool", "day": "date", "items": "array", "info": "map"})
 _MODULES = Modules.of({"rates": "fn net(x) = x * 2\nlet vat = 0.21", "loop": "fn f(x) = f(x)", "odd": "emit x = 1", "few": "fn f(x) = x"})
 _ROWS: dict[str, Any] = {"schema": _FIELDS, "modules": _MODULES}
@@ -53,6 +54,7 @@ CODES: tuple[Code, ...] = (
     Code("CXL-P012", "a closure out of place", "Closures, it => ..., are arguments of filter, map, find, any and flat_map; their parameter is always it.", "let f = it => it * 2", "emit x = items.map(it => it * 2)"),
     Code("CXL-P013", "a module path that is none", "use takes names joined by points.", "use shared::dates", "use rates as r\nemit x = r::vat"),
     Code("CXL-P014", "emit cannot write there", "emit writes fields and $meta; variables are written by state nodes.", "emit $pipeline.x = 1", "emit meta x = 1"),
+    Code("CXL-P015", "a literal that is too long", "A string literal has at most 64 KB, which a format, a pattern or a text to compare with does not need.", f'emit x = name == "{"a" * 65_537}"', 'emit x = name == "aaa"'),
     # Names
     Code("CXL-R001", "an unknown field", "No field, let or emitted name is called so where it stands.", "emit x = amoutn", "emit x = amount"),
     Code("CXL-R002", "a name used before it is defined", "Statements run from top to bottom; a name can be read behind its definition.", "emit x = rate\nlet rate = 2", "let rate = 2\nemit x = rate"),
@@ -80,6 +82,7 @@ CODES: tuple[Code, ...] = (
     Code("CXL-T009", "emit each over something else", "The source of emit each is an array, or a value whose type is not known.", "emit each x in name { emit y = x }", "emit each x in items { emit y = x }"),
     Code("CXL-T010", "a closure too few or too many", "filter, map, find, any and flat_map of arrays take a closure; other methods take none.", "emit x = items.map(1)", "emit x = items.map(it => 1)"),
     Code("CXL-T011", "a value without members", "Members and indices are read from maps and arrays.", "emit x = name.length", "emit x = name.length()"),
+    Code("CXL-T012", "a program that is too large", "A program has at most 50,000 names, literals, operators and calls; those of a function count at each call of it.", _TOO_LARGE, "fn double(x) = x + x\nlet twice = double(amount)\nemit x = double(twice)"),
     # Aggregates
     Code("CXL-A001", "an aggregate function outside of an aggregate", "sum, count and their like work in the cxl of an aggregate node.", "emit x = sum(amount)", "emit x = amount"),
     Code("CXL-A002", "an aggregate function in a filter", "filter runs before the rows are grouped.", "filter sum(amount) > 1", "filter amount > 1\nemit x = sum(amount)", "aggregate"),

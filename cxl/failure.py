@@ -4,6 +4,8 @@ from cxl.source import Span
 
 DEFAULT_CATEGORY = "type_coercion_failure"
 """The category of an evaluation that has none of its own (SPEC-DECISIONS, Errors 11)."""
+MAX_TEXT = 10_485_760
+"""The longest text, in characters, that a program makes."""
 
 
 class CxlFailure(Exception):
@@ -33,3 +35,9 @@ def overflow(operation: str) -> CxlFailure:
 def division_by_zero() -> CxlFailure:
     """`/` or `%` by zero."""
     return CxlFailure("division by zero")
+
+
+def measured(length: int) -> None:
+    """Check the length of a text before it is made. Raises CxlFailure."""
+    if length > MAX_TEXT:
+        raise CxlFailure(f"string of {length} characters exceeds the limit of {MAX_TEXT}")

@@ -34,13 +34,17 @@ def use(check: "Checker", node: ast.Use) -> None:
 
 def _check_definitions(check: "Checker", module: Module, findings: Findings) -> None:
     """Check what a module defines; functions in error are remembered, so that their calls say nothing more."""
+    before = check.uses.parts
     for constant in module.constants.values():
+        check.uses.parts = 0
         _inner(check, module, findings, f"{module.name}::{constant.name}").expr(constant.value)
     for function in module.functions.values():
         key, found = f"{module.name}::{function.name}", Findings()
+        check.uses.parts = 0
         _define_params(_inner(check, module, found, key), function, None).expr(function.body)
         findings.add(found.all)
         check.uses.broken |= {key} if found.failed else set()
+    check.uses.parts = before
 
 
 def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
@@ -54,8 +58,10 @@ def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
 def define_function(check: "Checker", node: ast.Fn) -> None:
     """A function of the program itself, checked with parameters of any type."""
     check.functions[node.name] = node
-    found = Findings()
+    found, before = Findings(), check.uses.parts
+    check.uses.parts = 0
     _define_params(_inner(check, None, found, node.name), node, None).expr(node.body)
+    check.uses.parts = before
     check.findings.add(found.all)
     check.uses.broken |= {node.name} if found.failed else set()
 
@@ -132,6 +138,8 @@ def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> typed.E
         return check.error("CXL-T003", message, site.name_span, help=f"fn {function.name}({', '.join(function.params)})")
     if key in check.calling:
         return check.error("CXL-R009", f"function '{site.shown}' calls itself", site.name_span, help="functions cannot be recursive")
+    if check.is_too_large:
+        return check.too_large(site.span)
     return poison(check.at(site.span)) if key in check.uses.broken else _inlined(check, function, values, site, key)
 
 
@@ -143,6 +151,8 @@ def _inlined(check: "Checker", function: ast.Fn, values: list[typed.Expr], site:
     body = inner.expr(function.body)
     if scratch.failed:
         first = next(found for found in scratch.located("", None) if found.severity == "error")
+        if check.is_too_large:
+            return check.too_large(site.span)
         return check.error(first.code, f"in {site.shown}: {first.message}", site.span, help=first.help)
     for slot, value in reversed(list(zip(slots, values, strict=True))):
         body = typed.Bind(body.type, place, slot, value, body)

@@ -17,6 +17,9 @@ KEYWORDS = frozenset(
     ["let", "emit", "if", "then", "else", "and", "or", "not", "match", "use", "as", "fn", "trace", "null", "true", "false", "now", "it", "filter", "distinct", "by"]
 )  # fmt: skip
 MAX_INT = 2**63 - 1
+LONGEST_LITERAL = 64 * 1024
+"""How many bytes a string literal may have in UTF-8."""
+_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class Token(NamedTuple):
     @property
     def shown(self) -> str:
         """As messages name it."""
-        return "end of the program" if self.kind == "eof" else f"'{self.text}'"
+        text = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
+        return "end of the program" if self.kind == "eof" else f"'{text}'"
 
 
 class Comment(NamedTuple):
@@ -127,8 +131,13 @@ def _float(found: re.Match[str], text: str) -> Token:
 
 def _string(found: re.Match[str]) -> Token:
     body = found[0][1:-1]
+    if len(body) > LONGEST_LITERAL or (len(body) > LONGEST_LITERAL // 4 and len(body.encode(errors="surrogatepass")) > LONGEST_LITERAL):
+        return _error(found, "CXL-P015", f"string literal of {len(body):,} characters", _LONG_HELP)
     value = _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[0]), body) if "\\" in body else body
     return Token("string", found[0], found.start(), found.end(), value)
+
+
+_LONG_HELP = "a literal has at most 64 KB: divide a pattern or a text into several, or read it from a source"
 
 
 def _open_string(found: re.Match[str]) -> Token:

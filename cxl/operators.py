@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 from cxl.dynamic import dumps
-from cxl.failure import division_by_zero, overflow
+from cxl.failure import division_by_zero, measured, overflow
 from cxl.text import date_text, date_time_text
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
@@ -28,7 +28,10 @@ def add(left: Any, right: Any) -> Any:
     """`+`: numbers, or two strings."""
     if type(left) is int and type(right) is int:
         return _fits(left + right, "+")
-    if (is_number(left) and is_number(right)) or (type(left) is str and type(right) is str):
+    if is_number(left) and is_number(right):
+        return left + right
+    if type(left) is str and type(right) is str:
+        measured(len(left) + len(right))
         return left + right
     return None
 

@@ -37,6 +37,16 @@ def inline(expr: typed.Expr, definitions: Mapping[int, typed.Expr]) -> typed.Exp
     return _rebuilt(expr, definitions)
 
 
+def weight(expr: typed.Expr, weights: dict[int, int]) -> int:
+    """How many nodes an expression has where each variable is replaced by its definition; `weights` has those of variables, and gains those that it binds."""
+    found = 0
+    for node in typed.walk(expr):
+        if isinstance(node, typed.Bind) and node.slot not in weights:
+            weights[node.slot] = weight(node.value, weights)
+        found += weights.get(node.slot, 1) if isinstance(node, typed.Local) else 1
+    return found
+
+
 def _rebuilt(expr: typed.Expr, definitions: Mapping[int, typed.Expr]) -> typed.Expr:
     changes: dict[str, Any] = {}
     for part in fields(expr):

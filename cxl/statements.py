@@ -17,10 +17,15 @@ def check_statements(check: Checker, nodes: tuple[ast.Statement, ...], emitted: 
     """The typed forms; `emitted` gains the names that are emitted, in the order of first emit."""
     found: list[typed.Statement] = []
     for node in nodes:
+        fits = not check.is_too_large
         if isinstance(node, ast.EmitAll):
             found.extend(_emit_all(check, node, emitted))
         elif (statement := _CHECKS[type(node)](check, node, emitted)) is not None:
             found.append(statement)
+        if check.is_too_large:
+            if fits and not check.findings.failed:
+                check.too_large(node.span)
+            break
     return tuple(found)
 
 

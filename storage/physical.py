@@ -158,9 +158,12 @@ def place(stored: Sequence[Field], columns: Sequence[pa.Field] | None) -> list[P
     """
     if columns is None:
         columns = list({column.name: column for column in map(logical, stored)}.values())
-    known = {(column.name, holds(column)): field for field in stored for column in [logical(field)]}
+    known: dict[str, dict[str, Field]] = {}
+    for field in stored:
+        column = logical(field)
+        known.setdefault(column.name, {})[holds(column)] = field
     taken = {field.name.lower() for field in stored}
-    return [_placed(column, known, taken) for column in columns]
+    return [_placed(column, known.get(column.name, {}), taken) for column in columns]
 
 
 def in_place(stored: Sequence[Field]) -> list[Placement]:
@@ -173,9 +176,10 @@ def new_fields(columns: Sequence[pa.Field]) -> Schema:
     return Schema([where.stored for where in place([], columns)])
 
 
-def _placed(column: pa.Field, known: Mapping[tuple[str, str], Field], taken: set[str]) -> Placement:
-    found = known.get((column.name, holds(column))) or (known.get((column.name, "string")) if holds(column) in STRINGS else None)
-    older = tuple(field for (name, _), field in reversed(list(known.items())) if name == column.name and field is not found and isinstance(field.type, PrimitiveType))
+def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Placement:
+    """Where a column is; `known` are the stored fields of its name, by what they hold."""
+    found = known.get(holds(column)) or (known.get("string") if holds(column) in STRINGS else None)
+    older = tuple(field for field in reversed(known.values()) if field is not found and isinstance(field.type, PrimitiveType))
     return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
 
 

@@ -14,9 +14,6 @@ from cxl.types import Kind, Type
 NOT_CONSTANT: Final = object()
 """Stands in `Site.constants` for an argument that is not a literal."""
 
-MAX_TEXT: Final = 10_485_760
-"""The longest text, in characters, that `repeat` and `pad_*` make."""
-
 
 def date_literal(f: Any, value: date) -> Any:
     """A date as a column: the client of Spark cannot send years of fewer than four digits."""

@@ -198,9 +198,12 @@ def _fraction(letter: str, micros: int) -> str:
     return f"{'.' if letter.startswith('.') else ''}{digits[: int(letter[-2])]}"
 
 
+_MOST_PIECES = 200
+
+
 def write_column(f: Any, value: Any, is_date: bool, format_: str) -> Any:
-    """The same as a column; None where it cannot be one."""
-    if check(format_) is not None or any(_is_fraction(piece) for piece in pieces(format_)):
+    """The same as a column; None where it cannot be one, or would be too large a one."""
+    if check(format_) is not None or len(pieces(format_)) > _MOST_PIECES or any(_is_fraction(piece) for piece in pieces(format_)):
         return None
     if is_date and shows_time(format_):
         return f.lit(None).cast("string")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from cxl import text
-from cxl.failure import CxlFailure
-from cxl.functions.native import MAX_TEXT, NOT_CONSTANT, Outcome, Partly, Site
+from cxl.failure import MAX_TEXT, measured
+from cxl.functions.native import NOT_CONSTANT, Outcome, Partly, Site
 from cxl.functions.registry import Builtin, Param, register
 from cxl.types import ARRAY, BOOL, INT, STRING
 
@@ -88,8 +88,21 @@ def _right(site: Site) -> Any:
     return _unless_negative(site, 0, site.f.substring(site.receiver, -count, count))
 
 
+def _put_together(delimiter: str, parts: list[str]) -> str:
+    """The parts with the delimiter between them. Raises CxlFailure."""
+    measured(sum(map(len, parts)) + len(delimiter) * (len(parts) - 1))
+    return delimiter.join(parts)
+
+
+def _replaced(value: str, find: str, replacement: str) -> str:
+    """`str.replace`. Raises CxlFailure."""
+    if len(replacement) > len(find):
+        measured(len(value) + value.count(find) * (len(replacement) - len(find)))
+    return value.replace(find, replacement)
+
+
 _entry("replace", "Every occurrence of one text replaced by another.", ('"foo-bar-baz".replace("-", "_")', "foo_bar_baz"),
-       str.replace, _replace, params=(Param("find", STRING), Param("replacement", STRING)))  # fmt: skip
+       _replaced, _replace, params=(Param("find", STRING), Param("replacement", STRING)))  # fmt: skip
 _entry("substring", "The characters from `start` (from 0) on, at most `length`; empty past the end.", ('"hello world".substring(6, 3)', "wor"),
        _substring, _substring_column, params=(Param("start", INT), Param("length", INT, optional=True)))  # fmt: skip
 _entry("left", "The first `n` characters; null when `n` is negative.", ('"hello world".left(5)', "hello"),
@@ -100,16 +113,10 @@ _entry("reverse", "The characters in reverse order.", ('"hello".reverse()', "oll
 
 
 # Longer texts -----------------------------------------------------------------------------------------------------------
-def too_long(length: int) -> CxlFailure:
-    """The failure of a text that would exceed the limit."""
-    return CxlFailure(f"string of {length} characters exceeds the limit of {MAX_TEXT}")
-
-
 def _padding(value: str, width: int, char: str) -> str | None:
     if width < 0:
         return None
-    if width > MAX_TEXT:
-        raise too_long(width)
+    measured(width)
     return (char[:1] or " ") * max(0, width - len(value))
 
 
@@ -148,8 +155,7 @@ def _pad_column(pad: str) -> Any:
 def _repeat(value: str, count: int) -> str | None:
     if count < 0:
         return None
-    if len(value) * count > MAX_TEXT:
-        raise too_long(len(value) * count)
+    measured(len(value) * count)
     return value * count
 
 
@@ -168,7 +174,7 @@ _entry("repeat", "The text `n` times; null when `n` is negative.", ('"ab".repeat
        _repeat, _repeat_column, params=(Param("n", INT),))  # fmt: skip
 _entry("concat", "The text and the arguments in one; a null argument adds nothing, a value of any type what `to_string` shows.",
        ('"a".concat("b", null, "d")', "abd"),
-       lambda s, *parts: s + "".join(map(text.display, parts)),
+       lambda s, *parts: _put_together("", [s, *map(text.display, parts)]),
        lambda c: c.f.concat(c.receiver, *(c.f.coalesce(arg.cast("string"), c.f.lit("")) for arg in c.args)),
        params=(Param("parts", STRING, variadic=True, shown=True),), null_arguments=True, by_record="shown")  # fmt: skip
 
@@ -181,6 +187,6 @@ def _split(value: str, delimiter: str) -> list[str]:
 _entry("split", "The parts between the delimiters.", ('"a,b,,c".split(",")', '["a","b","","c"]'),
        _split, None, params=(Param("delimiter", STRING),), returns=ARRAY)  # fmt: skip
 _entry("join", "The elements as one text with the delimiter between them; a null element is empty.",
-       ('"a,b,c".split(",").join(" - ")', "a - b - c"), lambda array, delimiter: delimiter.join(map(text.display, array)), None,
+       ('"a,b,c".split(",").join(" - ")', "a - b - c"), lambda array, delimiter: _put_together(delimiter, [*map(text.display, array)]), None,
        receiver=ARRAY, params=(Param("delimiter", STRING),))  # fmt: skip
 

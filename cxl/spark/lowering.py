@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from cxl import typed
 from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Partly, Site
 from cxl.functions.registry import Builtin
+from cxl.rewrite import weight
 from cxl.spark import interpreted, operators
 from cxl.spark.columns import NUMBERS, Lowered, any_of, column_named, constant, opaque, strict
 from cxl.spark.context import Context
@@ -17,6 +18,8 @@ from cxl.types import BOOL, FLOAT, Kind, Type
 
 _TALLEST = 28
 """How deep a column may nest: plans travel as messages of at most a hundred levels, two or three for each level of a column."""
+MOST_COPIED = 500
+"""How many nodes an expression may have, with all that it reads in its place, before what it reads is kept apart."""
 _COSTS: dict[type, int] = {typed.Call: 6, typed.Match: 5, typed.If: 2}
 _LINK_COSTS = {"/": 4, "%": 4, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
 
@@ -44,6 +47,8 @@ class Lowering:
     prelude: dict[str, Column] = field(default_factory=dict)
     hoisted: int = 0
     height: int = 0
+    weights: dict[int, int] = field(default_factory=dict)
+    """The sizes of values that functions bind (`cxl.rewrite.weight`)."""
 
     def lower(self, expr: typed.Expr) -> Lowered:
         """The expression as a column."""
@@ -74,13 +79,15 @@ class Lowering:
     def grown(self, lowered: Lowered, cost: int) -> Lowered:
         """The value after some more levels; put into a column of its own where it gets too tall. Raises _TooTall."""
         self.height += cost
-        if self.height <= _TALLEST:
-            return lowered
+        return lowered if self.height <= _TALLEST else self.apart(lowered)
+
+    def apart(self, lowered: Lowered, *, shared: bool = False) -> Lowered:
+        """The value in a column of its own; `shared`: one that no engine puts in the place of those who read it. Raises _TooTall."""
         if not self.hoist:
             raise _TooTall
         self.height = 1
         failure = lowered.failure
-        held = self.held(lowered.value)
+        held = self.held(F.explode(F.array(lowered.value)) if shared else lowered.value)
         leaves = {} if lowered.never_null else {next(NUMBERS): held}
         return Lowered(held, lowered.type, leaves, failed=None if failure is None else self.held(failure))
 
@@ -183,6 +190,9 @@ class Lowering:
         if not _has_column(node.value.type):
             return None
         value = self.child(node.value)
+        if weight(node, self.weights) > MOST_COPIED:
+            value = self.apart(value, shared=True)
+            self.weights[node.slot] = 1
         self.locals[node.slot] = value
         body = self.child(node.body)
         return replace(body, failed=any_of(value.failure, body.failed))

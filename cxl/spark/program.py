@@ -13,14 +13,15 @@ from pyspark.sql import functions as F
 
 from cxl import typed
 from cxl.functions.native import NOT_CONSTANT
+from cxl.growth import growth
 from cxl.interpret import nan_message
 from cxl.operators import is_nan
 from cxl.program import Program
-from cxl.rewrite import inline
+from cxl.rewrite import inline, weight
 from cxl.spark import interpreted
 from cxl.spark.columns import Lowered, any_of, both
 from cxl.spark.context import Context
-from cxl.spark.lowering import Lowering
+from cxl.spark.lowering import MOST_COPIED, Lowering
 from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.spark.worker import NAN
 from cxl.types import Kind
@@ -72,6 +73,10 @@ _MOST_LAYERS = 100
 """How many layers of columns a frame may get; engines descend into plans by recursion. A program with more runs in the interpreter."""
 
 
+_MEASURED = 64
+"""How many times as long as the texts that it reads a text may become by columns, which do not look how long it is; beyond it is left to the interpreter, which does."""
+
+
 def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
     done = frame.withColumn("_cxl_each", interpreted.fan_out(lowering, program))
     exploded = done.select("*", F.posexplode_outer(F.col("_cxl_each").getField("rows")).alias(INDEX, "_cxl_row"))
@@ -99,6 +104,10 @@ class _Layers:
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
     nans: list[tuple[Column, str]] = field(default_factory=list)
+    weights: dict[int, int] = field(default_factory=dict)
+    """How many nodes each variable has where all that it reads is put in its place."""
+    growths: dict[int, float] = field(default_factory=dict)
+    """How much longer each variable may be than the texts of the record."""
     made: int = 0
     height: int = 0
 
@@ -126,14 +135,34 @@ class _Layers:
     def lower(self, expr: typed.Expr) -> Lowered:
         """An expression over the frame; what the interpreter computes for it is added to the frame first."""
         expr = inline(expr, self.dated) if self.dated else expr
+        self.share(expr)
         if self.fresh and any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
             self.flush()
-        lowered = self.lowering.lower(expr)
+        lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else interpreted.lower(self.lowering, expr)
         for name, column in self.lowering.prelude.items():  # each may read those before it
-            self.frame = self.frame.withColumn(name, column)
+            self.frame = self.frame.select("*", column.alias(name))
             self.height += 1
         self.lowering.prelude.clear()
         return lowered
+
+    def share(self, expr: typed.Expr) -> None:
+        """Put an explode below what an expression reads, where copies of that would be too large.
+
+        An engine that moves a filter below the columns that it reads copies each column's expression to every place that reads it, and so on below. It
+        moves none below an explode.
+        """
+        reads = [node.slot for node in typed.walk(expr) if isinstance(node, typed.Local) and node.slot in self.weights]
+        if sum(self.weights[slot] for slot in reads) <= MOST_COPIED:
+            return
+        self.flush()
+        name, held = f"_cxl_b{self.height}", {slot: self.lowering.locals[slot] for slot in sorted({*reads}) if self.weights[slot] > 1}
+        kept = F.struct(*(lowered.value.alias(f"v{slot}") for slot, lowered in held.items()))
+        self.frame = self.frame.select("*", F.explode(F.array(kept)).alias(name))
+        self.height += 1
+        for slot, lowered in held.items():
+            value = F.col(name).getField(f"v{slot}")
+            self.lowering.locals[slot] = replace(lowered, value=value, leaves={(name, slot): value} if lowered.leaves else {})
+            self.weights[slot] = 1
 
     def keep(self, lowered: Lowered) -> tuple[Lowered, bool]:
         """The value in a column of its own, and whether that column is in the layer being gathered."""
@@ -159,6 +188,7 @@ class _Layers:
     def define(self, slot: int, expr: typed.Expr) -> Lowered:
         """A value that later statements read."""
         lowered = self.lower(expr)
+        self.weights[slot], self.growths[slot] = weight(expr, self.weights), growth(expr, self.growths)
         if isinstance(expr, typed.Field | typed.Local | typed.Result):
             self.lowering.locals[slot] = lowered
             return lowered

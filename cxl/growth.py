@@ -1,0 +1,36 @@
+"""How far an expression makes its texts longer, as far as its form tells: what may double line by line is computed where each step is measured."""
+
+import math
+from collections.abc import Mapping
+
+from cxl import typed
+
+_NEW_TEXT = 64
+"""What `replace` with a replacement that is no literal counts for."""
+
+
+def growth(expr: typed.Expr, growths: Mapping[int, float]) -> float:
+    """How many times as long as the longest text that it reads a value may be; `growths` has those of variables."""
+    if isinstance(expr, typed.Local):
+        return growths.get(expr.slot, 1)
+    parts = [growth(part, growths) for part in _parts(expr)]
+    if (isinstance(expr, typed.Binary) and expr.op == "+") or (isinstance(expr, typed.Call) and expr.name == "concat"):
+        return sum(parts)
+    if isinstance(expr, typed.Call) and expr.name == "replace":
+        return parts[0] * _replaced(expr, parts)
+    return max(parts, default=1)
+
+
+def _parts(expr: typed.Expr) -> tuple[typed.Expr, ...]:
+    """What an expression is made of: the operands of a chain, else its direct parts."""
+    if not isinstance(expr, typed.Binary):
+        return typed.children(expr)
+    first, chain = typed.spine(expr)
+    return (first, *(link.right for link in chain))
+
+
+def _replaced(call: typed.Call, parts: list[float]) -> float:
+    find, replacement = call.args
+    if not isinstance(replacement, typed.Literal) or not isinstance(find, typed.Literal):
+        return _NEW_TEXT * parts[2]
+    return max(1, math.ceil(len(str(replacement.value)) / max(1, len(str(find.value)))))
