@@ -7,6 +7,7 @@ from cxl import typed
 
 _NEW_TEXT = 64
 """What `replace` with a replacement that is no literal counts for."""
+_MOST = 1e12
 
 
 def growth(expr: typed.Expr, growths: Mapping[int, float]) -> float:
@@ -15,9 +16,9 @@ def growth(expr: typed.Expr, growths: Mapping[int, float]) -> float:
         return growths.get(expr.slot, 1)
     parts = [growth(part, growths) for part in _parts(expr)]
     if (isinstance(expr, typed.Binary) and expr.op == "+") or (isinstance(expr, typed.Call) and expr.name == "concat"):
-        return sum(parts)
+        return min(sum(parts), _MOST)
     if isinstance(expr, typed.Call) and expr.name == "replace":
-        return parts[0] * _replaced(expr, parts)
+        return min(parts[0] * _replaced(expr, parts), _MOST)
     return max(parts, default=1)
 
 
@@ -33,4 +34,4 @@ def _replaced(call: typed.Call, parts: list[float]) -> float:
     find, replacement = call.args
     if not isinstance(replacement, typed.Literal) or not isinstance(find, typed.Literal):
         return _NEW_TEXT * parts[2]
-    return max(1, math.ceil(len(str(replacement.value)) / max(1, len(str(find.value)))))
+    return max(1.0, math.ceil(len(str(replacement.value)) / max(1, len(str(find.value)))))

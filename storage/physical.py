@@ -179,7 +179,7 @@ def new_fields(columns: Sequence[pa.Field]) -> Schema:
 def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Placement:
     """Where a column is; `known` are the stored fields of its name, by what they hold."""
     found = known.get(holds(column)) or (known.get("string") if holds(column) in STRINGS else None)
-    older = tuple(field for field in reversed(known.values()) if field is not found and isinstance(field.type, PrimitiveType))
+    older = tuple(field for field in reversed([*known.values()]) if field is not found and isinstance(field.type, PrimitiveType))
     return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
 
 
