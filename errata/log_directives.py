@@ -81,7 +81,7 @@ def _chosen(flow: Flow, node: Node, directive: Directive) -> DataFrame:
     from operators.evaluation import prepare
 
     item, program = directive
-    frame = flow.epoch_rows(node) if flow.tables.plan.persisted(node) or item.when == "on_error" else flow.done[node.name].frame
+    frame = flow.epoch_rows(node) if flow.tables.plan.persisted(node) or item.when == "on_error" else flow.brought(node)
     assert frame is not None  # the node brought something
     wanted = F.col("_error").isNotNull() if item.when == "on_error" else F.col("_error").isNull()
     rows = frame.where(is_positive(F.col("_op")) & wanted)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from changelog.algebra import consolidate
 from changelog.frames import accepted, alike, chosen, without
 from changelog.lazy import F
 from changelog.on_driver import consolidated
@@ -39,6 +40,7 @@ class NodeDelta:
     """What a run did at one node: its op rows (rejects among them), how many of each op, how many rejects came and went.
 
     `frame` is None where nothing changed. `bound` is an upper bound of the rows, None where it is not known. `table`: the rows, where they are on the driver.
+    `loose`: rows that change nothing may be among them, since they are not consolidated.
     """
 
     node: str
@@ -50,6 +52,7 @@ class NodeDelta:
     repaired: int = 0
     rows_in: int = 0
     table: pa.Table | None = None
+    loose: bool = False
 
     @property
     def empty(self) -> bool:
@@ -147,7 +150,8 @@ class Flow:
         """
         before = self.versions_of(node)
         outcome = node.operator.answer(around) if cause is None else node.operator.rebuild(around, cause)
-        delta = self.keep(node, outcome, around.bound, follows=cause is None and around.stage.action == "delta" and self.small_deltas(node))
+        few = cause is None and self.small_deltas(node)
+        delta = self.keep(node, outcome, around.bound, few=few, follows=few and around.stage.action == "delta")
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
@@ -221,13 +225,20 @@ class Flow:
         bounds = [self.done[name].bound for name, _ in node.inputs]
         return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
 
-    def keep(self, node: Node, outcome: Outcome, bound: int | None, *, follows: bool = False) -> NodeDelta:
-        """Write an outcome to the node's tables and count it. `follows`: small deltas led to it, so it will be small itself."""
+    def keep(self, node: Node, outcome: Outcome, bound: int | None, *, few: bool = False, follows: bool = False) -> NodeDelta:
+        """Write an outcome to the node's tables and count it.
+
+        `few`: it comes of few rows. A node without a table may make any number of them (`emit each`): they are counted and held on the driver, or all nodes
+        behind would take their own for many and compute them at each look. `follows`: few rows led to it beside others that stood, so it will be small itself.
+        """
         if bound is not None and bound <= SMALL_ROWS:
             rows = self._on_driver(node, outcome)
             return self.keep_table(node, rows, outcome.signed) if self.tables.plan.persisted(node) else self._note(self._kept_on_driver(node, rows, outcome.signed))
         if not self.tables.plan.persisted(node):
-            return self._note(self._kept_lazily(node, _net_rows(node, outcome), outcome.signed, bound))
+            here = self.engine.up_to(_whole(node, outcome.rows), DRIVER_ROWS) if bound is None and few else None
+            if isinstance(here, pa.Table):
+                return self._note(self._kept_on_driver(node, _together(outcome, here), outcome.signed))
+            return self._note(self._kept_lazily(node, outcome, bound))
         found = self._maybe_few(node, outcome, follows=follows or node.name in self.condensed)
         return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
 
@@ -292,6 +303,11 @@ class Flow:
         if rows is not None:
             self.tables.changelog(self.tables.plan[name]).append(rows, self.epoch)
 
+    def brought(self, node: Node) -> DataFrame | None:
+        """What this run changed at a node, as `NodeDelta.frame`, consolidated in any case."""
+        delta = self.done[node.name]
+        return consolidate(delta.frame) if delta.frame is not None and delta.loose else delta.frame
+
     def epoch_rows(self, node: Node) -> DataFrame:
         """The op rows that this run kept of a node."""
         return without(stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)), "_epoch")
@@ -337,16 +353,19 @@ class Flow:
         found = {(row["_op"], row["_bad"]): row["n"] for row in self.engine.to_arrow(counts).to_pylist()}
         return _split_counts(found)
 
-    def _kept_lazily(self, node: Node, rows: DataFrame, signed: bool, bound: int | None) -> NodeDelta:
+    def _kept_lazily(self, node: Node, outcome: Outcome, bound: int | None) -> NodeDelta:
         """A node without a table: its rejects alone are kept; its rows are computed where they are read.
 
-        Every consumer of rows that are not computed computes them again, and so do those behind it.
+        Every consumer of rows that are not computed computes them again, and so do those behind it. They are not consolidated: that reads them twice,
+        and a chain of such nodes would read the first one's rows as often as two to the power of its length.
         """
+        rows, loose = _whole(node, outcome.rows), outcome.net is not None
         if not node.operator.may_reject:
-            return NodeDelta(node.name, rows, signed, bound)
-        bad = self.engine.few(rows.where(F.col("_error").isNotNull()), SMALL_ROWS)
+            return NodeDelta(node.name, rows, outcome.signed, bound, loose=loose)
+        failed = rows.where(F.col("_error").isNotNull())
+        bad = self.engine.few(consolidate(failed) if loose else failed, SMALL_ROWS)
         _, rejected, repaired = self._rejects_kept(node, bad if isinstance(bad, pa.Table) else self.engine.up_to(bad, SMALL_ROWS))
-        return NodeDelta(node.name, accepted(rows).where(F.col("_error").isNull()), signed, bound, {}, rejected, repaired)
+        return NodeDelta(node.name, accepted(rows).where(F.col("_error").isNull()), outcome.signed, bound, {}, rejected, repaired, loose=loose)
 
     def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
         good, bad = rows, rows.slice(0, 0)

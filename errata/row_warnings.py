@@ -24,9 +24,9 @@ def soft_checks(node: Node) -> list[Check]:
 
 def warnings(flow: Flow, node: Node) -> Iterator[str]:
     """What is told of the rows that a run brought to a node, with the number of their records."""
-    delta = flow.done[node.name]
-    if delta.frame is not None:
-        yield from (text for told in (_failed_checks, _cut_arrays) for text in told(flow, node, delta.frame))
+    frame = flow.brought(node)
+    if frame is not None:
+        yield from (text for told in (_failed_checks, _cut_arrays) for text in told(flow, node, frame))
 
 
 def _failed_checks(flow: Flow, node: Node, frame: DataFrame) -> Iterator[str]:

@@ -94,8 +94,14 @@ class Tables:
         """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
         if self.plan.persisted(node):
             return stored_rows(engine, self.changelog(node), epochs, at)
-        inputs = self._inputs(node, lambda above: self.rows(engine, above, values, epochs, at))
-        return consolidate_epochs(_through(node, inputs, values))
+        return consolidate_epochs(self._derived(engine, node, values, epochs, at))
+
+    def _derived(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> DataFrame:
+        """The same of a node without a table, not consolidated: through a chain of such nodes they are so once, at its end."""
+        def read(above: Node) -> DataFrame:
+            return stored_rows(engine, self.changelog(above), epochs, at) if self.plan.persisted(above) else self._derived(engine, above, values, epochs, at)
+
+        return _through(node, self._inputs(node, read), values)
 
     def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
         """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
