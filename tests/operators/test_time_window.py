@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 import errata
 from operators import event_time
+from storage.engines import arrow
 from tests.operators.histories import Row, Version, follow, heading, histories, queue, sink, source
 from tests.pipelines import Folder, command, jsonl, standing_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from storage.engines import Engine
 
 COLUMNS = {"id": "int", "u": "string", "ts": "date_time", "n": "int"}
 HEADERS = {"web": list(COLUMNS), "app": list(COLUMNS)}
@@ -354,3 +360,43 @@ def test_a_table_without_time_holds_no_window_open(tmp_path: Path) -> None:
         exit_code, _, told = command("check", "pipeline.yaml")
     assert exit_code == 1
     assert "add 'watermark: { column: ... }' to source 'users', or 'watermark: none' where its records have no time of their own" in told
+
+EACH = """\
+pipeline: {{ name: parts }}
+changelog: {{ persist: {persist} }}
+error_handling: {{ strategy: continue, dlq: {{ path: rejected.csv }} }}
+nodes:
+  - type: source
+    name: rows
+    config: {{ name: rows, type: csv, path: rows.csv, watermark: {{ column: ts }}, schema: [{{ name: k, type: string }}, {{ name: ts, type: date_time }}] }}
+  - {{ type: transform, name: parts, input: rows, config: {{ cxl: 'emit each one in k.split("-") {{ emit part = one }}' }} }}
+  - type: aggregate
+    name: timed
+    input: parts
+    config: {{ group_by: [part], time_window: {{ tumbling: {{ size: 10m }} }}, cxl: "emit n = count(*)" }}
+  - {{ type: output, name: result, input: timed, config: {{ name: result, type: csv, path: timed.csv }} }}
+"""
+
+
+def test_a_window_behind_emit_each_asks_no_more_without_a_table_between(tmp_path: Path, sail: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `emit each` makes of few records is held, so that the window's looks at it do not each hold how it is made."""
+    sizes: list[int] = []
+
+    def measured(frame: Any) -> pa.Table:
+        sizes.append(frame._plan.to_proto(frame._session.client).ByteSize())
+        return fetched(frame)
+
+    fetched = arrow.collected
+    monkeypatch.setattr(arrow, "collected", measured)
+    longest = {}
+    for persist in ("all", "boundaries"):
+        folder = Folder(tmp_path / persist)
+        folder.write("pipeline.yaml", EACH.format(persist=persist))
+        for minutes, sums in (([1, 2], ["a,1", "b,2", "c,1"]), ([1, 2, 31, 33, 4, 32], ["a,1", "b,2", "c,1", "a,1", "b,3", "c,2"])):
+            folder.write("rows.csv", "k,ts\n" + "".join(f"{('a-b', 'b-c')[at % 2]},{moment(one)}\n" for at, one in enumerate(minutes)))
+            sizes.clear()
+            folder.run()
+            assert folder.text("timed.csv").split() == ["part,n", *sums]
+        assert len(folder.rows("rejected.csv")) == 2
+        longest[persist] = max(sizes)
+    assert longest["boundaries"] < 2 * longest["all"]
