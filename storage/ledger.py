@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from storage import durable
+from storage.allowance import enough_for_tables
 from storage.failure import StorageError, storing
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ class Ledger:
     """The ledger table of one pipeline, by its path or URI. Reads and appends with delta-rs; no engine is started."""
 
     def __init__(self, uri: str) -> None:
+        """Open it later. Raises EngineUnavailable where this process may not have what reading tables takes."""
+        enough_for_tables()
         self.uri = uri
         self._opened: DeltaTable | None = None
 

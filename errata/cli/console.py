@@ -83,11 +83,12 @@ class Console:
     def _standing(self, next_step: str) -> str:
         if self.standing is None:
             return NOTHING_CHANGED
+        from storage.engines.failure import EngineUnavailable
         from storage.failure import StorageError
 
         try:
             epoch = self.standing()
-        except (OSError, StorageError):
+        except (OSError, StorageError, EngineUnavailable):
             return f"The last committed epoch stands{next_step}."
         return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands{next_step}."
 

@@ -25,6 +25,8 @@ def ended(error: BaseException, console: Console) -> int:
         return Exit.CONFIGURATION
     if isinstance(error, Failure):
         return _stopped(console, error.message, error.help, error.exit_code, error.details, way_on=error.way_on)
+    if isinstance(error, MemoryError):
+        return _stopped(console, "this process has no memory left", "give it more, or split the input", Exit.STORAGE)
     if isinstance(error, OSError):
         return _stopped(console, _told(error), "", Exit.STORAGE, way_on=_way_on(error))
     return _outside(error, console) or _defect(error, console)

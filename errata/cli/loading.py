@@ -20,6 +20,7 @@ def project_of(console: Console, words: dict[str, Any], *, commits: bool = False
     project = cast("Loader", load)(chosen.pop("pipeline"), **chosen)
     console.diagnostics(project.diagnostics)
     if commits:
+        _state_can_be_read()
         console.standing = project.head_epoch
     return project
 
@@ -32,6 +33,7 @@ def reading_of(console: Console, words: dict[str, Any]) -> Any:
     from errata import project as application
     from errata.diagnostics import PipelineErrors
 
+    _state_can_be_read()
     kept = dict(words)
     try:
         return project_of(console, words)
@@ -43,6 +45,13 @@ def reading_of(console: Console, words: dict[str, Any]) -> Any:
             raise
         console.note(f"The pipeline file has {len(errors.diagnostics)} problems; this is what its last committed run left.", level="warn")
         return stored
+
+
+def _state_can_be_read() -> None:
+    """Raise EngineUnavailable where this process may not have what that takes, before any library is loaded for it."""
+    from storage.allowance import enough_for_tables
+
+    enough_for_tables()
 
 
 def known_node(project: Project, name: str) -> str:

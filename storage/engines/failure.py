@@ -91,6 +91,11 @@ class EngineUnavailable(Exception):
         return cls(f"the Spark Connect server at {url} gave no answer for {seconds:.0f} s", WAITING, again=True)
 
     @classmethod
+    def too_little(cls, has: str, command: str, needed: str) -> "EngineUnavailable":
+        """The system does not let this process have what tables or an engine take."""
+        return cls(f"the system lets this process have {has} (`{command}`), and it needs {needed}", (f"raise the limit, or lift it with `{command} unlimited`",))
+
+    @classmethod
     def gone(cls, cause: str) -> "EngineUnavailable | None":
         """The server of a session ended or cannot be reached any more, by the text of a failure; None for other failures."""
         awaited = re.search(f"{NO_EXECUTORS} of .* s$", cause, re.MULTILINE)

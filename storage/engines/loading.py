@@ -7,6 +7,8 @@ thread that asks for an engine imports all that the engine needs, and only then 
 import os
 from importlib import import_module
 
+from storage.allowance import enough_for_engines
+
 __all__ = ["CLASSIC", "CLIENT", "JVM", "SAIL", "load"]
 
 CLASSIC = ("pyspark.sql", "pyspark.errors")
@@ -20,7 +22,8 @@ SAIL = ("pysail.spark", *CLIENT)
 
 
 def load(modules: tuple[str, ...]) -> None:
-    """Import modules in this order. What is loaded already costs nothing."""
+    """Import modules in this order. What is loaded already costs nothing. Raises EngineUnavailable where the process may not have what they take."""
+    enough_for_engines()
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
     for module in modules:
         import_module(module)
