@@ -95,7 +95,8 @@ class Source:
         watermark = {"watermark": {"column": "ts", "delay": "2m"}} if self.marked else {}
         together = {"correlation_key": list(self.together)} if self.together else {}
         options = {"options": OPTIONS[self.form]} if self.form in OPTIONS else {}
-        schema = [{"name": name, "type": type_} for name, type_ in self.declared.items()]
+        absent = {"optional": True} if self.form == "xml" else {}  # a record has no element for null, and so a file may have none
+        schema = [{"name": name, "type": type_, **absent} for name, type_ in self.declared.items()]
         more = {"on_unmapped": {"mode": self.unmapped[edited]}, "merge": self._merge(self.then if edited and self.then else self.merge), **watermark, **together}
         type_ = "json" if self.form == "ndjson" else self.form
         return {"type": "source", "name": self.name, "config": {"name": self.name, "type": type_, **place, **files, **options, **more, "schema": schema}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
@@ -32,13 +32,17 @@ class Broken(AssertionError):
     """What a later run wrote is not what a full run writes."""
 
 
-def walk(story: Story, engine: str = "sail") -> None:
-    """Run each step and compare; at last look for violations of the invariants. Raises Broken."""
+def walk(story: Story, engine: str = "sail", turns: Sequence[str] = ()) -> None:
+    """Run each step and compare; at last look for violations of the invariants. Raises Broken.
+
+    `turns` are the engines of the steps, where they are not all that of the full runs.
+    """
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         if story.large:
             stack.enter_context(short_stretches())
         walker = Walker(story.pipeline, Folder(Path(place) / "steps", engine))
         for number, step in enumerate(story.steps):
+            walker.folder.engine = turns[number] if turns else engine
             found = walker.go(step, Path(place) / f"killed{number}")
             if number:
                 full = Walker(story.pipeline, Folder(Path(place) / f"full{number}", engine))

@@ -1,0 +1,67 @@
+"""Both engines share the state: a run goes on from what the other engine left, and ends as one full run would.
+
+There are twenty small pipelines, of which a run of the suite takes a fifth: those of the turn ERRATA_TURN, which moves on with every commit in `.ci/run`;
+ERRATA_TURN=all takes all of them, `-m "spark and slow"` two hundred larger ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+from operators import combine_ranges
+from tests.invariants.dags import Story, stories
+from tests.invariants.walking import walk
+
+
+@pytest.fixture(autouse=True, scope="module")
+def buckets() -> Iterator[None]:
+    """Range joins are made by buckets also where rows are few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(combine_ranges, "FEW_PAIRS", -1)
+        yield
+
+
+TURNS, SHARE = 5, 4
+
+
+def _numbers() -> range:
+    """Those of the turn, or of all turns."""
+    turn = os.environ.get("ERRATA_TURN", "0")
+    return range(TURNS * SHARE) if turn == "all" else range(int(turn) % TURNS * SHARE, (int(turn) % TURNS + 1) * SHARE)
+
+
+def in_turn(number: int, *, most: int, changes: int) -> None:
+    """One random pipeline whose engine changes at random after each step, and at least once; the full runs are made on Sail."""
+    chance = random.Random(number)
+    asked: list[Story] = []
+
+    @seed(number)
+    @settings(max_examples=2, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(stories(most=most, changes=changes))
+    def drawn(story: Story) -> None:
+        asked.append(story)
+
+    drawn()
+    story = asked[-1]  # the first example is the simplest pipeline there is, whatever the seed
+    engines = [chance.choice(["sail", "spark"]) for _ in story.steps]
+    if len(set(engines)) == 1:
+        engines[-1] = "spark" if engines[0] == "sail" else "sail"
+    walk(story, turns=engines)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", _numbers())
+def test_engines_take_turns_over_a_small_pipeline(number: int) -> None:
+    in_turn(number, most=1, changes=1)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(1000, 1200))
+def test_engines_take_turns_over_a_large_pipeline(number: int) -> None:
+    in_turn(number, most=4, changes=3)
