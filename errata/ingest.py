@@ -198,7 +198,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     try:
         return discover(query, plan.settings.folder, allow_absolute=plan.settings.allow_absolute_paths)
     except FormatError as error:
-        raise StorageFailed(f"source '{node.name}': {error}") from error
+        raise StorageFailed(f"source '{node.name}': {error}", file=config.path or "") from error
 
 
 def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:

@@ -62,12 +62,12 @@ class EngineUnavailable(Exception):
     @classmethod
     def stranger(cls) -> "EngineUnavailable":
         """Something else connected to the engine's port before it was closed."""
-        return cls("another process of this machine connected to the engine while it started", ("see who else is at work here, and run again",))
+        return cls("another process of this machine connected to the engine while it started", ("see who else is at work here, and run again",), again=True)
 
     @classmethod
     def silent(cls) -> "EngineUnavailable":
         """The engine's server was started and does not answer."""
-        return cls("the engine was started and does not answer", ("run again", "`errata doctor` shows what is there"))
+        return cls("the engine was started and does not answer", ("run again", "`errata doctor` shows what is there"), again=True)
 
     @classmethod
     def open_port(cls, others: Sequence[str]) -> "EngineUnavailable":
