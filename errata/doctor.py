@@ -29,6 +29,7 @@ def examine(engine: EngineKind = "auto") -> Iterator[Row]:
         yield _class_archive()
     yield _engine(engine, java, packages)
     yield _engine_port()
+    yield from _s3(java)
     yield from _folders()
 
 
@@ -105,6 +106,20 @@ def _engine_port() -> Row:
     others = ", ".join(others_logged_on()) or "nobody"
     repair = "use --engine spark on machines that others use; docs/security.md tells more"
     return _row("engine's port", "warning", f"open to other users of this machine, of whom {others} is logged on", repair)
+
+
+def _s3(java: Row) -> Iterator[Row]:
+    """What S3 needs, where the environment has settings for it or ERRATA_STATE lies there."""
+    from storage.object_stores import RECIPE, jars_missing, on_s3, settings_missing
+
+    state = os.environ.get("ERRATA_STATE", "")
+    if not on_s3(state) and not any(name.startswith("AWS_") for name in os.environ):
+        return
+    missing, _, repair = settings_missing("s3://").partition(": ")
+    yield _row("s3 settings", "missing" if missing else "ok", missing or "AWS_…", repair)
+    if java["verdict"] == "ok":
+        lacking = jars_missing()
+        yield _row("s3 for spark", "warning" if lacking else "ok", lacking or "hadoop-aws", f"see {RECIPE}; or use --engine sail, which needs no jar")
 
 
 def _folders() -> Iterator[Row]:

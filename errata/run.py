@@ -31,6 +31,7 @@ from errata.targets import Targets, dlq_form
 from errata.uuids import uuid7
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
+from storage.object_stores import require_jars
 from storage.seals import check_content
 from storage.undo import undoing
 
@@ -203,6 +204,7 @@ class Run:
 
         work = 0 if self.options.preview else work_of(self.plan, sources, stages, self.head.nodes if self.head else {})
         chosen = choose_engine(self.options.engine, self.plan, work)
+        require_jars(chosen.choice, [self.state.root])
         self.options.listener(Event("begin", action="loading the engine"))
         engine = start_engine(chosen, self.options.listener)
         self.options.listener(Event("engine", engine.name, action=chosen.reason, starting=lambda: engine.starting))

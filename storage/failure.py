@@ -53,10 +53,12 @@ def storing(place: str) -> Iterator[None]:
     """Turn what the file system, delta-rs and the engine's disk say into `StorageError`; other failures of the engine pass."""
     from deltalake.exceptions import DeltaError
 
+    from storage.object_stores import settings_missing
+
     try:
         yield
     except (DeltaError, OSError) as problem:
-        raise StorageError(place, first_line(problem)) from problem
+        raise StorageError(place, settings_missing(place) or first_line(problem)) from problem
     except engine_failures() as problem:
         trouble = next((line for line in str(problem).splitlines() if any(word in line for word in DISK_TROUBLE)), None)
         if trouble is None:

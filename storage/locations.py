@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from storage import durable
 from storage.failure import StorageError
+from storage.object_stores import require_settings
 
 __all__ = ["State", "engine_uri", "is_local", "state_of", "temporary_state"]
 
@@ -67,8 +68,9 @@ class State:
         return Path(self.root).is_dir() if self.local else True
 
     def prepare(self) -> None:
-        """Make the local folder, for its owner only, and keep it out of version control."""
+        """Make the local folder, for its owner only, and keep it out of version control. Raises StorageError, also where an object store cannot be reached as things are."""
         if not self.local:
+            require_settings(self.root)
             return
         refused = REFUSED_BY_DELTA.search(self.root)
         if refused:

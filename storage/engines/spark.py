@@ -23,6 +23,7 @@ from storage.engines.java import any_java, find_java
 from storage.engines.loading import JVM
 from storage.engines.spark_jobs import SparkEngine
 from storage.engines.spark_settings import SERVER, is_local_master, python_path, secrets, spark_settings
+from storage.engines.user_jars import Given, given_jars
 from storage.engines.waiting import ExecutorWatch
 
 if TYPE_CHECKING:
@@ -66,11 +67,13 @@ class Spark(SparkEngine):
             raise EngineUnavailable.no_java(_what_was_found())
         jars = delta_jars(java)
         self._scratch = Path(tempfile.mkdtemp(prefix="errata-spark-"))
-        kept = archive(java, f"{spark_home()} {jars} connect")
+        given = given_jars(spark_home())
+        kept = archive(java, f"{spark_home()} {jars} {dict(given.settings) or ''} connect")
         token = str(uuid4())
         settings = spark_settings(self._choice, jars, (*jvm_options(self._choice), *kept.options()), self._scratch) | SERVER
+        settings = given.joined(settings)
         master = settings["spark.master"]
-        with tempfile.TemporaryFile() as log, _launch_environment(master):
+        with tempfile.TemporaryFile() as log, _launch_environment(master, given):
             self.context, port = _served(settings, secrets(master, token), log)
         if not is_local_master(master):
             self._watch = ExecutorWatch(self.context, master, self._choice.patience, self.awaits)
@@ -138,7 +141,7 @@ def _end_of(log: IO[bytes]) -> str:
 
 
 @contextmanager
-def _launch_environment(master: str) -> Iterator[None]:
+def _launch_environment(master: str, given: Given) -> Iterator[None]:
     """What the JVM, and the Python workers that it starts, see of the environment."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     wanted = (
@@ -146,6 +149,7 @@ def _launch_environment(master: str) -> Iterator[None]:
         if is_local_master(master) or master.startswith("local-cluster")
         else {}
     )
+    wanted["PYSPARK_SUBMIT_ARGS"] = given.submit_arguments
     before = {name: os.environ.get(name) for name in (*wanted, "SPARK_HOME", "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")}
     os.environ.update({**wanted, "SPARK_HOME": str(spark_home())})
     for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
