@@ -20,6 +20,7 @@ _CASELESS = ("let", "emit", "filter", "distinct", "trace", "use", "and", "or", "
 _FOREIGN = {
     "is": "whether a value is null says value.is_null()", "like": "texts have contains, starts_with, ends_with, matches and find",
     "in": "compare with == and join the comparisons with or", "between": "write value >= low and value <= high",
+    "coalesce": "the first of two values that is not null is written value ?? other", "ifnull": "write value ?? other", "nvl": "write value ?? other",
     "elif": "write else if", "none": "write null", "nil": "write null", "=": "equality is written ==",
 }  # fmt: skip
 

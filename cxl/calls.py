@@ -27,7 +27,7 @@ def method(check: "Checker", node: ast.MethodCall) -> typed.Expr:
     found = overloads(node.name)
     receiver = check.expr(node.receiver)
     if not found:
-        help = did_you_mean(node.name, names()) or "cxl fn lists the methods"
+        help = advice.for_word(node.name) or did_you_mean(node.name, names()) or "cxl fn lists the methods"
         check.error("CXL-T001", f"unknown method '{node.name}'", node.name_span, help=help)
         return _checked_arguments(check, node)
     fitting = tuple(entry for entry in found if receiver.type == NULL or accepts(entry.receiver or ANY, receiver.type))
@@ -164,7 +164,7 @@ def free(check: "Checker", node: ast.FreeCall) -> typed.Expr:
         return _aggregate(check, node, found[0])
     for arg in node.args:
         check.expr(arg)
-    help = did_you_mean(node.name, [*check.functions, *names("aggregate")])
+    help = advice.for_word(node.name) or did_you_mean(node.name, [*check.functions, *names("aggregate")])
     if overloads(node.name):
         help = f"'{node.name}' is a method: value.{node.name}(...)"
     return check.error(

@@ -128,7 +128,7 @@ class Checker:
         if self.module is not None and node.name in self.module.constants:
             return imports.constant(self, self.module, node.name, node.span)
         span = self.at(node.span)
-        return self.resolver.field(node.name, span) or self.resolver.unknown(node.name, span, self.scope)
+        return self.resolver.field(node.name, span) or self.resolver.unknown(node.name, span, self.scope, emits=node.name == self.emitting)
 
     def _is_result(self, variable: Variable) -> bool:
         """Whether a variable is the group's while a single record is looked at: `emit qty = sum(qty)`, then `max(qty)`."""

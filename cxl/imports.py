@@ -140,7 +140,10 @@ def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> typed.E
         return check.error("CXL-R009", f"function '{site.shown}' calls itself", site.name_span, help="functions cannot be recursive")
     if check.is_too_large:
         return check.too_large(site.span)
-    return poison(check.at(site.span)) if key in check.uses.broken else _inlined(check, function, values, site, key)
+    if key in check.uses.broken:
+        check.uses.broken.update(check.calling)  # nothing is known of what calls it either
+        return poison(check.at(site.span))
+    return _inlined(check, function, values, site, key)
 
 
 def _inlined(check: "Checker", function: ast.Fn, values: list[typed.Expr], site: CallSite, key: str) -> typed.Expr:

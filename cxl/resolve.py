@@ -117,12 +117,12 @@ class Resolver:
         """Whether an input has a field of this name."""
         return name in self.target.schema or any(name in schema for schema in self.target.inputs.values())
 
-    def unknown(self, name: str, span: Span, scope: Scope) -> typed.Expr:
-        """Note a name that means nothing here."""
+    def unknown(self, name: str, span: Span, scope: Scope, *, emits: bool = False) -> typed.Expr:
+        """Note a name that means nothing here. `emits`: it stands in the emit of this name, so a field is meant."""
         if name == "it":
             help = "'it' is the element inside a closure: items.filter(it => it > 1)"
             self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
-        elif name in self.later:
+        elif name in self.later and not emits:
             self.findings.error(
                 "CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it"
             )

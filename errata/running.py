@@ -81,8 +81,10 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
             yield one
     except (Overtaken, LedgerMoved) as error:
         raise Busy("another run took this pipeline over", again=True) from error
-    except (StorageError, EngineUnavailable) as error:
-        raise StorageFailed(str(error), again=isinstance(error, EngineUnavailable) and error.again) from error
+    except EngineUnavailable as error:
+        raise StorageFailed(error.reason, help="; or ".join(error.ways_out), details=error.log.splitlines(), again=error.again) from error
+    except StorageError as error:
+        raise StorageFailed(str(error)) from error
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cxl import CxlErrors, Schema, SystemTypes, compile_program, conjuncts, parse_type
+from cxl import CxlErrors, Schema, SystemTypes, Target, compile_program, conjuncts, parse_type
+from cxl.compile import findings_of
 from cxl.modules import Modules
 from cxl.origins import origins
 from cxl.types import BOOL, FLOAT, INT, NUMERIC, STRING, Type, type_name, unify
@@ -317,3 +318,20 @@ def test_twenty_statements_compile_in_fifty_milliseconds():
     for _ in range(5):
         compile_program(text, FIELDS)
     assert (time.process_time() - start) / 5 < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "code", "help"),
+    [
+        ("emit total = sum(total)", "aggregate", "CXL-R001", "fields: amount, name"),
+        ("emit amout = sum(amout)", "aggregate", "CXL-R001", "did you mean 'amount'?"),
+        ("let x = x + 1", "row", "CXL-R002", "a name can be read behind the statement that defines it"),
+        ("emit y = x\nlet x = 1", "row", "CXL-R002", "a name can be read behind the statement that defines it"),
+        ("emit x = coalesce(amount, 0)", "row", "CXL-R008", "the first of two values that is not null is written value ?? other"),
+        ("emit x = amount.coalesce(0)", "row", "CXL-T001", "the first of two values that is not null is written value ?? other"),
+        ("emit x = nvl(amount, 0)", "row", "CXL-R008", "write value ?? other"),
+    ],
+)
+def test_a_name_that_the_input_lacks_and_a_function_of_another_language(text, mode, code, help):
+    found = findings_of(text, Target(schema=Schema.of({"amount": "int", "name": "string"}), mode=mode))
+    assert [(one.code, one.help) for one in found] == [(code, help)]

@@ -115,3 +115,13 @@ def test_settings_of_the_engine_are_checked(folder: Folder) -> None:
     code, _, told = command("check", str(folder.path / "pipeline.yaml"))
     assert code == 1
     assert "errata.toml:2:" in told
+
+
+def test_spark_without_java_ends_a_run_with_a_message_of_whole_lines(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(folder.path))
+    code, _, told = command("run", str(folder.path / "pipeline.yaml"), "--engine", "spark", "-q")
+    assert code == 4
+    assert told.splitlines()[:2] == [
+        "error: Apache Spark needs Java 17 or later, and none was found",
+        "  = help: install Java 17 or 21 and put it on PATH, or name it in JAVA_HOME; or run with `--engine sail`, which needs no Java",
+    ]
