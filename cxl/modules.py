@@ -85,6 +85,11 @@ class Modules:
     def _loaded(self) -> dict[tuple[str, ...], Module]:
         return {}
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the modules that were read."""
+        return tuple(module.origin.file for module in self._loaded.values() if module.origin.file)
+
     def load(self, path: tuple[str, ...]) -> Module:
         """The module of a path. Raises ModuleMissing."""
         if path not in self._loaded:

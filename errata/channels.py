@@ -45,18 +45,19 @@ class Overlay:
     """What a channel did: warnings and errors, and the defaults of `$source` variables for single sources.
 
     `source_variables` maps (source node, variable) to (type, default). `layers` maps (alias of a composition, parameter) to the
-    values that the channel gives it.
+    values that the channel gives it. `file` is the channel's own.
     """
 
     channel: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    file: str = ""
     source_variables: dict[tuple[str, str], tuple[str, Any]] = field(default_factory=dict)
     layers: dict[tuple[str, str], tuple[Layer, ...]] = field(default_factory=dict)
 
 
 def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path, environment: str | None = None) -> Overlay:
     """Lay the channel over the document. Nothing is raised: E107, E110, E111, W103 and W104 are in the result."""
-    overlay = Overlay(channel.name)
+    overlay = Overlay(channel.name, file=channel.document.file)
     value = document.value
     if not isinstance(value, dict):
         return overlay

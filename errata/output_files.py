@@ -87,7 +87,9 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     if config.write_meta:
         gone_with_it = targets.part_of(node) if targets.by_source_file(node) else {}
         sidecars = _Sidecars.of(run, flow, node)
-        found = [sidecars.write(piece.target if config.split else parts[0].target, piece.count, parts) for piece, parts in written]
+        wholes = [piece.target if config.split else parts[0].target for piece, parts in written]
+        targets.refuse_written(node, list(map(_sidecar_of, wholes)), run.standing, run.history, force=run.options.force)
+        found = [sidecars.write(whole, piece.count, parts) for whole, (piece, parts) in zip(wholes, written, strict=True)]
         made += [replace(one, told={**one.told, **gone_with_it}) for one in found]
     return [*made, *_changes(run, flow, node, targets, extra)]
 

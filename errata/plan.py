@@ -107,6 +107,7 @@ class Plan:
 
     `parameters`: those of each composition, by its name and theirs. `outputs`: the nodes behind the ports of compositions (`name.port`), and
     behind the first by their name. `workspace`: what its file says of storage.
+    `files`: the pipeline's file and its channel's.
     """
 
     model: Pipeline
@@ -115,6 +116,7 @@ class Plan:
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     workspace: Workspace | None = None
+    files: tuple[Path, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())

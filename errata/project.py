@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errata.diagnostics import Diagnostic
+from errata.diagnostics import Diagnostic, raise_errors
 from errata.environment import process_environment
 from errata.fetching import fetched_below
 from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
+from errata.own_files import check_targets
 from errata.plan import Plan
 from errata.planner import make_plan
 from errata.reporter import Findings
@@ -67,7 +68,10 @@ def load(
         source_defaults=_source_defaults(overlay, given) if overlay else {},
     )  # fmt: skip
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
-    return Project(replace(plan, workspace=workspace), place, findings.diagnostics)
+    plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
+    findings.diagnostics.extend(check_targets(plan, place, document))
+    raise_errors(findings.diagnostics)
+    return Project(plan, place, findings.diagnostics)
 
 
 def stored(path: str | Path, state: str | None = None) -> Reading | None:

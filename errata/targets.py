@@ -14,6 +14,7 @@ from errata.diagnostics import PipelineErrors
 from errata.export import Exports, is_intact
 from errata.failures import StorageFailed
 from errata.free_names import FreeNames
+from errata.own_files import HELP, OwnFiles
 from operators.paths import leads_out
 from operators.rows import CK
 from storage.locations import is_local
@@ -48,6 +49,8 @@ class Targets:
     dlq: Path | None
     dlq_form: Mapping[str, Any]
     """What the pipeline says of the columns of the DLQ file."""
+    own: OwnFiles
+    """Where nothing may be written."""
 
     @classmethod
     def of(cls, plan: Plan, run: Run) -> Targets:
@@ -58,8 +61,9 @@ class Targets:
         outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan))
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), OwnFiles(plan, run.state))
         found._refuse_shared(plan)
+        found._refuse_own(plan)
         return found
 
     def _refuse_shared(self, plan: Plan) -> None:
@@ -70,6 +74,14 @@ class Targets:
                 message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
                 raise PipelineErrors([node.spec.document.error((*node.spec.path, "config", "path"), "E322", message)])
             owners[path] = f"output '{node.name}'"
+
+    def _refuse_own(self, plan: Plan) -> None:
+        """Raise PipelineErrors where tokens make a path at which nothing may be written (E349)."""
+        for node, path in self._written(plan):
+            fault = self.own.fault(path) if is_local(self.configs[node.name].path) else self.own.fault(self.place(node))
+            if fault is not None:
+                error = node.spec.document.error((*node.spec.path, "config", "path"), "E349", f"'{below(path, self.folder)}' {fault}", help=HELP)
+                raise PipelineErrors([error])
 
     def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
         """What the outputs write, tokens replaced, as far as it does not depend on the rows."""
@@ -144,7 +156,9 @@ class Targets:
         self._refuse_obstacles(plan)
         if not force:
             for name, path in self.outputs.items():
-                self._refuse(name, _present(path, self.configs[name]), head, history)
+                self._refuse(name, [*_present(path, self.configs[name]), *_sidecar_of(path, self.configs[name])], head, history)
+            if self.dlq is not None and self._foreign([self.dlq], head, history):
+                raise StorageFailed(f"the dead letter queue: {self.dlq} exists and was not written by this pipeline", help="name another path, or replace it with --force")
 
     def _refuse_obstacles(self, plan: Plan) -> None:
         """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
@@ -162,7 +176,10 @@ class Targets:
         return path != os.path.normpath(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
 
     def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
-        """`refuse_foreign` for paths that are known only once the rows are."""
+        """`refuse_foreign` for paths that are known only once the rows are. Raises StorageFailed also where nothing may be written, `force` or not."""
+        for path in paths:
+            if (fault := self.own.fault(path)) is not None:
+                raise StorageFailed(f"output '{node.name}': '{below(str(path), self.folder)}' {fault}", help=HELP)
         if not force:
             self._refuse(node.name, paths, head, history)
 
@@ -319,6 +336,11 @@ def _present(path: Path, config: OutputConfig) -> list[Path]:
 
     first = path.with_name(SplitPlan(**config.split.model_dump()).name(path.name, 1))
     return [first] if first.exists() else []
+
+
+def _sidecar_of(path: Path, config: OutputConfig) -> list[Path]:
+    """The file beside an output that tells which run wrote it."""
+    return [path.with_name(f"{path.name}.meta.json")] if config.write_meta and config.split is None else []
 
 
 def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:

@@ -1,0 +1,148 @@
+"""Where a run may not write: into the state or a Git repository, and over the files that the pipeline is made of or reads (E349)."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from errata.failures import StorageFailed
+from storage.locations import STATE_FOLDER, is_local
+
+if TYPE_CHECKING:
+    from errata.diagnostics import Diagnostic
+    from errata.plan import Node, Plan
+    from errata.yaml import Document
+    from operators.output import Output
+    from storage.locations import State
+
+REFUSED_FOLDERS: Mapping[str, str] = {STATE_FOLDER: "the state of pipelines", ".git": "a Git repository"}
+HELP = "name another path"
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """The files and folders of a pipeline that nothing is written to. Files are compared by their identity too, so links and letter case hide nothing."""
+
+    plan: Plan
+    state: State
+
+    def fault(self, place: str | Path) -> str | None:
+        """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
+        if not is_local(str(place)):
+            return "lies in the pipeline's state" if f"{place}/".startswith(f"{self.state.root}/") else None
+        path = self.plan.settings.folder / str(place).removeprefix("file://")
+        return self._folder_fault(Path(os.path.realpath(path))) or self._file_fault(path)
+
+    def _folder_fault(self, real: Path) -> str | None:
+        parts = {part.casefold() for part in real.parts}
+        for name, told in REFUSED_FOLDERS.items():
+            if name in parts:
+                return f"lies in {told}, '{name}'"
+        if not self.state.local:
+            return None
+        state = Path(os.path.realpath(self.state.root.removeprefix("file://")))
+        identity = _identity(state)
+        below = real.is_relative_to(state) or (identity is not None and identity in map(_identity, (real, *real.parents)))
+        return "lies in the pipeline's state" if below else None
+
+    def _file_fault(self, path: Path) -> str | None:
+        identity = _identity(path)
+        if identity is None:
+            return None
+        return self._files.get(identity) or self._inputs.get(identity)
+
+    @cached_property
+    def _files(self) -> dict[Identity, str]:
+        """What the pipeline is made of, with what to say of each."""
+        plan = self.plan
+        documents = {Path(node.spec.document.file) for node in plan if node.spec.document is not None}
+        layouts = {plan.settings.folder / text for node in plan for text in _layouts(node)}
+        named = [
+            *((file, "is the pipeline's own file") for file in (*plan.files, *documents)),
+            *((file, "is a schema that the pipeline reads") for file in layouts),
+            *((Path(file), "is a module that the pipeline uses") for file in plan.settings.modules.files),
+        ]
+        if plan.workspace is not None and plan.workspace.file is not None:
+            named.append((plan.workspace.file, "is the workspace's own file"))
+        return {identity: told for file, told in reversed(named) if (identity := _identity(file)) is not None}
+
+    @cached_property
+    def _inputs(self) -> dict[Identity, str]:
+        """The files that sources read, with what to say of each."""
+        return dict(_read(self.plan))
+
+
+def check_targets(plan: Plan, state: State, document: Document) -> Iterator[Diagnostic]:
+    """E349 for each path that the pipeline may not write to, as far as it is known before a run."""
+    own = OwnFiles(plan, state)
+    for node in plan.of_kind("output"):
+        for keys, path in _outputs(node):
+            if (fault := own.fault(known_part(path))) is not None:
+                place = (*node.spec.path, "config", *keys)
+                yield node.spec.document.error(place, "E349", f"'{path}' {fault}", help=HELP, node=node.name)
+    for place, path in _others(plan):
+        if path is not None and (fault := own.fault(path)) is not None:
+            yield document.error(place, "E349", f"'{path}' {fault}", help=HELP)
+
+
+def known_part(path: str) -> str:
+    """A path as far as it is the same in every run: whole, or the folder ahead of its first token."""
+    from storage.path_tokens import PathTemplate
+
+    template = PathTemplate.parse(path)
+    steady = template.parts[0] if template.parts and isinstance(template.parts[0], str) else ""
+    return steady if len(template.parts) == 1 else posixpath.dirname(steady)
+
+
+def _outputs(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What an output writes: the key that names it, and its path."""
+    config = cast("Output", node.operator).config
+    yield ("path",), config.path
+    if config.write_meta:
+        yield ("path",), f"{config.path}.meta.json"
+    if config.changelog is not None:
+        yield ("changelog", "path"), config.changelog.path
+
+
+def _others(plan: Plan) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """What the pipeline itself writes beside its outputs."""
+    metrics = plan.model.pipeline.metrics
+    yield ("error_handling", "dlq", "path"), plan.model.error_handling.dlq.path
+    yield ("pipeline", "metrics", "spool_dir"), metrics.spool_dir
+    yield ("pipeline", "metrics", "prometheus"), metrics.prometheus
+    yield ("pipeline", "metrics", "openlineage", "path"), metrics.openlineage.path if metrics.openlineage else None
+
+
+def _layouts(node: Node) -> Iterator[str]:
+    """The files that a source or output names as its schema."""
+    for name in ("schema_", "format_schema"):
+        if isinstance(value := getattr(node.spec.config, name, None), str):
+            yield value
+
+
+def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
+    from errata.ingest import discovered
+
+    for node in plan.of_kind("source"):
+        try:
+            found = discovered(node, plan)
+        except StorageFailed:  # what is wrong with a source is said when it is read
+            continue
+        for file in found:
+            if (identity := _identity(file.path)) is not None:
+                yield identity, f"is read by source '{node.name}'"
+
+
+def _identity(path: Path) -> Identity | None:
+    """The device and number of what is at a path, a link followed; None where nothing is."""
+    try:
+        known = path.stat()
+    except (OSError, ValueError):
+        return None
+    return known.st_dev, known.st_ino
