@@ -29,6 +29,7 @@ class Module:
     constants: dict[str, ast.Let]
     statements: tuple[ast.Statement, ...]
     errors: tuple[Diagnostic, ...]
+    file: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -46,7 +47,7 @@ def read_module(name: str, text: str, file: str = "") -> Module:
     origin = TextOrigin(text.removeprefix("\ufeff"), file)
     findings = Findings()
     functions, constants = _definitions(parsed, findings)
-    return Module(name, origin, functions, constants, parsed.statements, findings.located(text, origin))
+    return Module(name, origin, functions, constants, parsed.statements, findings.located(text, origin), file)
 
 
 def _definitions(parsed: Parsed, findings: Findings) -> tuple[dict[str, ast.Fn], dict[str, ast.Let]]:
@@ -88,7 +89,7 @@ class Modules:
     @property
     def files(self) -> tuple[str, ...]:
         """The files of the modules that were read."""
-        return tuple(module.origin.file for module in self._loaded.values() if module.origin.file)
+        return tuple(module.file for module in self._loaded.values() if module.file)
 
     def load(self, path: tuple[str, ...]) -> Module:
         """The module of a path. Raises ModuleMissing."""

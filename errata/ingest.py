@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.frames import united, without
 from changelog.on_driver import standing
+from errata.discovered import discovered
 from errata.failures import StorageFailed
-from errata.fetching import kept_records
 from errata.op_rows import Kept
 from errata.plan import Node, Plan
 from errata.stretch_lists import Listed, read_lists, write_lists
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from operators.ingest.reading import FileReader
     from operators.output import Output
     from operators.source import Source
-    from storage.discovery import FileStat
     from storage.ledger import Entry
 
 
@@ -176,29 +175,6 @@ def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -
         return frozenset()
     names = node.operator.inputs[0].key.sources()
     return frozenset(record.path for name in names for record in files.get(name, ()) if record.present)
-
-
-def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
-    """The files of a source in order, none of a table. Raises StorageFailed where they are not there."""
-    from storage.discovery import FileQuery, discover
-    from storage.formats import FormatError
-
-    operator = cast("Source", node.operator)
-    if operator.versioned:
-        return ()
-    if operator.config.service is not None:
-        return kept_records(operator)
-    config = operator.config
-    files = config.files
-    query = FileQuery(
-        config.path, config.glob, config.regex, None if config.paths is None else tuple(config.paths), tuple(config.exclude),
-        config.modified_after, config.modified_before, config.min_size, config.max_size,
-        files.sort_by, files.sort_order, files.take_first, files.take_last, files.recursive, files.on_no_match,
-    )  # fmt: skip
-    try:
-        return discover(query, plan.settings.folder, allow_absolute=plan.settings.allow_absolute_paths)
-    except FormatError as error:
-        raise StorageFailed(f"source '{node.name}': {error}", file=config.path or "") from error
 
 
 def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:

@@ -86,9 +86,9 @@ def check_targets(plan: Plan, state: State, document: Document) -> Iterator[Diag
             if (fault := own.fault(known_part(path))) is not None:
                 place = (*node.spec.path, "config", *keys)
                 yield node.spec.document.error(place, "E349", f"'{path}' {fault}", help=HELP, node=node.name)
-    for place, path in _others(plan):
-        if path is not None and (fault := own.fault(path)) is not None:
-            yield document.error(place, "E349", f"'{path}' {fault}", help=HELP)
+    for place, named in _others(plan):
+        if named is not None and (wrong := own.fault(named)) is not None:
+            yield document.error(place, "E349", f"'{named}' {wrong}", help=HELP)
 
 
 def known_part(path: str) -> str:
@@ -127,7 +127,7 @@ def _layouts(node: Node) -> Iterator[str]:
 
 
 def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
-    from errata.ingest import discovered
+    from errata.discovered import discovered
 
     for node in plan.of_kind("source"):
         try:

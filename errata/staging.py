@@ -78,7 +78,7 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
     """A source's files by name; nothing of a service, whose records are local already."""
     from typing import cast
 
-    from errata.ingest import discovered
+    from errata.discovered import discovered
     from operators.source import Source
 
     if cast("Source", node.operator).config.service is not None:

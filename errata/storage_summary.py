@@ -60,7 +60,7 @@ class Estimates:
 
 
 def _size(node: Node, plan: Plan) -> int | None:
-    from errata.ingest import discovered
+    from errata.discovered import discovered
 
     if cast("Source", node.operator).config.service is not None:
         return None

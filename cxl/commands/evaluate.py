@@ -10,7 +10,7 @@ import click
 
 from cxl.cases import Answer, Unanswered, inferred_type, json_value, typed_record
 from cxl.commands import batch
-from cxl.commands.terminal import common_options, engine_failed, note, read_text, show
+from cxl.commands.terminal import answer, common_options, engine_failed, note, read_text, show
 from cxl.compile import compile_for
 from cxl.context import eval_context
 from cxl.diagnostics import CxlErrors, Diagnostic
@@ -91,9 +91,9 @@ def _failure(program: Program, failure: CxlFailure) -> Diagnostic:
 def _print(program: Program, records: list[dict[str, Any]]) -> None:
     if program.fans_out:
         shown = ",\n".join(_object(record, "  ") for record in records)
-        click.echo(f"[\n{shown}\n]" if records else "[]")
+        answer(f"[\n{shown}\n]" if records else "[]")
     elif records:
-        click.echo(_object(records[0], ""))
+        answer(_object(records[0], ""))
     else:
         click.echo("{}")
         note("note: record filtered by predicate or dropped as duplicate", err=True)

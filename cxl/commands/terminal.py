@@ -1,5 +1,6 @@
 """Reading what a command is given and saying what is wrong."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +12,8 @@ from cxl.cases import Unanswered
 from cxl.diagnostics import Diagnostic, render_all
 
 _QUIET = "cxl.quiet"
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""What JSON does not escape by itself: DEL, control characters beyond ASCII, marks of the direction of writing."""
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,6 +35,11 @@ def note(text: str, *, err: bool = False) -> None:
     """Print what is neither an answer nor an error, unless it is not wanted."""
     if not click.get_current_context().meta.get(_QUIET):
         click.echo(text, err=err)
+
+
+def answer(text: str) -> None:
+    """Print JSON. A terminal gets the characters that could steer it as escapes."""
+    click.echo(_STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text) if sys.stdout.isatty() else text)
 
 
 def read_text(name: str) -> str:

@@ -10,7 +10,7 @@ from errata.diagnostics import Diagnostic
 from errata.environment import redacted
 from errata.failures import REPAIR
 from errata.options import RunResult
-from errata.rendering.terminal import columns_of, escaped, styled, wants_color
+from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
 NOTHING_CHANGED = "Nothing was changed."
@@ -42,9 +42,10 @@ class Console:
         self.answer([redacted(text)])
 
     def answer(self, pieces: Iterable[str]) -> None:
-        """The command's answer."""
+        """The command's answer: as it is to a file or a pipe, without what steers a terminal to a terminal."""
+        steered = is_terminal(sys.stdout)
         for piece in pieces:
-            sys.stdout.write(piece)
+            sys.stdout.write(harmless(piece) if steered else piece)
         sys.stdout.flush()
 
     def tell(self, text: str) -> None:

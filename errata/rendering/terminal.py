@@ -7,6 +7,7 @@ import unicodedata
 from typing import TextIO
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_STEERING = re.compile(r"(?!\r\n|[\n\t])" + _CONTROL.pattern)
 _STYLES = {"red": "31", "yellow": "33", "blue": "34", "green": "32", "bold": "1", "dim": "2"}
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -19,6 +20,11 @@ def escaped(text: str) -> str:
 def _escape(character: str) -> str:
     code = ord(character)
     return _NAMED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def harmless(text: str) -> str:
+    """An answer as a terminal may have it: lines and tabs as they are, every other character that steers it by its number, as JSON has it."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def flattened(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import pytest
 from errata.options import Event
 from errata.rendering.progress import AtWork, short_line
 from errata.rendering.terminal import width
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
 
 COLUMNS = 80
 PIPELINE = """\
@@ -30,12 +32,12 @@ nodes:
 """
 
 
-def on_a_terminal(*words: str) -> tuple[int, str]:
+def on_a_terminal(*words: str, program: Sequence[str] = ("-m", "errata")) -> tuple[int, str]:
     """Exit code and what a terminal of 80 columns gets of a command in a new process."""
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "CI")}
-    with subprocess.Popen([sys.executable, "-m", "errata", *words], stdin=end, stdout=end, stderr=end, env=kept | {"TERM": "xterm"}) as process:
+    with subprocess.Popen([sys.executable, *program, *words], stdin=end, stdout=end, stderr=end, env=kept | {"TERM": "xterm"}) as process:
         os.close(end)
         told = b""
         while part := _read(terminal):
@@ -107,3 +109,36 @@ def test_a_node_is_told_before_it_begins_and_nothing_is_asked_for_that(tmp_path:
     nodes = [event for event in heard if event.node and event.kind in ("begin", "node") and event.action != "writing"]
     assert [(one.kind, other.kind) for one, other in pairwise(nodes)][::2] == [("begin", "node")] * 3
     assert [(event.node, event.rows_in) for event in nodes if event.kind == "begin"] == [("orders", 0), (nodes[2].node, 2), ("out", 2)]
+
+
+STEERING = "\x1b]0;PWNED\x07 \x7f \u202e \x9b1A \rover"
+"""A title of the window, DEL, text from right to left, a cursor that goes up, a return to the line's begin."""
+
+
+def answer_on_a_terminal(*words: str) -> str:
+    """What a terminal gets of an answer, without the colours and cursors of what is told beside it."""
+    code, told = on_a_terminal(*words)
+    assert code == 0, told
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told).replace("\r\n", "\n")
+
+
+def test_data_steers_no_terminal(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    text = PIPELINE.replace("name: id, type: int", "name: id, type: string").replace("id + 1", "id")
+    folder.write("pipeline.yaml", text)
+    folder.write("o.csv", f'id\n"{STEERING}"\n')
+    folder.run()
+    file = str(tmp_path / "pipeline.yaml")
+    asked = [["show", file, "out", "--format", form] for form in ("csv", "jsonl")]
+    for words in [*asked, ["run", file, "--dry-run", "-n", "1", "--engine", "sail", "-q"]]:
+        told = answer_on_a_terminal(*words)
+        assert "PWNED" in told
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", told), (words, told)
+        assert "jsonl" not in words or json.loads(told) == {"id": STEERING}
+    assert command(*asked[0])[1] == f'id\n"{STEERING}"\n'  # where there is no terminal
+
+
+def test_a_record_of_cxl_steers_no_terminal() -> None:
+    told = on_a_terminal("eval", "-e", "emit id = id", "--record", json.dumps({"id": STEERING}), program=("-c", "from cxl.cli import main; main()"))[1]
+    assert json.loads(told) == {"id": STEERING}
+    assert not re.search("[\x7f-\x9f\u202e]", told)
