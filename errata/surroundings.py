@@ -107,12 +107,12 @@ class NodeSurroundings:
         few = self.bound is not None and self.bound <= DRIVER_ROWS
         return self.flow.engine.to_arrow(state) if few else self.flow.engine.few(state, SMALL_ROWS)
 
-    def settled(self, frame: DataFrame) -> DataFrame:
-        """Through the driver where the node's rows are few, or where small deltas lead to few rows."""
+    def settled(self, frame: DataFrame, *, condensed: bool = False) -> DataFrame:
+        """Through the driver where the node's rows are few, or where small deltas lead to few rows, as many rows do that are condensed."""
         engine = self.flow.engine
         if self._small or self.node.name in self.flow.condensed:
             return engine.from_arrow(engine.to_arrow(frame))
-        if self.first or not self.flow.small_deltas(self.node):
+        if not condensed and (self.first or not self.flow.small_deltas(self.node)):
             return frame
         found = engine.up_to(frame, DRIVER_ROWS)
         return engine.from_arrow(found) if isinstance(found, pa.Table) else found

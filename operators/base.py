@@ -97,8 +97,11 @@ class Surroundings(Protocol):
         `bounds`: what the operator answers has no more rows than these, rejects left out.
         """
 
-    def settled(self, frame: DataFrame) -> DataFrame:
-        """The frame, computed once and held where it is small, so that what is built on it stays a small plan."""
+    def settled(self, frame: DataFrame, *, condensed: bool = False) -> DataFrame:
+        """The frame, computed once and held where it is small, so that what is built on it stays a small plan.
+
+        `condensed`: it has far fewer rows than it is computed from, so it may be small whatever comes from the inputs.
+        """
 
     def own_rows(self, lookups: pa.ChunkedArray) -> pa.Table:
         """The operator's own live rows before this run that have one of a few keys as `_lookup`, on the driver."""

@@ -131,18 +131,18 @@ class Clock:
         """Bring the kept peaks up to a delta that is counted in already in the live input."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta
-        touched = around.settled(self.stretches(delta.frame))
+        touched = around.settled(self.stretches(delta.frame), condensed=True)
         known = around.own_state()
         if known is None or self._rows not in known.columns:
             rows = around.live_input(0)
-            before = around.settled(self.peaks(undone(rows, delta.frame)))
+            before = around.settled(self.peaks(undone(rows, delta.frame)), condensed=True)
             now = around.keep_state(self.peaks(rows), anew=True)
         else:
-            before = around.settled(self._kept(known))
+            before = around.settled(self._kept(known), condensed=True)
             keys = touched.select(F.unhex(_STRETCH).alias("_key"))
             fresh = around.keep_state(keys.join(self.peaks(around.live_input(0, self.within(touched))), "_key", "left"))
-            now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh))
-        return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct()))
+            now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh), condensed=True)
+        return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct(), condensed=True))
 
     def _kept(self, known: DataFrame) -> DataFrame:
         """Kept peaks with today's columns; a source that came since has none."""

@@ -171,7 +171,7 @@ class WindowedAggregate(Aggregate):
             return as_appends(found, "recompute").withColumn(WATERMARK, F.lit(None).cast("bigint"))
         bounded = around.settled(self.clock.bounded(found, turn.now))
         before, at_last = (self._is_closed(F.unix_micros(END), mark) for mark in (WATERMARK, LATEST))
-        stretches = around.settled(self.clock.stretches(bounded if self.by_session else bounded.where(before != at_last)))
+        stretches = around.settled(self.clock.stretches(bounded if self.by_session else bounded.where(before != at_last)), condensed=True)
         decided = as_appends(self.clock.outside(bounded, stretches).drop(LATEST), "recompute")
         if stretches.isEmpty():
             return decided
