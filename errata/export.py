@@ -136,10 +136,10 @@ class OutputRows:
     table: pa.Table | None
     frame: DataFrame | None
 
-    def batches(self, engine: Engine, shape: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def batches(self, engine: Engine, shape: Shape) -> Iterator[pa.RecordBatch]:
         """The rows in batches, shaped, on the driver one after the other."""
         if self.table is not None:
-            yield from (shape(batch) for batch in self.table.to_batches(BATCH_ROWS))
+            yield from (shape(piece) for batch in self.table.to_batches(BATCH_ROWS) for piece in shape.pieces(batch))
         elif self.frame is not None:
             yield from (_unpacked(blob) for blob in engine.in_order(self.frame, lambda batch: _packed(shape(batch))))
 
@@ -221,7 +221,7 @@ class Exporter:
             return [self._file(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
         if output.config.split is not None:
             return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
-        parts = rows.rendered(self.engine, lambda batch: writer.render(shape(batch)))
+        parts = rows.rendered(self.engine, lambda batch: writer.separator().join(writer.render(shape(piece)) for piece in shape.pieces(batch)))
         return [self._file(target, _document(writer, parts))]
 
     def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
@@ -344,21 +344,46 @@ class Shape:
         found |= dict(zip(self.shown, self._expanded(batch), strict=True))
         return pa.RecordBatch.from_arrays([found[name] for name in self.names], list(self.names))
 
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows in batches that are not too large with all columns that are wanted."""
+        from storage.formats.limits import rows_at_once
+
+        rows = rows_at_once(len(self.names), max(batch.num_rows, 1))
+        yield from (batch.slice(at, rows) for at in range(0, max(batch.num_rows, 1), rows))
+
     def _expanded(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The extra fields as columns. The work is that of the fields that the rows have, not of all that they could have."""
         import orjson
         import pyarrow as pa
 
         if not self.extra:
             return []
-        maps = [orjson.loads(text) if text else {} for text in batch.column("_widened").to_pylist()]
-        return [pa.array([_scalar(one, name, type_) for one in maps], pa.string()) for name, type_ in self.extra]
+        types = dict(self.extra)
+        found: dict[str, tuple[list[int], list[str | None]]] = {}
+        for row, text in enumerate(batch.column("_widened").to_pylist()):
+            for name, value in orjson.loads(text).items() if text else ():
+                if name in types:
+                    rows, cells = found.setdefault(name, ([], []))
+                    rows.append(row)
+                    cells.append(_scalar(value, types[name]))
+        none = pa.nulls(batch.num_rows, pa.string())
+        return [_column(*found[name], batch.num_rows) if name in found else none for name, _ in self.extra]
 
 
-def _scalar(fields: Mapping[str, Any], name: str, type_: str) -> str | None:
-    """The cell of an undeclared field: JSON text where it may be of any type, null where the record does not have it."""
+def _column(rows: Sequence[int], cells: Sequence[str | None], count: int) -> pa.Array:
+    """The cells in some of so many rows, null in the others."""
+    import pyarrow as pa
+
+    if len(rows) == count:
+        return pa.array(cells, pa.string())
+    column: list[str | None] = [None] * count
+    for row, cell in zip(rows, cells, strict=True):
+        column[row] = cell
+    return pa.array(column, pa.string())
+
+
+def _scalar(value: Any, type_: str) -> str | None:
+    """The cell of an undeclared field that a record has: JSON text where it may be of any type."""
     from storage.json_text import canonical
 
-    value = fields.get(name)
-    if name not in fields or (type_ == "string" and (value is None or isinstance(value, str))):
-        return value
-    return canonical(value)
+    return value if type_ == "string" and (value is None or isinstance(value, str)) else canonical(value)

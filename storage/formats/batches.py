@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats import limits
 from storage.formats.contract import DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
 from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
@@ -111,11 +110,6 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     batch = assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
     yield from cut(with_gathered(batch, gathered(fields, plan.undeclared, canonical)) if gathers else batch)
-
-
-def rows_at_once(columns: int, most: int) -> int:
-    """How many records of so many columns are held at a time: `most`, or as many as `limits.CELLS` has room for."""
-    return max(1, min(most, limits.CELLS // max(columns, 1)))
 
 
 def assembled(

@@ -97,3 +97,8 @@ def check_columns(names: list[str] | tuple[str, ...], file: str, *, declared: in
         raise too_many_columns(file, declared + len(names), line=line)
     if wrong := next((name for name in names if len(name) > NAME_BYTES), None):
         raise name_too_long(file, wrong, line=line)
+
+
+def rows_at_once(columns: int, most: int) -> int:
+    """How many records of so many columns are held at a time: `most`, or as many as `CELLS` has room for."""
+    return max(1, min(most, CELLS // max(columns, 1)))

@@ -28,6 +28,8 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?
 def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
     """A column as text, null where it is null. Raises OutputError for a map."""
     kind = values.type
+    if values.null_count == len(values):
+        return pa.nulls(len(values), pa.string())
     if is_dynamic(column.type) and pa.types.is_string(kind):
         return pa.array([plain_text(cell, column.name, form) for cell in plain_floats(values).to_pylist()], pa.string())
     if pa.types.is_floating(kind):

@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from operators.ingest.shape import widened
 from storage import formats
-from storage.formats import Column, InputError, ReadPlan, limits
+from storage.formats import Column, InputError, ReadPlan, WritePlan, limits
 from tests.formats.reading import records_of
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +139,29 @@ def test_an_element_has_no_more_attributes_than_the_limit(monkeypatch):
     assert read("xml", element(50), record_path="//r")[0] == 50
     with pytest.raises(InputError, match="f: line 2: E233: an element has 51 attributes, where it may have 50: write them as elements of an array"):
         read("xml", element(51), record_path="//r")
+
+
+CELL = st.text(alphabet=st.sampled_from("ab,;\"'\n\r =é"), max_size=4)
+
+
+@given(rows=st.lists(st.lists(st.none() | CELL, min_size=3, max_size=3), min_size=1, max_size=4), delimiter=st.sampled_from(",;"), guard=st.booleans())
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_records_of_few_of_many_columns_are_written_as_others_are(form, rows, delimiter, guard):
+    """Only the columns 1, 5 and 8 of 10 hold something; the most columns that are written in one go decide which way is taken."""
+    dynamic = form == "json"
+    names, cells = [f"c{number}" for number in range(10)], {1: 0, 5: 1, 8: 2}
+    text = lambda row, place: None if row[cells[place]] is None else orjson.dumps(row[cells[place]] or None).decode() if dynamic else row[cells[place]]  # noqa: E731
+    columns = [pa.array([text(row, place) if place in cells else None for row in rows], pa.string()) for place in range(10)]
+    plan = WritePlan(tuple(Column(name, "any" if dynamic else "string", optional=dynamic) for name in names))
+    writer = formats.writer(form, {} if dynamic else {"delimiter": delimiter, "formula_guard": guard}, plan)
+    found = []
+    for most in (0, 100):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(limits, "GATHERED", most)
+            if most:
+                patch.setattr("storage.formats.json.write._is_sparse", lambda *_: False)
+            found.append(writer.render(pa.RecordBatch.from_arrays(columns, names)))
+    assert found[0] == found[1]
 
 
 def test_the_guide_has_the_limits():

@@ -10,11 +10,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage.formats import limits
 from storage.formats.csv.scan import Dialect, as_bytes, records
 from storage.formats.texts import text_of
 
 if TYPE_CHECKING:
-    from storage.formats.contract import WritePlan
+    from storage.formats.contract import Column, WritePlan
     from storage.formats.csv import CsvWriteOptions
 
 _FORMULA = r"^[=+\-@\t\r]"
@@ -29,13 +30,36 @@ def render(batch: pa.RecordBatch, plan: WritePlan, options: CsvWriteOptions) -> 
     """A line a record."""
     if not batch.num_rows:
         return b""
-    columns = []
+    if batch.num_columns > limits.GATHERED and 2 * sum(values.null_count for values in batch.columns) > batch.num_rows * batch.num_columns:
+        return _sparse_lines(batch, plan, options)
+    return _lines([_text(batch.column(index), column, options) for index, column in enumerate(plan.columns)], options)
+
+
+def _text(values: pa.Array, column: Column, options: CsvWriteOptions) -> pa.Array:
+    text = text_of(values, column, "csv")
+    return _guarded(text) if options.formula_guard and pa.types.is_string(values.type) else text
+
+
+def _sparse_lines(batch: pa.RecordBatch, plan: WritePlan, options: CsvWriteOptions) -> bytes:
+    """Lines of which most cells are empty. The work is that of the others: Polars has much to do for each column, whatever it holds."""
+    lines: list[list[str]] = [[] for _ in range(batch.num_rows)]
+    written, width = [0] * batch.num_rows, len(plan.columns)
     for index, column in enumerate(plan.columns):
-        text = text_of(batch.column(index), column, "csv")
-        if options.formula_guard and pa.types.is_string(batch.column(index).type):
-            text = _guarded(text)
-        columns.append(text)
-    return _lines(columns, options)
+        values = batch.column(index)
+        if values.null_count == len(values):
+            continue
+        there = values.is_valid()
+        places = pc.indices_nonzero(there).to_pylist()
+        for place, cell in zip(places, _text(values.filter(there), column, options).to_pylist(), strict=True):
+            if cell is not None:
+                lines[place].append(options.delimiter * (index - written[place]) + _quoted(cell, options.delimiter))
+                written[place] = index
+    return "".join(f"{''.join(line)}{options.delimiter * (width - 1 - last)}\n" for line, last in zip(lines, written, strict=True)).encode()
+
+
+def _quoted(cell: str, delimiter: str) -> str:
+    needs = any(sign in cell for sign in (delimiter, '"', "\n", "\r"))
+    return '"' + cell.replace('"', '""') + '"' if needs else cell
 
 
 def lines_of(text: bytes, options: CsvWriteOptions) -> list[bytes]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from storage.formats import limits
-from storage.formats.batches import cut, document_text, record_batches, rows_at_once
+from storage.formats.batches import cut, document_text, record_batches
 from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
@@ -64,7 +64,7 @@ def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[
     """Parsed records as batches, numbered from `row` on."""
     pick = Members.of(reader.plan.declared).record
     records = iter(found)
-    while block := _block(records, rows_at_once(len(reader.schema()), BLOCK), weigh=bool(reader.plan.array_paths or reader.options.steps)):
+    while block := _block(records, limits.rows_at_once(len(reader.schema()), BLOCK), weigh=bool(reader.plan.array_paths or reader.options.steps)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
         yield from record_batches(reader.plan, picked, row, gathers=reader.gathers)
         row += len(block)

@@ -27,10 +27,35 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
     """Each record as an object whose members are the columns in their order."""
     null = b"null" if plan.preserve_nulls else b'""'
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
+    if _is_sparse(batch, plan):
+        lines = [b"{" + b",".join(row) + b"}" for row in _sparse_rows(batch, plan, keys, null)]
+        return [_pretty(line) for line in lines] if pretty else lines
     members = [_texts(batch.column(index), column, key, null) for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True))]
     rows = _rows(members, some_missing=any(column.optional for column in plan.columns))
     lines = [b"{" + b",".join(row) + b"}" for row in rows] if members else [b"{}"] * batch.num_rows
     return [_pretty(line) for line in lines] if pretty else lines
+
+
+def _is_sparse(batch: pa.RecordBatch, plan: WritePlan) -> bool:
+    """Whether most cells are those of fields that their records do not have."""
+    absent = sum(batch.column(index).null_count for index, column in enumerate(plan.columns) if column.optional)
+    return absent * 2 > batch.num_rows * len(plan.columns)
+
+
+def _sparse_rows(batch: pa.RecordBatch, plan: WritePlan, keys: Sequence[bytes], null: bytes) -> list[list[bytes]]:
+    """The members that each record has. The work is that of these, not of the columns."""
+    rows: list[list[bytes]] = [[] for _ in range(batch.num_rows)]
+    for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True)):
+        values = batch.column(index)
+        owners = rows
+        if column.optional and values.null_count:
+            if values.null_count == len(values):
+                continue
+            there = values.is_valid()
+            values, owners = values.filter(there), [rows[place] for place in pc.indices_nonzero(there).to_pylist()]
+        for row, text in zip(owners, _texts(values, replace(column, optional=False), key, null), strict=True):
+            row.append(text)
+    return rows
 
 
 def _pretty(line: bytes) -> bytes:

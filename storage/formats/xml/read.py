@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, base_type
 from storage.formats import limits
-from storage.formats.batches import document_text, gathered, rows_at_once, typed_batches
+from storage.formats.batches import document_text, gathered, typed_batches
 from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.missing import missing_columns
@@ -64,7 +64,7 @@ class Block(NamedTuple):
 
 def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
     known = frozenset(column.name for column in reader.plan.columns)
-    most = rows_at_once(len(reader.schema()), _BLOCK)
+    most = limits.rows_at_once(len(reader.schema()), _BLOCK)
     scan = _scan(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None)
     single, begun = list[Fields | Reject](), 0
     for item in scan:
