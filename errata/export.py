@@ -136,10 +136,12 @@ class OutputRows:
     table: pa.Table | None
     frame: DataFrame | None
 
-    def batches(self, engine: Engine, shape: Shape) -> Iterator[pa.RecordBatch]:
-        """The rows in batches, shaped, on the driver one after the other."""
+    def batches(self, engine: Engine, shape: Callable[[pa.RecordBatch], pa.RecordBatch], columns: int = 0) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, shaped (to so many columns), on the driver one after the other."""
+        from storage.formats.limits import rows_at_once
+
         if self.table is not None:
-            yield from (shape(piece) for batch in self.table.to_batches(BATCH_ROWS) for piece in shape.pieces(batch))
+            yield from (shape(batch) for batch in self.table.to_batches(rows_at_once(columns, BATCH_ROWS)))
         elif self.frame is not None:
             yield from (_unpacked(blob) for blob in engine.in_order(self.frame, lambda batch: _packed(shape(batch))))
 
@@ -218,9 +220,9 @@ class Exporter:
         """Stage what a writer makes of the rows. Raises OutputError."""
         if writer.sequential:
             empty = output.echoed is not None and rows.empty
-            return [self._file(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape)))]
+            return [self._file(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape, len(shape.names))))]
         if output.config.split is not None:
-            return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group)), target, writer)
+            return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group), len(shape.names)), target, writer)
         parts = rows.rendered(self.engine, lambda batch: writer.separator().join(writer.render(shape(piece)) for piece in shape.pieces(batch)))
         return [self._file(target, _document(writer, parts))]
 

@@ -224,7 +224,7 @@ class Writing:
 
         shape = output_columns(self.output, self.fields)[1]
         rows = output_rows(self.flow, self.node, self.output)
-        return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape))
+        return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape, len(shape.names)))
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa

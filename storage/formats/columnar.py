@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, coerce
+from storage.formats import limits
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.contract import Column, ReadPlan
 from storage.formats.members import Members
@@ -24,6 +25,8 @@ from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
 
 JSON = "arrow.json"
+_AT_ONCE = 64 << 20
+"""Bytes of a column that are taken out of a dictionary at a time."""
 
 
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
@@ -50,13 +53,35 @@ def _texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
     return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
 
 
-def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int) -> Iterator[pa.RecordBatch]:
-    """`typed_columns` of batches that follow each other."""
+def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int, name: str, size: int) -> Iterator[pa.RecordBatch]:
+    """`typed_columns` of batches that follow each other. Raises InputError where they are much larger than their file of `size` bytes."""
+    unpacked = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            part = batch.slice(start, BATCH_ROWS)
-            yield from typed_columns(plan, part, first_row + start)
+        rows = _rows_at_once(batch)
+        for start in range(0, batch.num_rows, rows):
+            for typed in typed_columns(plan, batch.slice(start, rows), first_row + start):
+                unpacked += typed.nbytes
+                limits.check_expansion(name, size, unpacked)
+                yield typed
         first_row += batch.num_rows
+
+
+def _rows_at_once(batch: pa.RecordBatch) -> int:
+    """How many rows are taken out of a batch at a time: fewer where its dictionaries have long values, each of which may come in every row."""
+    return rows_of_length(max((longest_in(values.dictionary) for values in batch.columns if pa.types.is_dictionary(values.type)), default=0))
+
+
+def rows_of_length(longest: int) -> int:
+    """How many rows are held at a time whose longest value has so many bytes."""
+    return max(1, min(BATCH_ROWS, _AT_ONCE // max(longest, 1)))
+
+
+def longest_in(values: pa.Array) -> int:
+    """The bytes of the longest of some texts; nothing of other values."""
+    kind = values.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return 0
+    return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 def _found(batch: pa.RecordBatch, name: str) -> pa.Array | None:

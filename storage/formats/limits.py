@@ -10,7 +10,7 @@ from storage.formats.contract import InputError
 
 RECORD_BYTES = 64 << 20
 """A record as it stands in the file: a line, an element of an array, an XML element."""
-MARKUP_BYTES = 4 << 20
+MARKUP_BYTES = 8 << 20
 """One XML tag with its attributes, one comment, one instruction. The parser keeps all of it in memory, several times."""
 COLUMNS = 10_000
 """Columns of a file, declared and undeclared."""

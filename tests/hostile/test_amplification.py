@@ -19,7 +19,7 @@ EXTRA = {"xml": "options: { record_path: //r },"}
 DROP = "on_unmapped: { mode: drop },"
 DEFAULT = b'<!DOCTYPE l [<!ATTLIST r z CDATA "' + b"A" * 400_000 + b'">]><l>' + b"<r/>" * 20_000 + b"</l>"
 ENTITIES = b'<!DOCTYPE l [<!ENTITY a "aaaaaaaaaa">' + b"".join(b'<!ENTITY %c "%s">' % (98 + at, b"&%c;" % (97 + at) * 10) for at in range(10)) + b"]><l><r><a>&k;</a></r></l>"
-LONG = 6 << 20
+LONG = 10 << 20
 
 
 def parquet(table):

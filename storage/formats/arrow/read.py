@@ -40,7 +40,7 @@ def read_records(reader: Reader, data: Buffer, name: str, part: Range | None) ->
     file = opened(data, name)
     batches = _batches(file, groups_of(part, file.num_record_batches), name)
     try:
-        yield from with_rows(reader.plan, batches, part.first_row if part else 1)
+        yield from with_rows(reader.plan, batches, part.first_row if part else 1, name, len(data))
     except BROKEN as wrong:
         raise InputError(name, f"cannot be read as an Arrow file: {first_line(wrong)}") from None
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.formats.batches import BATCH_ROWS
-from storage.formats.columnar import with_rows
+from storage.formats.columnar import longest_in, rows_of_length, with_rows
 from storage.formats.contract import Buffer, InputError, Range, Reader
 
 BROKEN = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, ValueError, NotImplementedError)
 """What the library raises of a file that is none."""
+_LARGE = 64 << 20
+_PAGE = re.compile(rb"\x15[\x80-\xff]*[\x00-\x7f]\x15([\x80-\xff]*[\x00-\x7f])", re.DOTALL)
 
 
 def opened(data: Buffer, name: str) -> Any:
@@ -62,11 +65,42 @@ def read_records(reader: Reader, data: Buffer, name: str, part: Range | None) ->
     present = set(file.schema_arrow.names)
     wanted = [column for column in {top for one in reader.plan.columns for top in (one.name, one.name.partition(".")[0])} if column in present]
     groups = list(groups_of(part, file.metadata.num_row_groups))
-    batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=sorted(wanted)) if wanted else _bare(file, groups)
     try:
-        yield from with_rows(reader.plan, batches, part.first_row if part else 1)
+        batches = _batches(file, data, groups, sorted(wanted)) if wanted else _bare(file, groups)
+        yield from with_rows(reader.plan, batches, part.first_row if part else 1, name, len(data))
     except BROKEN as wrong:
         raise InputError(name, f"cannot be read as Parquet: {first_line(wrong)}") from None
+
+
+def _batches(file: Any, data: Buffer, groups: Sequence[int], wanted: list[str]) -> Iterator[pa.RecordBatch]:
+    """The row groups in batches of few rows where a dictionary has long values: each may come in every row."""
+    for group in groups:
+        chunks = [chunk for chunk in map(file.metadata.row_group(group).column, range(file.metadata.num_columns)) if chunk.path_in_schema.partition(".")[0] in wanted]
+        longest = max((_longest(data, group, chunk) for chunk in chunks if _has_large_dictionary(data, chunk)), default=0)
+        yield from file.iter_batches(rows_of_length(longest), row_groups=[group], columns=wanted)
+
+
+def _has_large_dictionary(data: Buffer, chunk: Any) -> bool:
+    """Whether values out of a column's dictionary may be much larger than the file."""
+    if chunk.physical_type != "BYTE_ARRAY" or not chunk.has_dictionary_page:
+        return False
+    return bool(_unpacked_size(data[chunk.dictionary_page_offset :][:16]) * min(chunk.num_values, BATCH_ROWS) > _LARGE)
+
+
+def _unpacked_size(header: bytes) -> int:
+    """The bytes of a page from the beginning of its header: type, then size, as numbers of the compact protocol of Thrift; the most that there can be where it is none."""
+    found = _PAGE.match(header)
+    return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(found[1])) >> 1 if found else 1 << 31
+
+
+def _longest(data: Buffer, group: int, chunk: Any) -> int:
+    """The bytes of the longest value of a column's dictionary, which comes with its first row; of a nested column all of the dictionary's bytes."""
+    if "." in chunk.path_in_schema:
+        return _unpacked_size(data[chunk.dictionary_page_offset :][:16])
+    name = chunk.path_in_schema
+    first = next(pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), read_dictionary=[name]).iter_batches(1, row_groups=[group], columns=[name]))
+    values = first.column(0)
+    return longest_in(values.dictionary if pa.types.is_dictionary(values.type) else values)
 
 
 def _bare(file: Any, groups: list[int]) -> Iterator[pa.RecordBatch]:

@@ -381,7 +381,8 @@ class Scan:
         """Hand the next piece to expat: up to the end of what may be a record, else a block."""
         data, start, runs = self.data, self.at, self._runs
         unfinished = self._unfinished()
-        end = min(start + max(_FIRST if runs and not runs.closing else _BLOCK, unfinished), len(data))
+        growing = min(unfinished, limits.MARKUP_BYTES - unfinished)
+        end = min(start + max(_FIRST if runs and not runs.closing else _BLOCK, growing), len(data))
         found = data.find(runs.closing, start + unfinished, end) if runs and runs.closing else -1
         self.at = found + len(runs.closing) if runs and found >= 0 else end
         self._parser.Parse(data[start : self.at], False)
