@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cxl import CxlErrors, Program, SystemTypes, compile_program
+from cxl import CxlErrors, Program, SystemTypes, ast, compile_program
 from cxl.diagnostics import Diagnostic
 from cxl.resolve import Mode
 from cxl.source import Origin
 from cxl.typed import System
 from cxl.types import Schema
 from operators.documents import Documents
+from operators.emitted import walked
 from operators.problems import ConfigPath, Problems
-from operators.rows import META, RowType
+from operators.rows import META, RowType, is_reserved
 from operators.settings import NodeSpec, PipelineSettings
 from operators.source_config import Watermark
 from operators.variables import NodeVariables
@@ -57,13 +58,21 @@ class Binding:
             self.modules.update({module.name: module.normal_text() for module in program.modules})
             if program.warnings and not generated:
                 self.problems.cxl(CxlErrors(program.warnings), path)
-            return program if self._may_read(program, path, origin) else None
+            named = generated or self._may_emit(program, path, origin)
+            return program if self._may_read(program, path, origin) and named else None
         except CxlErrors as errors:
             if generated:
                 self.problems.report(errors.diagnostics[0].code, errors.diagnostics[0].message, path)
             else:
                 self.problems.cxl(errors, path)
             return None
+
+    def _may_emit(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
+        """Whether the fields that a program emits may have their names; reports those that may not."""
+        wrong = [one for one in walked(program.syntax.statements) if isinstance(one, ast.Emit) and is_reserved(one.name)]
+        for one in {one.name: one for one in reversed(wrong)}.values():
+            self.problems.cxl(CxlErrors([Diagnostic("E214", f"'{one.name}' is a name that changelogs use themselves", one.name_span, help="emit it by another name", origin=origin)]), path)
+        return not wrong
 
     def _may_read(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
         """Whether the variables that a program reads can be read here; reports those that cannot."""

@@ -1,6 +1,6 @@
 """What the text of a program says that it emits, whatever is wrong with it: the fields against which the rest of its node is checked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cxl import ast
 from cxl.parse import parse_program
@@ -22,8 +22,11 @@ def with_emitted(row: Schema, text: str) -> Schema:
 
 def statements(text: str) -> Iterator[ast.Statement]:
     """The statements of a program, those within others too."""
-    left = list(parse_program(text).statements)
-    while left:
-        one = left.pop(0)
+    return walked(parse_program(text).statements)
+
+
+def walked(found: Iterable[ast.Statement]) -> Iterator[ast.Statement]:
+    """Statements and those within them, in the order of the text."""
+    for one in found:
         yield one
-        left[:0] = one.body if isinstance(one, ast.EmitEach) else ()
+        yield from walked(one.body if isinstance(one, ast.EmitEach) else ())

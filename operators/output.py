@@ -22,7 +22,7 @@ from operators.output_fields import UndeclaredFields, names_of, takes_undeclared
 from operators.paths import check_path
 from operators.problems import ConfigPath
 from operators.registry import node_type
-from operators.rows import CK, META, RowType, key_parts, key_type, physical_type
+from operators.rows import CK, META, RowType, is_reserved, key_parts, key_type, physical_type
 from operators.settings import NodeSpec
 from operators.source_config import SortKey
 
@@ -401,13 +401,16 @@ def _named_once(spec: NodeSpec, binding: Binding) -> bool:
     if "exclude" in spec.partial:
         return True
     config: OutputConfig = spec.config
+    reserved = [name for name in config.mapping if is_reserved(name)]
+    for name in reserved:
+        binding.problems.report("E214", f"'{name}' is a name that changelogs use themselves", ("config", "mapping", name), help="write the field by another name", on_key=True)
     first: dict[str, str] = {}
     for shown, source, _ in _shown(config, binding.input):
         if first.setdefault(shown, source) != source:
             message = f"two columns would be written as '{shown}': {first[shown]} and {source}"
             binding.problems.report("E326", message, ("config", "mapping", shown), help="exclude one of them, or map it to another name")
             return False
-    return True
+    return not reserved
 
 
 def _selected(config: OutputConfig, row: RowType) -> Iterator[tuple[str, str, Type]]:

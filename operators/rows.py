@@ -49,6 +49,15 @@ OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
 META, RECORD, CK = "_meta:", "_record:", "_ck:"
 """Prefixes of riders: typed columns that ride along for `$meta.x`, `$record.x` and `$ck.x`."""
 
+_RESERVED = frozenset({*SYSTEM, *HIDDEN_TYPES, "_epoch", "_ck", "_bucket", "_order", "_refused"})
+_RESERVED_PREFIXES = ("__", "_cxl_", META, RECORD, CK)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a field may not have this name, because changelogs and the frames on the way to them have columns of their own by it."""
+    return name in _RESERVED or name.startswith(_RESERVED_PREFIXES)
+
+
 PHYSICAL_TYPES: Mapping[Kind, str] = {
     Kind.STRING: "string",
     Kind.INT: "bigint",

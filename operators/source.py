@@ -18,7 +18,7 @@ from operators.ingest.shape import RowShape
 from operators.paths import check_path
 from operators.problems import Problems
 from operators.registry import node_type
-from operators.rows import CK, KeyShape, RowType, key_type
+from operators.rows import CK, KeyShape, RowType, is_reserved, key_type
 from operators.settings import NodeSpec, PipelineSettings
 from operators.source_config import Column, Files, SourceConfig
 
@@ -337,14 +337,11 @@ def _check_columns(config: SourceConfig, report: Any, problems: Problems) -> Non
         if twin is not None and twin.name != column.name:
             told = f"columns '{twin.name}' and '{column.name}' are one column of the file, '{column.source_name or column.name}'"
             report("E227", told, ("config", "schema", index, "source_name" if column.source_name else "name"), "give each its own source_name")
-        if column.name in RESERVED_NAMES:
+        if is_reserved(column.name):
             report("E214", f"'{column.name}' is a name that changelogs use themselves", ("config", "schema", index, "name"), "rename the column in the file, or leave it out")
     for field, code, place in _named_fields(config):
         if field not in names:
             report(code, f"there is no column '{field}' in the schema", place, problems.similar(field, names))
-
-
-RESERVED_NAMES = frozenset({"_epoch", "_op", "_key", "_cause", "_bucket", "_file", "_row", "_source", "_error", "_event_time", "_widened", "_doc", "_port", "_lookup", "_split", "_counted"})
 
 
 def _named_fields(config: SourceConfig) -> Sequence[tuple[str, str, tuple[str | int, ...]]]:
