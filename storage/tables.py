@@ -189,7 +189,7 @@ class ChangelogTable:
             table, placements = self._prepared(data)
             before = 0 if isinstance(data, pa.Table) else _row_count(table)
             self._changing(epoch)
-            self._commit("append", table, lambda: self._write(data, epoch, table, placements))
+            self._commit("append", table, lambda: self._write(data, epoch, table, placements), by_engine=not isinstance(data, pa.Table))
             return Appended(data.num_rows if isinstance(data, pa.Table) else _row_count(table) - before, table.version())
 
     def replace(self, frame: DataFrame, epoch: int) -> Appended:
@@ -201,7 +201,7 @@ class ChangelogTable:
             stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
             writer = stamped.write.format("delta").mode("overwrite").option("userMetadata", self._signed(epoch))
             writer = writer.option("replaceWhere", f"{EPOCH} = {epoch:d}") if others else writer  # to look for other rows takes a job
-            self._commit("replace", table, lambda: writer.save(engine_uri(self.uri)))
+            self._commit("replace", table, lambda: writer.save(engine_uri(self.uri)), by_engine=True)
             return Appended(_row_count(table) - others, table.version())
 
     def create(self) -> None:
@@ -238,8 +238,11 @@ class ChangelogTable:
             raise
         return self._opened
 
-    def _commit(self, name: str, table: DeltaTable, action: Callable[[], object]) -> None:
-        """Make the next version of the table. One durable step. Raises `Overtaken` where a version came meanwhile that is not this run's."""
+    def _commit(self, name: str, table: DeltaTable, action: Callable[[], object], *, by_engine: bool = False) -> None:
+        """Make the next version of the table. One durable step. Raises `Overtaken` where a version came meanwhile that is not this run's.
+
+        A commit of delta-rs fails where its version is taken. One of an engine may land behind another run's, or not at all where it has no rows.
+        """
         before = table.version()
         try:
             durable.step(f"{name}:{self.label}", action)
@@ -249,8 +252,8 @@ class ChangelogTable:
                 raise Overtaken(self.uri) from problem
             raise
         table.update_incremental()
-        landed = table.version() - before  # an engine commits nothing where there are no rows
-        if self._writer and (landed > 1 or (landed == 1 and self._foreign(table))):
+        landed = table.version() - before
+        if self._writer and (landed > 1 or (landed == 1 and by_engine and self._foreign(table))):
             raise Overtaken(self.uri)
 
     def _foreign(self, table: DeltaTable) -> bool:
@@ -440,7 +443,7 @@ class ChangelogTable:
                     system[BUCKET] = bucket_column(column(self._bucket_by), self.buckets)
                 frame = rows.select(*stored_columns(table.schema().fields, placements, system))
                 writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", earlier)
-                self._commit("fold", table, lambda: writer.save(engine_uri(self.uri)))
+                self._commit("fold", table, lambda: writer.save(engine_uri(self.uri)), by_engine=True)
 
     def _bucketed(self, rows: pa.Table) -> pa.Table:
         if self.buckets is None or self._bucket_by is None:
