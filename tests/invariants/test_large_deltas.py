@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 from errata.tables import DRIVER_ROWS, SMALL_ROWS
+from operators.ingest.reading import SMALL_BYTES
 from tests.invariants.walking import written
 from tests.pipelines import Folder
 
@@ -84,12 +85,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """How a pipeline keeps changelogs and reads its rows, how many of them there are at first, and what happens to them."""
+    """How a pipeline keeps changelogs and reads its rows, how many of them there are at first, and what happens to them. `note`: the length of an undeclared column."""
 
     persist: str
     merge: str
     rows: int
     steps: Sequence[Step]
+    note: int = 0
 
     @property
     def pipeline(self) -> str:
@@ -98,13 +100,13 @@ class Story:
 
 
 def stories() -> Sequence[Story]:
-    """Sizes around the limits, and others by chance: a correction is two op rows."""
+    """Sizes around the limits, and others by chance: a correction is two op rows. With notes, files grow from small ones to large ones, which are read in stretches."""
     chance = random.Random(7)
     half = SMALL_ROWS // 2
     return (
         Story("all", "", half + 800, [Step(corrected=half + 1), Step(corrected=chance.randrange(4_000, half), removed=600, items=True)]),
         Story("boundaries", KEYED, half + 900, [Step(corrected=half), Step(corrected=chance.randrange(half + 1, half + 900), added=700, items=True)]),
-        Story("all", KEYED, 300, [Step(added=SMALL_ROWS - 1), Step(added=SMALL_ROWS + 1, removed=4_000)]),
+        Story("all", KEYED, 300, [Step(added=SMALL_ROWS - 1), Step(corrected=400, removed=half + 1)], note=SMALL_BYTES // 4_000),
         Story(chance.choice(["all", "boundaries"]), "", 900, [Step(added=chance.randrange(DRIVER_ROWS, 120_000), items=True)]),
     )
 
@@ -115,9 +117,9 @@ KEYED = "merge: { strategy: snapshot, primary_key: [id] }"
 class Rows:
     """The records and items of a story. A record that is corrected has another value, group, word and time."""
 
-    def __init__(self, rows: int) -> None:
-        self.chance = random.Random(rows)
-        self.records = [self._made(one) for one in range(rows)]
+    def __init__(self, story: Story) -> None:
+        self.chance, self.note = random.Random(story.rows), "x" * story.note
+        self.records = [self._made(one) for one in range(story.rows)]
         self.items = [(g, self.chance.randrange(900), f"item {g}") for g in range(400)]
 
     def _made(self, one: int) -> tuple[int, int, str, int, str]:
@@ -139,13 +141,15 @@ class Rows:
         """Write the files: earlier records in one, later ones in another."""
         (folder.path / "rows").mkdir(parents=True, exist_ok=True)
         for name, some in (("a", self.records[:5_000]), ("b", self.records[5_000:])):
-            pl.DataFrame(some, schema=["id", "g", "k", "v", "at"], orient="row").write_csv(folder.path / f"rows/{name}.csv")
+            rows = pl.DataFrame(some, schema=["id", "g", "k", "v", "at"], orient="row")
+            noted = rows.with_columns(note=pl.lit(self.note)) if self.note else rows
+            noted.write_csv(folder.path / f"rows/{name}.csv")
         pl.DataFrame(self.items, schema=["g", "low", "label"], orient="row").write_csv(folder.path / "items.csv")
 
 
 def walk(story: Story, place: Path, engine: str) -> None:
     """Run each step, and compare with a full run over the same files."""
-    made, folder = Rows(story.rows), Folder(place / "steps", engine)
+    made, folder = Rows(story), Folder(place / "steps", engine)
     _ran(made, folder, story)
     for at, step in enumerate(story.steps):
         made.go(step)
