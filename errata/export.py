@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from storage.formats import Session
 
 BATCH_ROWS = 50_000
+HAS_FORMULAS, NO_FORMULAS = b"!", b" "
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Exports:
     gone: dict[Path, Mapping[str, Any]] = field(default_factory=dict)
     """Files that are to be removed, with what the ledger keeps of them."""
     tables: list[StagedTable] = field(default_factory=list)
+    formulas: bool = False
+    """Whether it was warned of text that a spreadsheet would run."""
     _begun: dict[Path, dict[str, list[Path]]] = field(default_factory=dict)
     _targets: set[Path] = field(default_factory=set)
 
@@ -222,9 +225,36 @@ class Exporter:
             empty = output.echoed is not None and rows.empty
             return [self._file(target, iter(()) if empty else _in_order(writer.open(), rows.batches(self.engine, shape, len(shape.names))))]
         if output.config.split is not None:
-            return self._parts(output, rows.batches(self.engine, shape.with_groups(output.group), len(shape.names)), target, writer)
-        parts = rows.rendered(self.engine, lambda batch: writer.separator().join(writer.render(shape(piece)) for piece in shape.pieces(batch)))
+            batches = self._watched(output, writer, rows.batches(self.engine, shape.with_groups(output.group), len(shape.names)))
+            return self._parts(output, batches, target, writer)
+        if not self._looks(writer):
+            parts = rows.rendered(self.engine, lambda batch: _rendered(writer, shape, batch))
+        else:
+            parts = self._told_of_formulas(output, rows.rendered(self.engine, lambda batch: _looked_at(writer, shape, batch)))
         return [self._file(target, _document(writer, parts))]
+
+    def _looks(self, writer: Any) -> bool:
+        """Whether formulas are looked for: until some are found."""
+        return bool(writer.looks_for_formulas) and not self.exports.formulas
+
+    def _told_of_formulas(self, output: Output, parts: Iterator[bytes]) -> Iterator[bytes]:
+        """The parts without their mark; warns of the first that has formulas, in a run once."""
+        for part in parts:
+            if part.startswith(HAS_FORMULAS):
+                self._warn_of_formulas(output)
+            yield part[1:]
+
+    def _warn_of_formulas(self, output: Output) -> None:
+        if not self.exports.formulas:
+            self.exports.formulas = True
+            self.warn(f"output '{output.name}': cells begin with = + - or @, which a spreadsheet runs as a formula; options: {{ formula_guard: true }} puts an apostrophe before them")
+
+    def _watched(self, output: Output, writer: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches; warns of the first that has formulas."""
+        for batch in batches:
+            if self._looks(writer) and writer.has_formulas(batch):
+                self._warn_of_formulas(output)
+            yield batch
 
     def _parts(self, output: Output, batches: Iterator[pa.RecordBatch], target: Path, writer: Any) -> list[Written]:
         from storage.formats import splitting
@@ -272,6 +302,20 @@ def _in_order(session: Session, batches: Iterator[pa.RecordBatch]) -> Iterator[b
     for batch in batches:
         yield session.render(batch)
     yield session.footer()
+
+
+def _rendered(writer: Any, shape: Shape, batch: pa.RecordBatch) -> bytes:
+    """The text of a batch, made piece by piece."""
+    return cast("bytes", writer.separator().join(writer.render(shape(piece)) for piece in shape.pieces(batch)))
+
+
+def _looked_at(writer: Any, shape: Shape, batch: pa.RecordBatch) -> bytes:
+    """The same behind a mark that says whether it has formulas: a task of the engine, which makes it, can tell nobody else."""
+    found, texts = False, []
+    for piece in map(shape, shape.pieces(batch)):
+        found = found or writer.has_formulas(piece)
+        texts.append(writer.render(piece))
+    return (HAS_FORMULAS if found else NO_FORMULAS) + cast("bytes", writer.separator().join(texts))
 
 
 def _document(writer: Any, parts: Iterator[bytes]) -> Iterator[bytes]:

@@ -463,12 +463,21 @@ class Writer(Session):
     echoes: ClassVar[str | None] = None
     """The segment of a document from which the header of a file can be made (`options.interchange_from_doc`)."""
 
+    @property
+    def looks_for_formulas(self) -> bool:
+        """Whether `has_formulas` has to be asked of each batch."""
+        return False
+
     def __post_init__(self) -> None:
         """Check what options and plan together decide; raises OptionError."""
 
     def open(self) -> Session:
         """What writes one file: the writer itself where it has no state."""
         return self
+
+    def has_formulas(self, batch: pa.RecordBatch) -> bool:
+        """Whether a program that opens the file would run some text of a batch. Costs little beside `render`."""
+        return False
 
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         """Each record's own text, for outputs that are cut by size: joined by the separator they are `render`'s."""

@@ -111,6 +111,25 @@ def test_header_can_be_left_out_and_its_names_are_quoted():
 
 def test_formula_guard():
     assert written([("a",), ("n", "int")], [("=1+1", -5), ("x", 1)], {"formula_guard": True}) == "a,n\n'=1+1,-5\nx,1\n"
+    assert written([("v", "any")], [('"=1+1"',), ("-5",)], {"formula_guard": True}) == "v\n'=1+1\n-5\n"
+
+
+@pytest.mark.parametrize(
+    ("type", "cell", "found"),
+    [
+        *(("string", f"{sign}cmd", True) for sign in "=+-@"),
+        *(("string", text, False) for text in ("-5", "+1.5e3", "-1,234.50", "a=1", "", None, "'=1", "é")),
+        ("int", -5, False),
+        ("float", -0.5, False),
+        ("any", "-5", False),
+    ],
+)
+def test_what_is_taken_for_a_formula(type, cell, found):
+    """A number with a sign runs nothing, whatever its column's type is."""
+    columns = (Column("a", type), Column("b", "string"))
+    plain = {"int": pa.int64(), "float": pa.float64()}.get(type, pa.string())
+    batch = pa.record_batch({"a": pa.array([cell, None], plain), "b": pa.array(["x", "y"])})
+    assert formats.writer("csv", {}, WritePlan(columns)).has_formulas(batch) is found
 
 
 @given(

@@ -147,6 +147,17 @@ class CsvWriter(Writer):
 
         return render(batch, self.plan, self.options)
 
+    @property
+    @override
+    def looks_for_formulas(self) -> bool:
+        return not self.options.formula_guard
+
+    @override
+    def has_formulas(self, batch: pa.RecordBatch) -> bool:
+        from storage.formats.csv.write import has_formulas
+
+        return has_formulas(batch, self.plan)
+
     @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
         from storage.formats.csv.write import lines_of
