@@ -113,7 +113,7 @@ class Claim:
         """Let the claim go, also where it is interrupted right then. One durable step."""
         if not self._over.is_set():
             self._over.set()
-            with undoing(self._lock.leave):
+            with undoing(self._lock.leave), durable.guarding(_free):
                 durable.step("release", self._lock.leave)
 
     def __enter__(self) -> Self:
@@ -152,8 +152,12 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
 
 def _taken(lock: _Lock, owner: Owner, *, wait: bool) -> Owner | None:
     """Take a lock as one durable step; who is interrupted right then lets go of it."""
-    with undoing(lock.leave):
+    with undoing(lock.leave), durable.guarding(_free):
         return durable.step("claim", lambda: lock.take(owner, wait=wait))
+
+
+def _free() -> None:
+    """To take a claim and to let it go depends on no other claim."""
 
 
 class _FileLock:

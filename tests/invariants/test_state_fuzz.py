@@ -19,8 +19,7 @@ pipeline: { name: fuzzed }
 error_handling: { strategy: continue, dlq: { path: out/rejected.csv } }
 nodes:
   - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }, { name: g, type: string }, { name: v, type: int }] } }
-  - { type: transform, name: shares, input: rows, config: { cxl: "emit share = 1000 / (v - 7)" } }
-  - { type: aggregate, name: sums, input: shares, config: { group_by: [g], cxl: "emit total = sum(share)\\nemit most = max(v)" } }
+  - { type: aggregate, name: sums, input: rows, config: { group_by: [g], cxl: "emit total = sum(v)\\nemit n = count(*)" } }
   - { type: output, name: totals, input: sums, config: { name: totals, type: csv, path: out/totals.csv } }
 """
 FINISHED, REGISTERED = {0, 2}, {4}
@@ -29,7 +28,9 @@ SHARDS = 6
 
 
 def rows(epoch: int) -> str:
-    return "id,g,v\n" + "".join(f"{id},{'abc'[id % 3]},{id * 7 % 50 + (epoch if id % 10 == 0 else 0)}\n" for id in range(epoch, 60 + epoch * 3))
+    """Some records are rejected, and each tenth is another in every epoch."""
+    values = {id: "none" if id % 20 == 1 else id * 7 % 50 + (epoch if id % 10 == 0 else 0) for id in range(epoch, 60 + epoch * 3)}
+    return "id,g,v\n" + "".join(f"{id},{'abc'[id % 3]},{value}\n" for id, value in values.items())
 
 
 def truncate(data: bytes, chance: random.Random) -> bytes:
