@@ -73,6 +73,8 @@ order_id,region,amount,ordered_on
 # The workspace: `errata` looks for this file at or above a pipeline's folder.
 # [state]
 # path = "s3://bucket/errata"
+# [engine]
+# name = "auto" # by the work of a run; or "sail", "spark"
 """,
     ".gitignore": ".errata/\nout/\n",
 }

@@ -10,7 +10,7 @@ from errata.failures import StorageFailed
 _TOLD = {
     "memory": (
         "E310: the engine needs more memory than it was given",
-        "raise memory.limit or --memory-limit, or reduce what the node holds at a time",
+        "raise memory.limit or --memory-limit, run on Spark (--engine spark), or reduce what the node holds at a time",
     ),
     "spill cap": (
         "E320: more would be spilled than storage.spill.disk_cap_bytes allows",

@@ -51,16 +51,14 @@ def with_workspace(options: EngineOptions, plan: Plan) -> EngineOptions:
 
 def _named(options: EngineOptions, plan: Plan) -> tuple[EngineOptions, str]:
     """The options with what the workspace's file adds, and who named the engine; empty where nobody did."""
-    said = plan.workspace.settings.engine if plan.workspace else None
-    if options.master or options.remote:
-        return options, "" if options.engine == "auto" else "named by --engine or ERRATA_ENGINE"
-    kind = options.engine
-    if said is None or kind == "sail":
-        return options, "" if kind == "auto" else "named by --engine or ERRATA_ENGINE"
-    by = "named by errata.toml" if kind == "auto" else "named by --engine or ERRATA_ENGINE"
-    kind = said.name if kind == "auto" else kind
-    cluster = (None, None) if kind == "sail" else (said.master, said.remote)
-    return replace(options, engine=kind, master=cluster[0], remote=cluster[1]), "" if kind == "auto" else by
+    by_option = "" if options.engine == "auto" else "named by --engine or ERRATA_ENGINE"
+    if options.engine == "sail" or options.master or options.remote or plan.workspace is None:
+        return options, by_option
+    said = plan.workspace.settings.engine
+    kind = options.engine if by_option else said.name
+    reason = by_option or ("" if kind == "auto" else "named by errata.toml")
+    master, remote = (None, None) if kind == "sail" else (said.master, said.remote)
+    return replace(options, engine=kind, master=master, remote=remote), reason
 
 
 def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from errata.diagnostics import Diagnostic, PipelineErrors, raise_errors
 from errata.models import model_problems
@@ -94,6 +94,13 @@ class Engine(_Strict):
     master: str | None = None
     remote: str | None = None
     shared_host: bool = False
+
+    @field_validator("remote")
+    @classmethod
+    def _one_cluster(cls, remote: str | None, info: ValidationInfo) -> str | None:
+        if remote and info.data.get("master"):
+            raise ValueError("master and remote exclude each other")
+        return remote
 
 
 class Settings(BaseModel):

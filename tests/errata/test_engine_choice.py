@@ -110,11 +110,12 @@ def test_a_preview_is_small_work(folder: Folder, monkeypatch: pytest.MonkeyPatch
     assert ran(folder, "-n", "2") == "Engine: sail (work of 0 B fits in memory)"
 
 
-def test_settings_of_the_engine_are_checked(folder: Folder) -> None:
-    folder.write("errata.toml", '[engine]\nname = "duckdb"\n')
+@pytest.mark.parametrize(("settings", "line"), [('name = "duckdb"', 2), ('master = "spark://host:7077"\nremote = "sc://host:1"', 3)])
+def test_settings_of_the_engine_are_checked(folder: Folder, settings: str, line: int) -> None:
+    folder.write("errata.toml", f"[engine]\n{settings}\n")
     code, _, told = command("check", str(folder.path / "pipeline.yaml"))
     assert code == 1
-    assert "errata.toml:2:" in told
+    assert f"errata.toml:{line}:" in told
 
 
 def test_spark_without_java_ends_a_run_with_a_message_of_whole_lines(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
