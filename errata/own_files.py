@@ -35,9 +35,15 @@ class OwnFiles:
     def fault(self, place: str | Path) -> str | None:
         """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
         if not is_local(str(place)):
-            return "lies in the pipeline's state" if f"{place}/".startswith(f"{self.state.root}/") else None
+            return self._table_fault(str(place).rstrip("/"))
         path = self.plan.settings.folder / str(place).removeprefix("file://")
         return self._folder_fault(Path(os.path.realpath(path))) or self._file_fault(path)
+
+    def _table_fault(self, uri: str) -> str | None:
+        if f"{uri}/".startswith(f"{self.state.root}/"):
+            return "lies in the pipeline's state"
+        reader = next((node.name for node, table in _tables(self.plan) if table.rstrip("/") == uri), None)
+        return None if reader is None else f"is read by source '{reader}'"
 
     def _folder_fault(self, real: Path) -> str | None:
         parts = {part.casefold() for part in real.parts}
@@ -129,6 +135,9 @@ def _layouts(node: Node) -> Iterator[str]:
 def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
     from errata.discovered import discovered
 
+    for node, table in _tables(plan):
+        if is_local(table) and (identity := _identity(plan.settings.folder / table.removeprefix("file://"))) is not None:
+            yield identity, f"is read by source '{node.name}'"
     for node in plan.of_kind("source"):
         try:
             found = discovered(node, plan)
@@ -137,6 +146,13 @@ def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
         for file in found:
             if (identity := _identity(file.path)) is not None:
                 yield identity, f"is read by source '{node.name}'"
+
+
+def _tables(plan: Plan) -> Iterator[tuple[Node, str]]:
+    """The sources that read a table, with its path or URI."""
+    for node in plan.of_kind("source"):
+        if getattr(node.operator, "versioned", False) and node.spec.config.path is not None:
+            yield node, node.spec.config.path
 
 
 def _identity(path: Path) -> Identity | None:

@@ -88,6 +88,22 @@ def test_nothing_is_written_over_what_a_pipeline_is_made_of(folder: Folder, plac
     assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E349", f"'{place}' {fault}")]
 
 
+@pytest.mark.parametrize(("read", "written"), [("t", "t"), ("t", "link"), ("s3://b/t", "s3://b/t/")])
+def test_no_output_is_the_table_that_a_source_reads(folder: Folder, read: str, written: str) -> None:
+    (folder.path / "t").mkdir()
+    (folder.path / "link").symlink_to("t")
+    source = f"{{ type: source, name: s, config: {{ name: s, type: delta, path: '{read}', schema: [{{ name: id, type: int }}] }} }}"
+    folder.write("pipeline.yaml", f"""\
+pipeline: {{ name: p }}
+nodes:
+  - {source}
+  - {{ type: output, name: o, input: s, config: {{ name: o, type: delta, path: '{written}' }} }}
+""")
+    with pytest.raises(PipelineErrors) as caught:
+        folder.load()
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E349", f"'{written}' is read by source 's'")]
+
+
 def test_a_state_elsewhere_is_as_safe(folder: Folder, tmp_path: Path) -> None:
     folder.write("errata.toml", '[state]\npath = "kept"\n')
     laid(folder, "path: kept/p/o.csv")
