@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats.contract import DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
+from storage.formats.contract import CHUNK_BYTES, DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
 from storage.formats.values import coerce_values, text_of_value
 from storage.json_text import canonical
 
 BATCH_ROWS = 1 << 16
+_R = TypeVar("_R")
 
 
 def batch_schema(columns: Sequence[Column], *, document: bool = False, gathered: bool = False) -> pa.Schema:
@@ -110,6 +112,20 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
     cells = lambda name, where: [text_of_value(values[name][i]) for i in where.to_pylist()]  # noqa: E731
     batch = assembled(columns, done, rows, pa.array(rejected, pa.string()), cells)
     yield from cut(with_gathered(batch, gathered(fields, plan.undeclared, canonical)) if gathers else batch)
+
+
+def next_block(records: Iterator[_R], most: int, *, weigh: bool) -> list[_R]:
+    """The next records, at most so many. `weigh`: no more than are `CHUNK_BYTES` together, as an array that is exploded repeats all other fields of its record."""
+    if not weigh:
+        return list(islice(records, most))
+    block, left = list[_R](), CHUNK_BYTES
+    for record in islice(records, most):
+        block.append(record)
+        if isinstance(record, Mapping):
+            left -= sum(len(value) for value in record.values() if isinstance(value, str))
+        if left < 0:
+            break
+    return block
 
 
 def assembled(

@@ -4,6 +4,8 @@ A small file must not become a large memory: a reader takes at most 512 MB, or 2
 (`limits.COLUMNS`), not by name at import: tests lower them.
 """
 
+from collections.abc import Iterable
+from math import prod
 from typing import Final
 
 from storage.formats.contract import InputError
@@ -28,6 +30,8 @@ SEGMENT_BYTES = 64 << 10
 """A segment of an EDIFACT or X12 file."""
 EXPANSION, EXPANSION_FREE = 200, 64 << 20
 """How many times its size a compressed or dictionary-encoded file may unpack to, once that is more than the second number of bytes."""
+EXPLODED = 100_000
+"""Records that several arrays of one record make of it, as each element of one comes with each of the others."""
 CELLS = 4_000_000
 """Cells, filled or not, that are held at a time."""
 GATHERED = 256
@@ -89,6 +93,15 @@ def check_expansion(file: str, packed: int, unpacked: int) -> None:
     if unpacked > EXPANSION_FREE and unpacked > packed * EXPANSION:
         told = f"E236: the file unpacks to more than {EXPANSION} times its size: write it with less compression, or in several files"
         raise InputError(file, told)
+
+
+def explodes_too_much(sizes: Iterable[int]) -> str | None:
+    """What is told (E237) of a record whose arrays have so many elements and are all exploded; None where that is fine, as it is of one array."""
+    several = [size for size in sizes if size > 1]
+    if len(several) < 2 or prod(several) <= EXPLODED:
+        return None
+    told = " times ".join(f"{size:,}" for size in several)
+    return f"E237: array_paths make {told} records of one, where several arrays may make {EXPLODED:,}: explode one of them, and join or declare the others"
 
 
 def check_columns(names: list[str] | tuple[str, ...], file: str, *, declared: int = 0, line: int | None = None) -> None:

@@ -144,6 +144,7 @@ ELSEWHERE = {
     "E234": "a run's: tests/formats/test_limits.py",
     "E235": "a run's: tests/formats/test_limits.py",
     "E236": "a run's: tests/formats/test_limits.py",
+    "E237": "a run's: tests/formats/test_limits.py",
     "E310": "a run's: tests/errata/test_limits.py",
     "E320": "a run's: tests/errata/test_limits.py",
     "E321": "a run's: tests/errata/test_limits.py",

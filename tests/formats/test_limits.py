@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from operators.ingest.shape import widened
 from storage import formats
-from storage.formats import Column, InputError, ReadPlan, WritePlan, limits
+from storage.formats import ArrayPath, Column, InputError, ReadPlan, WritePlan, limits
 from tests.formats.reading import records_of
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +139,39 @@ def test_an_element_has_no_more_attributes_than_the_limit(monkeypatch):
     assert read("xml", element(50), record_path="//r")[0] == 50
     with pytest.raises(InputError, match="f: line 2: E233: an element has 51 attributes, where it may have 50: write them as elements of an array"):
         read("xml", element(51), record_path="//r")
+
+
+ARRAYS = (ArrayPath("l"), ArrayPath("m"), ArrayPath("n", "join"))
+EXPLODED = {
+    "json": lambda first, second: f'[{{"a":1,"l":{[*range(first)]},"m":{[*range(second)]},"n":{[*range(100)]}}},{{"a":2}}]',
+    "xml": lambda first, second: f"<x><r><a>1</a>{'<l>1</l>' * first}{'<m>2</m>' * second}{'<n>3</n>' * 100}</r><r><a>2</a></r></x>",
+}
+
+
+@pytest.mark.parametrize("form", EXPLODED)
+def test_several_arrays_make_no_more_records_of_one_than_the_limit(form, monkeypatch):
+    monkeypatch.setattr(limits, "EXPLODED", 50)
+    plan = ReadPlan((Column("a"),), on_unmapped="drop", array_paths=ARRAYS)
+    reader = formats.reader(form, {"record_path": "//r"} if form == "xml" else {}, plan)
+    read = lambda first, second: [row.error for row in records_of(reader, EXPLODED[form](first, second).encode())]  # noqa: E731
+    assert read(5, 10) == [None] * 51
+    assert read(60, 1) == [None] * 61
+    wrong, fine = read(6, 10)
+    assert fine is None
+    assert orjson.loads(wrong)["category"] == "malformed_record"
+    assert orjson.loads(wrong)["detail"].startswith("E237: array_paths make 6 times 10 records of one, where several arrays may make 50: explode one of them")
+
+
+@pytest.mark.parametrize("form", ["json", "xml"])
+def test_what_an_exploded_array_repeats_is_held_in_small_batches(form, monkeypatch):
+    for place in ("storage.formats.batches", "storage.formats.xml.read"):
+        monkeypatch.setattr(f"{place}.CHUNK_BYTES", 10_000)
+    reader = formats.reader(form, {"record_path": "//r"} if form == "xml" else {}, ReadPlan((Column("a"),), on_unmapped="drop", array_paths=(ArrayPath("l"),)))
+    text = "x" * 999
+    data = f"<x><r><a>{text}</a>{'<l>1</l>' * 100}</r></x>" if form == "xml" else f'[{{"a":"{text}","l":{[*range(100)]}}}]'
+    batches = list(reader.read(data.encode(), "f"))
+    assert sum(batch.num_rows for batch in batches) == 100
+    assert max(batch.num_rows for batch in batches) <= 11
 
 
 CELL = st.text(alphabet=st.sampled_from("ab,;\"'\n\r =é"), max_size=4)

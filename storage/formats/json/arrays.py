@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from storage.formats import limits
 from storage.formats.contract import ArrayPath, Reject
+from storage.formats.members import walked
 from storage.formats.values import text_of_value
+from storage.json_text import canonical
 
 
 def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
-    """The records with each path's array exploded or joined; rejects pass."""
+    """The records with each path's array exploded or joined; rejects pass. One that several arrays would make too many of is a reject."""
     for record in records:
         if isinstance(record, Reject):
             yield record
             continue
-        made = [record]
+        sizes = [len(array) for path in paths if path.mode == "explode" and isinstance(array := walked(record, path.steps), list)]
+        if told := limits.explodes_too_much(sizes):
+            yield Reject("malformed_record", told, raw=canonical(record))
+            continue
+        made: Iterable[dict[str, Any]] = (record,)
         for path in paths:
-            made = [one for each in made for one in _one_path(each, path)]
+            made = _by_one(made, path)
         yield from made
 
 
-def _one_path(record: dict[str, Any], path: ArrayPath) -> list[dict[str, Any]]:
+def _by_one(records: Iterable[dict[str, Any]], path: ArrayPath) -> Iterator[dict[str, Any]]:
+    for record in records:
+        yield from _one_path(record, path)
+
+
+def _one_path(record: dict[str, Any], path: ArrayPath) -> Iterable[dict[str, Any]]:
     *parents, last = path.steps
     owner: Any = record
     for step in parents:
@@ -31,7 +43,7 @@ def _one_path(record: dict[str, Any], path: ArrayPath) -> list[dict[str, Any]]:
         return [record]
     if path.mode == "join":
         return [_replaced(record, path.steps, _joined(array, path.separator))]
-    return [_exploded(record, path.steps, element) for element in array]
+    return (_exploded(record, path.steps, element) for element in array)
 
 
 def _joined(array: list[Any], separator: str) -> str:

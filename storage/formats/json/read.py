@@ -6,14 +6,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
 from storage.formats import limits
-from storage.formats.batches import cut, document_text, record_batches
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, Reject
+from storage.formats.batches import cut, document_text, next_block, record_batches
+from storage.formats.contract import Buffer, Column, InputError, Range, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.json.arrays import expanded
 from storage.formats.json.flat import flat_batch, records_with_all_members
@@ -64,24 +64,10 @@ def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[
     """Parsed records as batches, numbered from `row` on."""
     pick = Members.of(reader.plan.declared).record
     records = iter(found)
-    while block := _block(records, limits.rows_at_once(len(reader.schema()), BLOCK), weigh=bool(reader.plan.array_paths or reader.options.steps)):
+    while block := next_block(records, limits.rows_at_once(len(reader.schema()), BLOCK), weigh=bool(reader.plan.array_paths or reader.options.steps)):
         picked = [record if isinstance(record, Reject) else pick(record) for record in block]
         yield from record_batches(reader.plan, picked, row, gathers=reader.gathers)
         row += len(block)
-
-
-def _block(records: Iterator[Record], most: int, *, weigh: bool) -> list[Record]:
-    """The next records. `weigh`: no more than are `CHUNK_BYTES` together, as an array that is exploded repeats all other fields of its record."""
-    if not weigh:
-        return list(islice(records, most))
-    block, left = list[Record](), CHUNK_BYTES
-    for record in islice(records, most):
-        block.append(record)
-        if isinstance(record, dict):
-            left -= sum(len(value) for value in record.values() if isinstance(value, str))
-        if left < 0:
-            break
-    return block
 
 
 def _unique(reader: JsonReader) -> Unique | None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from storage.coerce import DYNAMIC, base_type
 from storage.formats import limits
-from storage.formats.batches import document_text, gathered, typed_batches
+from storage.formats.batches import document_text, gathered, next_block, typed_batches
 from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
 from storage.formats.missing import missing_columns
@@ -83,8 +83,8 @@ def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> It
 def _of_records(reader: XmlReader, records: Sequence[Fields | Reject], most: int) -> Iterator[Block]:
     """Blocks of at most `most` records; the white space of CDATA sections belongs to texts alone."""
     columns = reader.plan.declared if reader.gathers else reader.plan.columns
-    for at in range(0, len(records), most):
-        block = records[at : at + most]
+    rest = iter(records)
+    while block := next_block(rest, most, weigh=bool(reader.plan.array_paths)):
         errors = [record.json() if isinstance(record, Reject) else None for record in block]
         fields = [{} if isinstance(record, Reject) else record for record in block]
         text = {column.name: pa.array([record.get(column.name) for record in fields], pa.string()) for column in columns}
@@ -206,6 +206,8 @@ def _plainly(item: list[Record] | Run, plan: ReadPlan, data: Buffer) -> Iterator
         if repeated and twice is not None:
             detail = f"element '{twice}' comes more than once: name it in array_paths, or declare a column '{twice}' of type array"
             yield Reject("malformed_record", detail, raw=data[repeated.start : repeated.end].decode(errors="replace"))
+        elif told := limits.explodes_too_much(len(found.get(".".join(array.steps), ())) for array in plan.array_paths if array.mode == "explode"):
+            yield Reject("malformed_record", told, fields)
         else:
             yield from _expanded(fields, found, plan) if found else (fields,)
 
