@@ -244,21 +244,27 @@ def ingest(
     intake = Intake(
         operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since, _arrivals(source),
     )  # fmt: skip
-    for text in rewritten(operator.config.merge.strategy, intake.delivered):
-        warn(f"source '{operator.name}': {text}")
-    if stood is None or before is None or not source.rebuilt:
-        made = _read(intake)
-    else:
-        from errata.rereading import read_again, replaced
-
-        made = replaced(flow, _read(intake), stood.rows) if anew else read_again(source, intake, stood, Kept.of(source.node.name, before), _read)
+    _warn_of(warn, (f"source '{operator.name}': {text}" for text in rewritten(operator.config.merge.strategy, intake.delivered)))
+    made = _read(intake) if stood is None or not source.rebuilt else _read_again(source, intake, stood, before or {}, anew=anew)
     delta = _accepted(_kept(flow, source.node, made), made)
     counted = _counted(flow, delta, made, files)
-    if before is not None and not source.rebuilt:
-        counted = _with_columns_that_stand(operator, counted, source.known, delta)
-    for text in _without_records(operator, counted, changes):
-        warn(text)
+    counted = counted if before is None or source.rebuilt else _with_columns_that_stand(operator, counted, source.known, delta)
+    _warn_of(warn, _without_records(operator, counted, changes))
     return delta, _with_lists(flow, source.node, counted, made, _unread(lists, changes))
+
+
+def _read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Mapping[str, Any], *, anew: bool) -> Ingested:
+    """What a source gives that was edited, against its live rows. `anew`: its keys are others."""
+    from errata.rereading import read_again, replaced
+
+    if anew:
+        return replaced(stood.flow, _read(intake), stood.rows)
+    return read_again(source, intake, stood, Kept.of(source.node.name, before), _read)
+
+
+def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:
+    for text in texts:
+        warn(text)
 
 
 def _arrivals(source: SourceFiles) -> Mapping[str, Arrival]:

@@ -286,6 +286,7 @@ class Run:
 
     def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         from operators.ingest.intake import InputChanged
+        from storage.failure import engine_failures
         from storage.formats import FormatError, InputError
 
         node = source.node
@@ -305,7 +306,7 @@ class Run:
             guard(self.options, node, delta, before)
         except (FormatError, InputChanged, OSError) as error:
             raise StorageFailed(f"source '{node.name}': {error}", file=_file_told(str(error), source)) from error
-        except Exception as error:
+        except engine_failures() as error:
             text = InputError.found_in(str(error))
             if text is None:
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from errata.failures import Busy, StorageFailed
@@ -68,7 +68,7 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
     started = datetime.now(UTC)
     name = uuid7(started)
     try:
-        with durable.numbered_run(), _claimed(project.state, options, name) as claim, durable.guarding(claim.require), _alone(claim):
+        with durable.numbered_run(), _claimed(project.state, options, name) as claim, durable.guarding(claim.require), _Alone(claim):
             stopped = claim.leased and claim.taken_from is not None
             if stopped:
                 Ledger(project.state.ledger).fence(name)
@@ -87,17 +87,20 @@ def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], 
         raise StorageFailed(str(error)) from error
 
 
-@contextmanager
-def _alone(claim: Claim) -> Iterator[None]:
-    """Turn whatever goes wrong in a run whose claim is another's into `Overtaken`: it may be that run's doing."""
-    from storage.failure import Overtaken
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """Turns whatever goes wrong in a run that lost its claim into `Overtaken`: it may be the other run's doing."""
 
-    try:
-        yield
-    except Exception as problem:
-        if not claim.held:
-            raise Overtaken(claim.place) from problem
-        raise
+    claim: Claim
+
+    def __enter__(self) -> None:
+        """Nothing is to be done ahead of the run."""
+
+    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
+        from storage.failure import Overtaken
+
+        if isinstance(problem, Exception) and not self.claim.held:
+            raise Overtaken(self.claim.place) from problem
 
 
 def _require(one: Run) -> None:

@@ -106,9 +106,7 @@ def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterato
         return
     try:
         tallies = [_tally(reading, table.read(reading.engine, at=head.epoch)) for table in tables]
-    except Exception as problem:
-        if not isinstance(problem, (StorageError, *engine_failures())):
-            raise
+    except engine_failures(StorageError) as problem:
         yield _answer("fold", node.name, detail=f"version {version} of the table cannot be read: {first_line(problem)}")
         return
     if len(shapes) > 1:  # a retraction has the columns of its own epoch

@@ -66,10 +66,10 @@ def storing(place: str) -> Iterator[None]:
         raise StorageError(place, trouble.strip()) from problem
 
 
-def engine_failures() -> tuple[type[Exception], ...]:
-    """The engines' exceptions, where pyspark is loaded at all: loading it takes longer than reading a small table."""
+def engine_failures(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """The engines' exceptions behind some others, where pyspark is loaded at all: loading it takes longer than reading a small table."""
     raised = getattr(sys.modules.get("pyspark.errors"), "PySparkException", None)  # another thread may be importing pyspark
-    return () if raised is None else (raised,)
+    return others if raised is None else (*others, raised)
 
 
 def unreadable(told: str) -> str | None:

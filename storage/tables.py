@@ -246,9 +246,8 @@ class ChangelogTable:
         before = table.version()
         try:
             durable.step(f"{name}:{self.label}", action)
-        except Exception as problem:
-            conflicts = isinstance(problem, (CommitFailedError, *engine_failures()))
-            if conflicts and self._writer and DeltaTable(self.uri).version() > before:
+        except engine_failures(CommitFailedError) as problem:
+            if self._writer and DeltaTable(self.uri).version() > before:
                 raise Overtaken(self.uri) from problem
             raise
         table.update_incremental()

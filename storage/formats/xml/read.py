@@ -112,34 +112,39 @@ def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
 
 def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Column, ...]:
     """Fields that the schema does not name, in the order in which the document shows them. Raises InputError under reject, and for missing ones (E225)."""
-    plan = reader.plan
-    declared, found = plan.names, list[str]()
-    met: set[str] | None = None
-    number = 0
+    plan, met = reader.plan, dict[str, None]()
+    number, known = 0, 0
+    for number, record in _unlike_records(reader, data, name):
+        extra = [field for field in record if field not in plan.names and field not in met]
+        met |= dict.fromkeys(record)
+        if extra and plan.on_unmapped == "reject":
+            raise InputError(name, f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject")
+        known += len(extra) if plan.on_unmapped == "auto_widen" else 0
+        if known and len(plan.names) + known > limits.COLUMNS:
+            raise limits.too_many_columns(name, len(plan.names) + known)
+        if plan.on_unmapped == "drop" and not _lacking(reader, met.keys()):
+            break
+    lacking = _lacking(reader, met.keys()) if number else []
+    if lacking and not _has_no_arrays(reader, data, name):
+        raise missing_columns(plan, lacking, met, name, noun="element")
+    return plan.beside((field for field in met if field not in plan.names), name)
+
+
+def _unlike_records(reader: XmlReader, data: Buffer, name: str) -> Iterator[tuple[int, Fields]]:
+    """The number and the fields of the first record, and of each one that has a field which none before it has.
+
+    The records of a run have the fields of the record before the run.
+    """
+    number, met = 0, None
     for item in _items(reader, data, name, names_only=True):
-        # Each field of a run was met before, in the record that it is like.
         if isinstance(item, Run):
             number += item.count
             continue
         for record in _plainly(item, reader.plan, data):
             number += 1
-            if not isinstance(record, dict) or (met is not None and record.keys() <= met):
-                continue
-            met = set() if met is None else met
-            extra = [field for field in record if field not in declared and field not in met]
-            met.update(record)
-            if extra and plan.on_unmapped == "reject":
-                text = f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject"
-                raise InputError(name, text)
-            found += extra if plan.on_unmapped == "auto_widen" else ()
-            if len(declared) + len(found) > limits.COLUMNS and found:
-                raise limits.too_many_columns(name, len(declared) + len(found))
-        if plan.on_unmapped == "drop" and met is not None and not _lacking(reader, met):
-            break
-    lacking = [] if met is None else _lacking(reader, met)
-    if lacking and not _has_no_arrays(reader, data, name):
-        raise missing_columns(plan, lacking, met or (), name, noun="element")
-    return plan.beside(found, name)
+            if isinstance(record, dict) and (met is None or not record.keys() <= met):
+                met = record.keys() | (met or set())
+                yield number, record
 
 
 def _lacking(reader: XmlReader, met: AbstractSet[str]) -> list[Column]:
