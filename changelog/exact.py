@@ -94,8 +94,6 @@ class FloatSum:
         """The double nearest to the exact total, once `exact_totals.with_totals` has put it there."""
         return column(self.value)
 
-    nearest = total
-
     def _fits(self, value: Column) -> Column:
         last = value * 2.0 ** -EXPONENTS[-1]
         return (F.abs(value) < LIMIT) & (last == F.rint(last))
@@ -136,11 +134,6 @@ class IntSum:
         """The total of carried state columns as a bigint; null where it overflows."""
         high, low = map(column, self.columns)
         return F.when(~self.overflows(), F.shiftleft(high, _BITS).bitwiseOR(low))
-
-    def nearest(self) -> Column:
-        """The double nearest to the total of carried state columns, beyond 64 bits too: two doubles that are exact are added, so it is rounded once."""
-        high, low = map(column, self.columns)
-        return high.cast("double") * float(_BASE) + low.cast("double")
 
 
 def _total(name: str) -> Column:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
+from changelog.exact_quotients import divided, divided_nearly
 from changelog.frames import mapped
 
 if TYPE_CHECKING:
@@ -22,8 +25,30 @@ _BITS: Final = 32
 _HALF: Final = 1 << (_BITS - 1)
 
 
-def with_totals(states: DataFrame, sums: Sequence[FloatSum]) -> DataFrame:
-    """States in carried form with the total of each sum, rounded once (ties to even), in a double column `FloatSum.value` behind the others.
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A total over the bigint column `count`. NaN where that is 0."""
+
+    value: str
+    total: FloatSum | IntSum
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One total over another. NaN where that is 0."""
+
+    value: str
+    above: FloatSum
+    below: FloatSum
+
+
+Rounded: TypeAlias = FloatSum | Mean | Ratio
+"""What is rounded once: a total or a quotient of totals. It goes to the column `value`."""
+
+
+def with_totals(states: DataFrame, sums: Sequence[Rounded]) -> DataFrame:
+    """States in carried form with each total or quotient, rounded once (ties to even), in a double column `value` behind the others.
 
     NaN and the infinities are treated as IEEE addition would. Values outside the layout are left out: see `FloatSum.inexact`.
     """
@@ -35,15 +60,109 @@ def with_totals(states: DataFrame, sums: Sequence[FloatSum]) -> DataFrame:
     return mapped(states, _totalled(sums), schema)
 
 
-def _totalled(sums: Sequence[FloatSum]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def totalled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         for batch in batches:
-            totals = [pa.array(total(batch, one)) for one in sums]
+            totals = [pa.array(rounded(batch, one)) for one in sums]
             yield pa.RecordBatch.from_arrays([*batch.columns, *totals], [*batch.schema.names, *(one.value for one in sums)])
 
     return totalled
+
+
+def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
+    """The totals or quotients of a batch of states in carried form."""
+    import numpy as np
+
+    if isinstance(one, FloatSum):
+        return total(batch, one)
+    if isinstance(one, Mean):
+        limbs, by = _limbs_of(batch, one.total), _numbers(batch, one.count)
+        found = _mean(limbs, by)
+        return found if isinstance(one.total, IntSum) else _ieee(found, total(batch, one.total), by.astype("f8"))
+    found = _ratio(_limbs_of(batch, one.above), _limbs_of(batch, one.below))
+    with np.errstate(all="ignore"):
+        return _ieee(found, total(batch, one.above), total(batch, one.below))
+
+
+def _ieee(found: NDArray[np.float64], above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotients found; those of totals that are not finite, or of 0, as IEEE divides them."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return np.where(np.isfinite(above) & np.isfinite(below) & (below != 0), found, above / below)
+
+
+def _mean(limbs: Sequence[Limbs], by: Limbs) -> NDArray[np.float64]:
+    import numpy as np
+
+    high, low, is_whole = _in_two(limbs)
+    found = divided(high, low, by.astype("f8"))
+    return _by_fractions(found, ~is_whole & (by != 0), lambda at: Fraction(_exact(limbs, at), int(by[at]))) if not np.all(is_whole) else found
+
+
+def _ratio(above: Sequence[Limbs], below: Sequence[Limbs]) -> NDArray[np.float64]:
+    import numpy as np
+
+    high, low, is_whole = _in_two(above)
+    by_high, by_low, by_whole = _in_two(below)
+    near, unsure = divided_nearly(high, low, by_high, by_low)
+    plain = is_whole & by_whole & (by_low == 0)
+    found = np.where(plain, divided(high, low, by_high), near)
+    return _by_fractions(found, unsure & ~plain & (by_high != 0), lambda at: _exact(above, at) / _exact(below, at))
+
+
+def _by_fractions(found: NDArray[np.float64], where: NDArray[np.bool_], exact: Callable[[int], Fraction]) -> NDArray[np.float64]:
+    """The quotients with those `where` they may be wrong computed one by one."""
+    for at in where.nonzero()[0]:
+        found[at] = float(exact(int(at)))
+    return found
+
+
+def _exact(limbs: Sequence[Limbs], at: int) -> Fraction:
+    return sum((int(limb[at]) * Fraction(2) ** exponent for limb, exponent in zip(limbs, EXPONENTS, strict=True)), Fraction(0))
+
+
+def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
+    """The limbs of a total in carried form, at `EXPONENTS`."""
+    import numpy as np
+
+    if isinstance(one, FloatSum):
+        return [_numbers(batch, name) for name in one.limbs]
+    high, low = (_numbers(batch, name) for name in one.columns)
+    none = np.zeros_like(high)
+    return _settled([low if exponent == 0 else high if exponent == _BITS else none for exponent in EXPONENTS])
+
+
+def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The nearest doubles of balanced limbs, those nearest to what is left, and where nothing is left then."""
+    import numpy as np
+
+    used = [at for at, limb in enumerate(limbs) if limb.any()] or [0]
+    limbs, exponents = limbs[used[0] : used[-1] + 1], EXPONENTS[used[0] : used[-1] + 1]  # mostly three of eight
+    high = nearest(limbs, exponents)
+    left = _without(limbs, high, exponents)
+    low = nearest(left, exponents)
+    return high, low, np.logical_and.reduce([limb == 0 for limb in _without(left, low, exponents)])
+
+
+def _without(limbs: Sequence[Limbs], values: NDArray[np.float64], exponents: Sequence[int]) -> list[Limbs]:
+    """The limbs of sums less these doubles, balanced."""
+    import numpy as np
+
+    near = [np.rint(values * 2.0**-exponent) for exponent in exponents]
+    parts = [near[0], *(here - above * 2.0**_BITS for above, here in pairwise(near))]
+    return _settled([limb - part.astype("i8") for limb, part in zip(limbs, parts, strict=True)])
+
+
+def _settled(limbs: Sequence[Limbs]) -> list[Limbs]:
+    """The limbs brought to -2**31 <= limb < 2**31, all but the highest."""
+    settled, carry = [], limbs[0] * 0
+    for limb in reversed(limbs[1:]):
+        carry = ((whole := limb + carry) + _HALF) >> _BITS
+        settled.append(whole - (carry << _BITS))
+    return [limbs[0] + carry, *reversed(settled)]
 
 
 def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
@@ -83,14 +202,7 @@ def carried(states: Mapping[str, Limbs], one: FloatSum | IntSum) -> dict[str, Li
     if isinstance(one, IntSum):
         high, low = (states[name] for name in one.columns)
         return {one.columns[0]: high + (low >> _BITS), one.columns[1]: low & ((1 << _BITS) - 1)}
-    settled: dict[str, Limbs] = {}
-    above, *others = one.limbs
-    carry = states[above] * 0
-    for name in reversed(others):
-        limb = states[name] + carry
-        carry = (limb + _HALF) >> _BITS
-        settled[name] = limb - (carry << _BITS)
-    return settled | {above: states[above] + carry}
+    return dict(zip(one.limbs, _settled([states[name] for name in one.limbs]), strict=True))
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:
@@ -98,8 +210,8 @@ def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:
     return numbers
 
 
-def nearest(limbs: Sequence[Limbs]) -> NDArray[np.float64]:
-    """The nearest double of balanced limbs: of the highest that is not 0 and the next two, with the sign of all that follows."""
+def nearest(limbs: Sequence[Limbs], exponents: Sequence[int] = EXPONENTS) -> NDArray[np.float64]:
+    """The nearest double of balanced limbs at these exponents: of the highest that is not 0 and the next two, with the sign of all that follows."""
     import numpy as np
 
     carry = (limbs[0] + _HALF) >> _BITS
@@ -107,7 +219,7 @@ def nearest(limbs: Sequence[Limbs]) -> NDArray[np.float64]:
     balanced = [carry, limbs[0] - (carry << _BITS), *limbs[1:]]
     padded, signs, found = [*balanced, zero, zero], _tail_signs(balanced), np.zeros(len(carry))
     with np.errstate(over="ignore"):
-        for at, exponent in reversed(list(enumerate((EXPONENTS[0] + _BITS, *EXPONENTS)))):
+        for at, exponent in reversed(list(enumerate((exponents[0] + _BITS, *exponents)))):
             first, second, third = padded[at : at + 3]
             rounded = _rounded(first, second, third, signs[at]) * 2.0 ** (exponent - 2 * _BITS - 2)
             found = np.where(first != 0, rounded, found)

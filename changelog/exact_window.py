@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from changelog.exact_quotients import divided_in_layers, in_two
 from changelog.extents import Extent
 from changelog.lazy import F
 from changelog.schema import column
@@ -65,16 +66,23 @@ class WindowSum:
             yield from self._parts()
             yield self._added(_PARTS, odd=F.sum(self._of("odd")).over(self.rows))
             yield from self._carried()
+            if self.mean:
+                yield from self._quotient()
             total = F.when(self._of("odd") == 0.0, self._exact(*(_power(half(self._of("unit"), F.lit(0))) for half in (F.least, F.greatest)))).otherwise(self._of("odd"))
         else:
             yield from self._halves(self.unit)
             yield self._added(("middle", "low"), high=F.lit(0).cast("bigint"))
             yield from self._carried()
+            if self.mean:
+                yield from self._quotient()
             total = self._exact(*(F.lit(2.0 ** half(self.unit, 0)) for half in (min, max)))
         yield {self.name: F.when(self._of("low").isNotNull(), total)}
 
     def _of(self, part: str) -> Column:
-        return column(f"{self.name}_{part}")
+        return column(self._of_name(part))
+
+    def _of_name(self, part: str) -> str:
+        return f"{self.name}_{part}"
 
     def _named(self, **columns: Column) -> Mapping[str, Column]:
         return {f"{self.name}_{part}": made for part, made in columns.items()}
@@ -113,8 +121,17 @@ class WindowSum:
 
     def _exact(self, small: Column, large: Column) -> Column:
         """The sum of finite values, or their mean, where one of two factors to the unit is 1: a large one comes last, since a mean may be finite whose sum is not."""
-        total = _nearest(*map(self._of, _PARTS)) * small
-        return (total / self._of("count") if self.mean else total) * large
+        return (self._of("quotient") if self.mean else _nearest(*map(self._of, _PARTS))) * small * large
+
+    def _quotient(self) -> Iterator[Mapping[str, Column]]:
+        """The mean in the unit, rounded once."""
+        high, middle, low = map(self._of, _PARTS)
+        rest = F.shiftleft(high.bitwiseAND(F.lit(2047)), _BITS) + middle
+        yield self._named(above=F.shiftright(high, 11).cast("double") * 2.0 ** (2 * _BITS + 11), below=rest.cast("double") * 2.0**_BITS)
+        found, lost = in_two(self._of("above"), self._of("below"))
+        yield self._named(sum=found, lost=lost + low.cast("double"))
+        count = self._of("count")
+        yield from divided_in_layers(self._of_name("quotient"), *in_two(self._of("sum"), self._of("lost")), F.when(count != 0, count).cast("double"))
 
 
 def _unit(largest: Column) -> Column:

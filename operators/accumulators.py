@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.exact import FloatSum, IntSum
-from changelog.exact_totals import contributions
+from changelog.exact_totals import Mean, Ratio, Rounded, contributions
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.rewrite import shape
@@ -54,7 +54,11 @@ class Accumulator(Protocol):
 
     @property
     def totals(self) -> Sequence[FloatSum | IntSum]:
-        """The exact sums in it; the totals of floats have to be there (`exact_totals.with_totals`) before `result`."""
+        """The exact sums in it."""
+
+    @property
+    def rounded(self) -> Sequence[Rounded]:
+        """The totals and quotients that have to be there (`exact_totals.with_totals`) before `result`."""
 
     def result(self) -> Column:
         """The call's value from carried state columns and totals."""
@@ -97,6 +101,11 @@ class Count:
 
     @property
     def totals(self) -> Sequence[FloatSum | IntSum]:
+        """None."""
+        return ()
+
+    @property
+    def rounded(self) -> Sequence[Rounded]:
         """None."""
         return ()
 
@@ -149,6 +158,13 @@ class Sum:
         """The total."""
         return (self.total,)
 
+    @property
+    def rounded(self) -> Sequence[Rounded]:
+        """The mean, or the total of floats."""
+        if self.mean:
+            return (Mean(f"{self.name}_mean", self.total, f"{self.name}_n"),)
+        return (self.total,) if isinstance(self.total, FloatSum) else ()
+
     def carried(self) -> list[Column]:
         """The total with its carries settled, and the counter."""
         return [*self.total.carried(), column(f"{self.name}_n")]
@@ -156,8 +172,7 @@ class Sum:
     def result(self) -> Column:
         """The total, or the mean; null where there is no value."""
         count = column(f"{self.name}_n")
-        value = self.total.nearest() / F.when(count != 0, count).cast("double") if self.mean else self.total.total()
-        return F.when(count != 0, value)
+        return F.when(count != 0, column(f"{self.name}_mean") if self.mean else self.total.total())
 
     def overflows(self) -> Column:
         """Whether an int total leaves 64 bits; a mean is a float."""
@@ -209,14 +224,18 @@ class WeightedMean:
         """Both totals."""
         return self.products, self.weights
 
+    @property
+    def rounded(self) -> Sequence[Rounded]:
+        """The total of the weights, and the mean."""
+        return self.weights, Ratio(f"{self.name}_mean", self.products, self.weights)
+
     def carried(self) -> list[Column]:
         """Both totals with their carries settled."""
         return [*self.products.carried(), *self.weights.carried()]
 
     def result(self) -> Column:
         """The mean; null where the weights sum to zero."""
-        weights = self.weights.total()
-        return self.products.total() / F.when(weights != 0, weights)
+        return F.when(self.weights.total() != 0, column(f"{self.name}_mean"))
 
     def overflows(self) -> Column:
         """Floats do not overflow."""
@@ -250,9 +269,9 @@ def _values(rows: pa.Table, name: str) -> NDArray[Any]:
     return values
 
 
-def floats(accumulators: Iterable[Accumulator]) -> list[FloatSum]:
-    """The sums of floats in accumulators."""
-    return [total for one in accumulators for total in one.totals if isinstance(total, FloatSum)]
+def rounded(accumulators: Iterable[Accumulator]) -> list[Rounded]:
+    """The totals and quotients that accumulators need."""
+    return [one for accumulator in accumulators for one in accumulator.rounded]
 
 
 def accumulator(use: AggregateUse) -> Accumulator | None:

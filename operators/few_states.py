@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from changelog.exact_totals import carried, total
+from changelog import exact_totals
+from changelog.exact_totals import carried
 from changelog.keys import encode_key
 from changelog.on_driver import weights
-from operators.accumulators import floats
+from operators.accumulators import rounded
 from operators.evaluation import FINALIZE, error_start
 
 if TYPE_CHECKING:
@@ -77,6 +78,6 @@ def totalled(states: pa.Table, accumulators: Sequence[Accumulator]) -> pa.Table:
     import pyarrow as pa
 
     [batch] = states.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=states.schema)]
-    for one in floats(accumulators):
-        states = states.append_column(one.value, pa.array(total(batch, one), pa.float64()))
+    for one in rounded(accumulators):
+        states = states.append_column(one.value, pa.array(exact_totals.rounded(batch, one), pa.float64()))
     return states

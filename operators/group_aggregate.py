@@ -18,7 +18,7 @@ from changelog.ops import Op, weight
 from changelog.schema import column
 from cxl.types import STRING, Kind, Schema, Type
 from operators import few_states
-from operators.accumulators import Accumulator, accumulator, added_once, floats
+from operators.accumulators import Accumulator, accumulator, added_once, rounded
 from operators.aggregate_config import AggregateConfig
 from operators.base import INEXACT, Keyed, Outcome, Surroundings, among, compared, shared_number
 from operators.evaluation import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
@@ -250,7 +250,7 @@ class Aggregate(Keyed):
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""
         alive = state.where(column(ROWS) > 0) if self.groups else state
-        return self._results(with_totals(alive, floats(accumulators)), accumulators, values)
+        return self._results(with_totals(alive, rounded(accumulators)), accumulators, values)
 
     def _results(self, totals: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states with their totals."""

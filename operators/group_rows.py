@@ -13,7 +13,7 @@ from changelog.frames import mapped
 from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
-from operators.accumulators import Accumulator, accumulator, floats, native_aggregate
+from operators.accumulators import Accumulator, accumulator, native_aggregate, rounded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def grouped(
     parts = [*ways.added(), F.count(F.lit(1)).alias("__rows")]
     added = ready.groupBy(*fields).agg(*parts) if groups else ready.agg(*parts)
     carried = added.select(*fields, *ways.carried(), *ways.kept(), "__rows")
-    carried = with_totals(settle(carried) if ways.sums else carried, floats(ways.sums.values()))
+    carried = with_totals(settle(carried) if ways.sums else carried, rounded(ways.sums.values()))
     wrong = first_true([*wrongs(ways.sums.values()), (F.col("__rows") < 0, INEXACT)])  # never a constant: an engine moves filters by constants below the total
     finished = carried.select(*fields, *ways.results(), *ways.kept(), wrong.alias("__wrong"))
     return _with_listed(finished, groups, calls, ways.listed) if ways.listed else finished

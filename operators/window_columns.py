@@ -12,6 +12,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.exact import IntSum
+from changelog.exact_quotients import divided_in_layers, in_two
 from changelog.exact_window import WindowSum, shared_unit
 from changelog.extents import Extent, extents
 from changelog.lazy import F, Window
@@ -186,7 +187,14 @@ class _Ints:
         yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
         yield {name: F.sum(column(name)).over(self.rows) for name in self.total.columns}
         yield dict(zip(self.total.columns, self.total.carried(), strict=True))
-        yield {self.total.name: self.total.result()}
+        if not self.total.mean:
+            yield {self.total.name: self.total.result()}
+            return
+        high, low = (column(name).cast("double") for name in self.total.total.columns)
+        name, count = self.total.name, column(f"{self.total.name}_n")
+        yield {f"{name}_above": high * 2.0**32, f"{name}_below": low}
+        above, below = column(f"{name}_above"), column(f"{name}_below")
+        yield from divided_in_layers(name, *in_two(above, below), F.when(count != 0, count).cast("double"))
 
     def wrong(self, frames: Frames) -> tuple[Column, str]:
         """When there is no value, and why."""

@@ -65,9 +65,8 @@ def nearest(exact: Fraction) -> float:
 
 
 def quotient(total: Fraction, divisor: Fraction) -> float:
-    """One exact sum over another, each rounded first, as engines divide them; rounded once where one alone is beyond the range of Floats."""
-    above, below = nearest(total), nearest(divisor)
-    return above / below if math.isfinite(above) and math.isfinite(below) else nearest(total / divisor)
+    """One exact sum over another, rounded once."""
+    return nearest(total / divisor)
 
 
 def _numbers(values: Iterable[Any]) -> list[float]:
@@ -135,11 +134,11 @@ _VALUE, _NUMBER = (Param("value"),), (Param("value", NUMERIC),)
 _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER)
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
-_entry("avg", "The arithmetic mean.", mean, FLOAT.or_null, _NUMBER)
+_entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, FLOAT.or_null, _NUMBER)
 _entry("min", "The least value; of values that do not compare, as a text and a number, the earlier one stays.", least, argument_type, _VALUE)
 _entry("max", "The greatest value; of values that do not compare the earlier one stays.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
-_entry("weighted_avg", "The weighted mean.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
+_entry("weighted_avg", "The weighted mean: the exact sum of value times weight over that of the weights, rounded once.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
 _entry("last", "The value of the last record.", lambda values: values[-1] if values else None, argument_type, _VALUE)
 _entry("any", "Some value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)

@@ -116,7 +116,7 @@ def _totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _total(region: str, values: Sequence[float | None]) -> dict[str, Any]:
     known = [Fraction(value) for value in values if value is not None]
     total = sum(known, Fraction(0))
-    return {"region": region, "total": float(total) if known else None, "mean": float(total) / len(known) if known else None, "n": len(values)}
+    return {"region": region, "total": float(total) if known else None, "mean": float(total / len(known)) if known else None, "n": len(values)}
 
 
 def _bounds(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
