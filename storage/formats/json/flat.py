@@ -77,7 +77,11 @@ def records_with_all_members(text: bytes) -> list[dict[str, Any]] | None:
         kinds = _kinds_of(sample) if all(isinstance(record, dict) for record in sample) else None
     except (orjson.JSONDecodeError, pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None
-    if kinds is None or _count(kinds) * len(starts) > limits.CELLS or _parsed(text, kinds, others="error", starts=starts) is None:
+    if kinds is None or _count(kinds) * len(starts) > limits.CELLS:
+        return None
+    loose = {name: _loose(kind) for name, kind in kinds.items()}
+    tries = (kinds,) if loose == kinds else (kinds, loose)
+    if all(_parsed(text, each, others="error", starts=starts) is None for each in tries):
         return None
     return _until_all_are_met(text, starts, _paths_of(sample))
 
@@ -88,9 +92,9 @@ def _line_at(text: bytes, start: int) -> bytes:
 
 
 def _kinds_of(records: Sequence[dict[str, Any]]) -> dict[str, pa.DataType]:
-    """The kinds of the members of some records, ints as floats. Raises ArrowException where they have none."""
+    """The kinds of the members of some records. Raises ArrowException where they have none."""
     names = dict.fromkeys(name for record in records for name in record)
-    return {name: _loose(pa.array([record.get(name) for record in records]).type) for name in names}
+    return {name: pa.array([record.get(name) for record in records]).type for name in names}
 
 
 def _loose(kind: pa.DataType) -> pa.DataType:
