@@ -7,15 +7,18 @@ keeps the answer with the frame and with what filters make of it; here it gets t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from changelog.lazy import F
 from changelog.schema import TYPES, column, fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
 _ACCEPTED: Final = "_errata_accepted"
@@ -163,3 +166,11 @@ def among(schema: StructType | None, names: Sequence[str]) -> StructType | None:
         return None
     known = {field.name: field for field in schema}  # a schema looks a name up by reading all of its fields
     return StructType([known[name] for name in names])
+
+
+def any_of(conditions: Sequence[Column]) -> Column:
+    """Whether one of the conditions holds; joined in pairs of pairs, since plans may nest only so deep."""
+    left = list(conditions) or [F.lit(False)]
+    while len(left) > 1:
+        left = [reduce(or_, left[at : at + 2]) for at in range(0, len(left), 2)]
+    return left[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from changelog.lazy import F
 from changelog.schema import column
 from cxl.types import Kind
 from operators.accumulators import Accumulator, accumulator, native_aggregate, rounded
+from operators.failing import first_case
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +99,7 @@ def wrongs(accumulators: Any) -> list[tuple[Column, str]]:
 
 def first_true(cases: Sequence[tuple[Column, str]]) -> Column:
     """The text of the first condition that holds, null where none does."""
-    return reduce(lambda rest, case: F.when(case[0], F.lit(case[1])).otherwise(rest), reversed(cases), F.lit(None).cast("string"))
+    return first_case([(condition, F.lit(text)) for condition, text in cases], F.lit(None).cast("string"))
 
 
 def _rows_of(use: AggregateUse) -> Column:

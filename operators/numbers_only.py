@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
-from changelog.frames import united
+from changelog.frames import any_of, united
 from changelog.lazy import F
 from changelog.schema import column
 from operators.evaluation import Evaluated, rejects
@@ -37,4 +36,4 @@ def numbers_only(done: Evaluated, calls: Sequence[AggregateUse | WindowUse], fra
 
 def _not_numbers(names: Sequence[str]) -> Column | None:
     tests = [F.coalesce(F.substring(column(name), 1, 1).isin('"', "t", "f", "[", "{"), F.lit(False)) for name in names]
-    return reduce(lambda one, other: one | other, tests) if tests else None
+    return any_of(tests) if tests else None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from changelog.frames import united
+from changelog.frames import any_of, united
 from changelog.key_columns import with_index
 from changelog.lazy import F
 from changelog.schema import column
@@ -88,7 +87,7 @@ class Conditions:
         if self.mode == "exclusive":
             marked = frame.withColumn(BRANCH, first_case([(value, F.lit(number)) for number, (value, _) in enumerate(tests)], F.lit(len(tests))))
         else:
-            none = reduce(lambda left, right: left & right, [~value for value, _ in tests])
+            none = ~any_of([value for value, _ in tests])
             numbers = [F.when(value, F.lit(number)) for number, (value, _) in enumerate(tests)] + [F.when(none, F.lit(len(tests)))]
             marked = frame.withColumn(BRANCH, F.explode(F.array_compact(F.array(*numbers))))
             marked = marked.withColumn("_key", with_index(F.col("_key"), F.col(BRANCH).cast("bigint")))

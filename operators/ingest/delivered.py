@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, consolidate, diff
-from changelog.frames import chosen, united
+from changelog.frames import any_of, chosen, united
 from changelog.images import alike, fingerprint
 from changelog.images import parts as image_parts
 from changelog.lazy import F
@@ -162,7 +160,8 @@ def _is_new(intake: Intake) -> Column:
     """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
     changes = intake.delivered
     grown = [(F.col("_file") == part.record.stored) & (F.col("_row") > part.rows) for part in changes.grown]
-    return reduce(or_, [*grown, *(F.col("_file") == record.stored for record in (*changes.added, *changes.changed))], F.lit(False))
+    whole = [record.stored for record in (*changes.added, *changes.changed)]
+    return any_of([*grown, *([F.col("_file").isin(whole)] if whole else [])])
 
 
 def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
@@ -186,7 +185,7 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
 def _with_keys(intake: Intake, rows: DataFrame) -> DataFrame:
     """Records without a complete primary key are rejected."""
     names = intake.config.merge.primary_key
-    null = reduce(or_, [column(name).isNull() for name in names])
+    null = any_of([column(name).isNull() for name in names])
     return rejected(rows, F.col("_error").isNull() & null, "null_primary_key", F.lit(f"the primary key ({', '.join(names)}) is null"))
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING
 
 from changelog.algebra import as_retractions, diff
-from changelog.frames import chosen, united
+from changelog.frames import any_of, chosen, united
 from changelog.lazy import F
 from changelog.schema import column
 from operators.ingest.deliveries import whole
@@ -219,7 +217,7 @@ def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[
     engine = intake.engine
     below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in intake.floors.items()]
     again = pa.table({"_key": pa.array(sorted(key for floor in intake.floors.values() for key in floor.marked), pa.binary())})
-    kept = joined(old.where(reduce(or_, below)).select("_key"), again, engine, "left_anti")
+    kept = joined(old.where(any_of(below)).select("_key"), again, engine, "left_anti")
     corrections = changed.where(F.col("_op").isin(2, 3))
     passed = corrections.join(kept, "_key", "left_semi")
     if not engine.to_arrow(passed.select("_key"), 1).num_rows:

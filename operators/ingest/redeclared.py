@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import chosen, mapped, told, united
+from changelog.frames import any_of, chosen, mapped, told, united
 from changelog.lazy import F
 from changelog.ops import Op
 from operators.ingest.events import place_key
@@ -118,7 +117,7 @@ def of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:
     if intake.files.shape.keyed:
         return F.col("_file").isin([record.stored for record in records])
     prefixes = [intake.files.prefix(record) for record in records]
-    return reduce(or_, ((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")) for low in prefixes))
+    return any_of([(F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")) for low in prefixes])
 
 
 @dataclass(frozen=True)
