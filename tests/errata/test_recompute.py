@@ -136,7 +136,8 @@ def commit_wrong(folder: Folder, node: str, updates: dict[str, str], predicate: 
     table = DeltaTable(state.table(path))
     table.update(updates=updates, predicate=predicate)
     tables = {**head.tables, path: DeltaTable(state.table(path)).version()}
-    entry = replace(head, epoch=head.epoch + 1, tables=tables, files=seal_tables(state, head.tables, tables))
+    marks = {**head.marks, path: ChangelogTable(state.table(path)).mark()}
+    entry = replace(head, epoch=head.epoch + 1, tables=tables, files=seal_tables(state, head.tables, tables), marks=marks)
     ledger = Ledger(state.ledger)
     anchor_ledger(state, ledger, ledger.append(entry, head), {path: ChangelogTable(state.table(path)).data_files()})
 
