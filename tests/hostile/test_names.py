@@ -41,7 +41,7 @@ def test_the_names_are_those_that_frames_have():
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_program_that_emits_one(bed, place):
-    for name in NAMES:
+    for name in NAMES if place == "transform" else NAMES[1::6]:
         ended = bed.run({"pipeline.yaml": HEAD + node(place, name) + OUTPUT.format("x", "")}, ("check", "pipeline.yaml"))
         assert (ended.code, f"error[E214]: '{name}' is a name that changelogs use themselves" in ended.err) == (1, True), ended.err
 
