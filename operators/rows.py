@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from changelog.frames import known, typed
 from changelog.lazy import F
@@ -81,6 +81,10 @@ def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
     return {name: strings.get(name) or physical_type(type_) for name, type_ in columns.items()}
 
 
+_STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
+_WHOLE: Final = _STRING + r"|\.0([,\]}])"
+"""A string of a JSON text, which stays as it is, or the end of a number within an array or a map that is whole."""
+_NO_SIGN: Final = _STRING + r"|([\[,:])-(0[,\]}])"
 LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
 """Kinds whose values, held as JSON text, may be ints and floats."""
 
@@ -126,7 +130,11 @@ def by_value(value: Column, type_: Type) -> Column:
     if type_.kind not in LOOSE:
         return value
     whole = F.regexp_replace(value, r"\.0$", "")
-    return F.when(whole == "-0", "0").otherwise(whole)
+    alone = F.when(whole == "-0", "0").otherwise(whole)
+    if type_.kind is Kind.NUMERIC:
+        return alone
+    within = F.regexp_replace(F.regexp_replace(value, _WHOLE, "$1$2"), _NO_SIGN, "$1$2$3")
+    return F.when(value.rlike(r"^[\[{]"), within).otherwise(alone)
 
 
 @dataclass(frozen=True, slots=True)

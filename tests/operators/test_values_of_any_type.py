@@ -97,3 +97,21 @@ def test_what_does_not_compare_is_neither_less_nor_more() -> None:
     assert [is_less(*pair) for pair in ((1, 2.5), (2.5, 1), ("a", "b"), (1, "a"), ("a", 1), (True, 2), ([1], [2]), ({}, 1))] == [True, False, True, *[False] * 5]
     nan = float("nan")
     assert [is_less(*pair) for pair in ((1, nan), (nan, 1), (nan, nan), ("a", nan))] == [True, False, False, False]
+
+
+NESTED = [
+    [[3], [3.0], [[3.0], "3.0"], [[3], "3.0"], [-0.0, 1], [0.0, 1], [0, 1.0]],
+    [[{"a": 3.0, "b": 'x",-0.0,'}], [{"a": 3, "b": 'x",-0.0,'}], [{"a": 3, "b": 'x",0,'}], [30.05], [30.5], ["3"], 3, 3.0],
+]
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("values", NESTED, ids=["arrays", "maps"])
+def test_numbers_within_arrays_and_maps_are_compared_by_value(values: list[Any], engine: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", PIPELINE.replace("qty / 2", "1"))
+    folder.write("orders.ndjson", "".join(json.dumps({"id": at, "item": {"qty": value}}) + "\n" for at, value in enumerate(values)))
+    assert folder.run().exit_code == 0
+    first = [values.index(value) for value in values]  # lists and dictionaries of Python are compared like this
+    assert sorted(int(row["n"]) for row in folder.rows("groups.csv")) == sorted(Counter(first).values())
+    assert sorted(int(row["id"]) for row in folder.rows("once.csv")) == sorted({*first})
