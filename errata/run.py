@@ -111,7 +111,7 @@ class Run:
         fetch_services(self.plan, self.warn)
         sources = self.look()
         left, targets = Before.of(self.head), Targets.of(self.plan, self)
-        targets.refuse_foreign(self.plan, self.head, self.history, force=self.options.force)
+        targets.refuse_foreign(self.plan, self.standing, self.history, force=self.options.force)
         self.moved = targets.moved(self.plan, self.head) if self.head else set()
         anew, always = self.reasons(sources) | ruled_anew(self.plan, left), self.retry or self._rearranged()
         stages = with_retries(self.plan, self.head.plan if self.head else None, anew, left.held, always=always)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from errata.failures import Busy, StorageFailed
@@ -47,8 +47,7 @@ def _run_once(project: Project, options: RunOptions) -> RunResult:
     from errata.run import Run
 
     former = project.head() if options.full_refresh else None
-    own = replace(options, force=True) if former else options
-    with exclusive(project, own, Run) as one:
+    with exclusive(project, options, Run) as one:
         if former is not None:
             one.former, one.head = one.head, None
         return one.execute()

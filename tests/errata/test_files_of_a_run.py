@@ -372,6 +372,15 @@ def test_a_refresh_removes_the_changes_of_the_epochs_that_it_forgets(folder):
     assert [json.loads(line)["data"]["a"] for line in folder.text("log/o-2.jsonl").splitlines()] == [3]
 
 
+def test_a_refresh_replaces_files_of_its_own_alone(folder):
+    _grown(folder, "log/o-{epoch}.jsonl")
+    folder.write("pipeline.yaml", LOGGED.replace("PATH", "log/o-{epoch}.jsonl").replace("out.csv", "theirs.csv"))
+    folder.write("theirs.csv", "of somebody else")
+    code, told = ran(folder, "--full-refresh")
+    assert (code, "theirs.csv exists and was not written by this pipeline" in told) == (4, True)
+    assert folder.text("theirs.csv") == "of somebody else"
+
+
 def test_a_refresh_leaves_changes_at_another_path_alone(folder):
     """As it does with the data of an output that is written elsewhere now."""
     _grown(folder, "log/o-{epoch}.jsonl")
