@@ -87,7 +87,7 @@ def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
 
 
 def _ieee(found: NDArray[np.float64], above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quotients found; those of totals that are not finite, or of 0, as IEEE divides them."""
+    """The quotients found; where a total is not finite or the divisor is 0, the IEEE quotient of the totals."""
     import numpy as np
 
     with np.errstate(all="ignore"):

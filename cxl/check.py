@@ -86,7 +86,7 @@ class Checker:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the program has more parts than it may have, those of the functions that it calls counted at each call."""
+        """Whether the program has more than MOST_PARTS parts; the parts of a function count at each call of it."""
         return self.uses.parts > MOST_PARTS
 
     def too_large(self, span: Span) -> typed.Literal:

@@ -37,7 +37,7 @@ def _row_part(program: Program) -> tuple[typed.Statement, ...]:
 
 
 def _layers(program: Program, target: Target) -> tuple[WindowLayer, ...]:
-    """The window calls by what they read: those of a layer read results of the layers ahead of it alone."""
+    """The window calls in layers: the calls of a layer read results of earlier layers alone."""
     ranks: dict[str, int] = {}
     for use in program.windows:
         ranks[use.column] = max((1 + ranks[name] for name in read_results(use)), default=0)

@@ -11,7 +11,7 @@ _MOST = 1e12
 
 
 def growth(expr: typed.Expr, growths: Mapping[int, float]) -> float:
-    """How many times as long as the longest text that it reads a value may be; `growths` has those of variables."""
+    """The factor by which a value may be longer than the longest text that it reads; `growths` has the factors of variables."""
     if isinstance(expr, typed.Local):
         return growths.get(expr.slot, 1)
     parts = [growth(part, growths) for part in _parts(expr)]

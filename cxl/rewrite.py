@@ -38,7 +38,10 @@ def inline(expr: typed.Expr, definitions: Mapping[int, typed.Expr]) -> typed.Exp
 
 
 def weight(expr: typed.Expr, weights: dict[int, int]) -> int:
-    """How many nodes an expression has where each variable is replaced by its definition; `weights` has those of variables, and gains those that it binds."""
+    """How many nodes an expression has where each variable is replaced by its definition.
+
+    `weights` has the weights of variables. The function adds the weights of the variables that the expression binds.
+    """
     found = 0
     for node in typed.walk(expr):
         if isinstance(node, typed.Bind) and node.slot not in weights:

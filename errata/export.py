@@ -140,7 +140,10 @@ class OutputRows:
     frame: DataFrame | None
 
     def batches(self, engine: Engine, shape: Callable[[pa.RecordBatch], pa.RecordBatch], columns: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows in batches, shaped (to so many columns), on the driver one after the other."""
+        """The rows in batches, on the driver one after the other.
+
+        shape: makes the batch to give out from a batch of rows. columns: how many columns it then has; 0 sets no limit by columns.
+        """
         from storage.formats.limits import rows_at_once
 
         if self.table is not None:
@@ -417,7 +420,7 @@ class Shape:
 
 
 def _column(rows: Sequence[int], cells: Sequence[str | None], count: int) -> pa.Array:
-    """The cells in some of so many rows, null in the others."""
+    """A column of `count` rows with the cells in the given rows and null in the others."""
     import pyarrow as pa
 
     if len(rows) == count:

@@ -73,5 +73,5 @@ class Usage(Failure):
 
     @classmethod
     def no_run(cls) -> "Usage":
-        """A pipeline of which nothing was committed yet."""
+        """The failure of a command that needs an epoch where none was committed yet."""
         return cls("no run yet, so there is nothing to show", help="`errata run` makes the first epoch")

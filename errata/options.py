@@ -30,7 +30,7 @@ class Event:
     """What happens during a run, for progress.
 
     `kind`: `engine` (`node` is its name, `action` says why it is this one, `starting` tells whether it still starts), `begin` (a node begins, or what `action` says), `node` (a node ended),
-    `warning` or `log` (told by `action`; a log has a level), `end`.
+    `warning` or `log` (`action` is the text; a log has a level), `end`.
     A node that begins has the rows that come in, one that ended all of its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
     """
 

@@ -85,7 +85,7 @@ class OwnFiles:
 
 
 def check_targets(plan: Plan, state: State, document: Document) -> Iterator[Diagnostic]:
-    """E349 for each path that the pipeline may not write to, as far as it is known before a run."""
+    """E349 for each path that the pipeline may not write to. Looks at the part of a path that is known before a run."""
     own = OwnFiles(plan, state)
     for node in plan.of_kind("output"):
         for keys, path in _outputs(node):
@@ -98,7 +98,7 @@ def check_targets(plan: Plan, state: State, document: Document) -> Iterator[Diag
 
 
 def known_part(path: str) -> str:
-    """A path as far as it is the same in every run: whole, or the folder ahead of its first token."""
+    """The part of a path that is the same in every run: all of it, or the folder ahead of its first token."""
     from storage.path_tokens import PathTemplate
 
     template = PathTemplate.parse(path)

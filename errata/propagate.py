@@ -229,7 +229,7 @@ class Flow:
         """Write an outcome to the node's tables and count it.
 
         `few`: it comes of few rows. A node without a table may make any number of them (`emit each`): they are counted and held on the driver, or all nodes
-        behind would take their own for many and compute them at each look. `follows`: few rows led to it beside others that stood, so it will be small itself.
+        behind would take their own for many and compute them at each look. `follows`: it answers to a delta of few rows, so it will be small itself.
         """
         if bound is not None and bound <= SMALL_ROWS:
             rows = self._on_driver(node, outcome)

@@ -21,7 +21,7 @@ BYTES_A_ROW = 20
 
 
 def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
-    """The engine for so many bytes of work, and why it is this one."""
+    """The engine for `work` bytes of work, and why it is this one."""
     from storage.engines import EngineChoice, decided
 
     given, reason = _named(options, plan)
@@ -62,7 +62,7 @@ def _named(options: EngineOptions, plan: Plan) -> tuple[EngineOptions, str]:
 
 
 def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> int:
-    """The bytes of work of a run: those of the files that it reads, and some for each live row that its nodes look up.
+    """The bytes of work of a run: the bytes of files that it reads, and BYTES_A_ROW for each live row that its nodes look up.
 
     `nodes` is what the last epoch's ledger entry counted of each.
     """

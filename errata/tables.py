@@ -200,7 +200,7 @@ class Tables:
             self.by_path(path).check(head.tables[path], head.marks.get(path, ""))
 
     def discard_damaged(self, head: Entry) -> None:
-        """Remove the tables of the plan that are not what an entry of the ledger says; those of an object store stay, and `Damaged` is raised."""
+        """Remove each table of the plan that is not what an entry of the ledger says. On an object store raise `Damaged` for it instead."""
         for path in self._named(head):
             table = self.by_path(path)
             try:
@@ -216,7 +216,7 @@ class Tables:
         return (path for path in head.tables if path in known)
 
     def raw(self, path: str) -> ChangelogTable:
-        """The table at a path, from now on field by field as it is stored."""
+        """The table at a path. From now on its rows are read and replaced in the fields that are stored."""
         self._opened[path] = ChangelogTable(f"{self.root}/{path}", raw=True, writer=self._writer)
         return self._opened[path]
 

@@ -263,7 +263,7 @@ class Targets:
         return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
 
     def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Path, Mapping[str, Any]]:
-        """The files of changes that some epochs wrote, once these epochs are forgotten: those of the path that the output still has for them."""
+        """The files of changes that the forgotten epochs in `history` wrote, of the outputs that still have the same path for changes."""
         wanted = {node.name: changes.path for node in plan.of_kind("output") if (changes := self.configs[node.name].changelog) is not None}
         written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
         return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}

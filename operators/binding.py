@@ -68,7 +68,7 @@ class Binding:
             return None
 
     def _may_emit(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
-        """Whether the fields that a program emits may have their names; reports those that may not."""
+        """Whether a program emits no reserved names; reports each reserved name."""
         wrong = [one for one in walked(program.syntax.statements) if isinstance(one, ast.Emit) and is_reserved(one.name)]
         for one in {one.name: one for one in reversed(wrong)}.values():
             self.problems.cxl(CxlErrors([Diagnostic("E214", f"'{one.name}' is a name that changelogs use themselves", one.name_span, help="emit it by another name", origin=origin)]), path)

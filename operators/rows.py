@@ -83,7 +83,7 @@ def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
 
 _STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
 _WHOLE: Final = _STRING + r"|\.0([,\]}])"
-"""A string of a JSON text, which stays as it is, or the end of a number within an array or a map that is whole."""
+"""A string of a JSON text, which stays unchanged, or the `.0` of a whole number within an array or a map."""
 _NO_SIGN: Final = _STRING + r"|([\[,:])-(0[,\]}])"
 LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
 """Kinds whose values, held as JSON text, may be ints and floats."""

@@ -141,7 +141,7 @@ def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
 def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
     """How many rows before (None: all) and behind a row of its partition the calls look at, through the calls that they read too."""
     found: dict[str, tuple[int | None, int]] = {}
-    for use in uses:  # those that it reads come ahead of it
+    for use in uses:  # a call comes behind the calls that it reads
         behind, ahead = _widest([found[name] for name in read_results(use)])
         step = offset(use) or 0
         if use.function.name not in ("lag", "lead"):

@@ -17,7 +17,7 @@ USUAL_FILES = 1024
 TABLES_BYTES = 1 << 30
 """Memory, as the system counts it for `ulimit -v`, without which tables cannot be read."""
 ENGINE_BYTES, CORE_BYTES = 5 << 30, 128 << 20
-"""The same for an engine, and besides for each core: threads and pools of memory reserve addresses, most of which are never used."""
+"""The same for an engine, and what each core adds: threads and pools of memory reserve addresses and never use most of them."""
 
 
 @cache

@@ -25,7 +25,7 @@ from storage.locations import State
 __all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]
 
 HASHED_BYTES = 64 << 20
-"""A run hashes data files of its tables up to so many bytes, small ones first; of the others it looks at the sizes."""
+"""How many bytes of its tables' data files a run hashes, small files first. It checks only the sizes of the other files."""
 
 Seals = dict[str, list[Any]]
 """By a file's name inside its table: its size and its hash."""
@@ -183,7 +183,7 @@ def _digest(anchor: Mapping[str, Any]) -> str:
 def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, Collection[str]]) -> None:
     """Note how far the ledger goes, what its files are, and the seals of the data files that tables consist of. One durable step.
 
-    `live` has the data files of the tables that changed; the others have those that they had. Nothing is done for a state that is not local.
+    `live` has the data files of the tables that changed; other tables keep their files. Does nothing for a state that is not local.
     """
     if not state.local:
         return

@@ -42,7 +42,7 @@ BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how m
 WHOLE_FILE = 32 << 20
 """Bytes from which on a file is left as it is when small ones are put together."""
 SIGNATURE = " of run "
-"""What stands between the epoch and the run in the `userMetadata` of a commit."""
+"""The text between the epoch and the run in the `userMetadata` of a commit."""
 PROPERTIES = {
     "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: what readers prune by and counts come from
     "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
@@ -379,7 +379,7 @@ class ChangelogTable:
     # -- soundness
 
     def mark(self) -> str:
-        """The mark of the table as it is (`storage.marks`)."""
+        """The mark of the table's present version (`storage.marks`)."""
         with storing(self.uri):
             return mark_of(self._required())
 

@@ -42,7 +42,7 @@ class Console:
         self.answer([redacted(text)])
 
     def answer(self, pieces: Iterable[str]) -> None:
-        """The command's answer: as it is to a file or a pipe, without what steers a terminal to a terminal."""
+        """Write the command's answer. A file or a pipe gets it unchanged; for a terminal, characters that steer it are escaped."""
         steered = is_terminal(sys.stdout)
         for piece in pieces:
             sys.stdout.write(harmless(piece) if steered else piece)
@@ -78,7 +78,7 @@ class Console:
         self.tell(f"{NOTHING_CHANGED}\n")
 
     def left_behind(self, way_on: str) -> None:
-        """The last line of every other failing command: what stands now, and what to do next (nothing where `way_on` is empty)."""
+        """Write the last line of every other failing command: the last committed epoch, and `way_on`, the next step, unless it is empty."""
         self.tell(f"{self._standing(f'; {way_on}' if way_on else '')}\n")
 
     def _standing(self, next_step: str) -> str:

@@ -16,7 +16,7 @@ A_SECOND = 5
 """How often the line of the node at work is drawn anew."""
 ENGINES = {"spark": "Apache Spark", "sail": "Sail"}
 WHOLE = 10_000_000
-"""Numbers from here on are told in millions where room is short."""
+"""Numbers from here on are shown in millions where room is short."""
 
 
 class Told(Protocol):
@@ -73,7 +73,7 @@ def node_line(event: Event) -> str:
 
 
 def short_line(event: Event, columns: int) -> str:
-    """`node_line` in so many columns of a terminal: without the rows out, which the ops add up to, and names cut."""
+    """`node_line` cut to a terminal's columns: long names are cut, and the rows out, which are the sum of the ops, are left out."""
     ops = [f"{op} {_short(count)}" for op, count in event.ops.items() if count]
     rejected = [f"rejected {_short(event.rejected)}"] if event.rejected else []
     name = padded(cut(escaped(event.node), _named(columns)), _named(columns))
@@ -82,7 +82,7 @@ def short_line(event: Event, columns: int) -> str:
 
 
 def _named(columns: int) -> int:
-    """The columns of a node's name on a terminal of so many."""
+    """How many of a terminal's columns a node's name gets."""
     return min(max(columns - 62, 10), 40)
 
 
@@ -92,7 +92,7 @@ def _short(count: int) -> str:
 
 @dataclass(slots=True)
 class AtWork:
-    """The line of the node at work. `heard` takes a run's events, `line` tells what goes on or what is awaited."""
+    """The line of the node at work. `heard` takes a run's events; `line` shows what the run does or waits for."""
 
     clock: Callable[[], float] = monotonic
     engine: str = ""
@@ -116,7 +116,7 @@ class AtWork:
             self.answered |= event.action != "skip"
 
     def line(self, columns: int) -> str:
-        """The line in so many columns, the seconds at its end."""
+        """The line, cut to the terminal's columns, with the seconds at its end."""
         seconds = self.clock() - self.since
         frame, end = FRAMES[int(seconds * A_SECOND) % len(FRAMES)], f"{seconds:>5.0f} s"
         room = columns - len(frame) - len(end) - 2

@@ -1,4 +1,4 @@
-"""The order in which records arrived, by what the run ledger tells of a source's files: `merge: ledger` follows it when files are read again.
+"""The order in which records arrived, from a source's files in the run ledger: `merge: ledger` follows it when files are read again.
 
 A file that grew between deliveries of others arrived in pieces. A *turn* is a run that read something; a later run has a higher turn.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NO_END: Final = 1 << 62
 KEY: Final = "arrivals"
-"""The member of a source's summary in the ledger that tells of runs before a full refresh."""
+"""The member of a source's summary in the ledger that keeps the arrivals of runs before a full refresh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Split:
 
 
 def in_turn(parts: Sequence[Part], arrivals: Mapping[str, Arrival]) -> tuple[list[Part], list[Split]]:
-    """Whole files in the places in which they arrived, ties in the order that they have; and the pieces of those that arrived in several."""
+    """The files in the order of their arrival, where files of one turn keep their order; and the pieces of files that arrived in several."""
     latest = max((one.last for one in arrivals.values()), default=0) + 1
     pieces = sorted((turn, part.order, behind, last, at) for at, part in enumerate(parts) for turn, behind, last in _pieces(part, arrivals.get(part.record.path), latest))
     placed: dict[int, list[Split]] = {}

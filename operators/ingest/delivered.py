@@ -81,7 +81,7 @@ def _whole_history(intake: Intake) -> Sequence[Part]:
 
 
 def _taken_otherwise(intake: Intake, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
-    """What is told of new records that a run over all files at once would take otherwise, as they stand before records that were read already."""
+    """Warnings of new records ahead of records that were read already, where a run over all files at once would decide differently."""
     late = out_of_turn(intake.changes) if intake.before is not None else []
     if late and not first_wins:
         yield f"{late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest"

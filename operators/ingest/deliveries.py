@@ -82,13 +82,13 @@ REWRITTEN = {
 
 
 def rewritten(strategy: str, changes: FileChanges) -> Iterator[str]:
-    """What is told of files whose content was replaced after they were read."""
+    """Warnings of files whose content was replaced after they were read."""
     for record in changes.changed if strategy in REWRITTEN else ():
         yield f"{record.path} was read before and has changed: under 'merge: {strategy}' {REWRITTEN[strategy]}"
 
 
 def out_of_turn(changes: FileChanges) -> list[str]:
-    """The new and grown files that stand before some that were read already, by path, in discovery order."""
+    """The paths of new and grown files ahead of a file that was read already, in discovery order."""
     moved = {*(record.path for record in changes.added), *(part.record.path for part in changes.grown)}
     added = {record.path for record in changes.added}
     read = [order for order, record in enumerate(changes.now) if record.present and record.rows and record.path not in added]

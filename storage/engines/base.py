@@ -41,7 +41,7 @@ class Engine(ABC):
         self._lock = threading.Lock()
         self._kept: list[DataFrame] = []
         self.tell: Callable[[str], None] = lambda text: None
-        """Who is told what the engine waits for."""
+        """The listener that gets the text of what the engine waits for."""
 
     def awaits(self, text: str) -> None:
         """Pass on what the engine waits for to whoever listens now."""

@@ -45,7 +45,7 @@ class Decided:
 
 
 def decided(choice: EngineChoice, work: int = 0) -> Decided:
-    """The engine for so many bytes of work.
+    """The engine for `work` bytes of work.
 
     `auto` is Spark where a cluster is named, where this process has a Spark session, and where the work does not fit in memory; else Sail.
     Without Java it is Sail for any work on this machine.
@@ -72,7 +72,7 @@ def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], st
 
 
 def fits(work: int, memory: int | None = None) -> bool:
-    """Whether Sail has memory enough for so many bytes of work: that of the machine, or less where a limit is given."""
+    """Whether Sail has memory enough for `work` bytes of work: the machine's memory, or `memory` where this limit is lower."""
     return work * MEMORY_OF_WORK <= min(machine_memory(), memory or machine_memory())
 
 

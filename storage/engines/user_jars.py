@@ -1,4 +1,4 @@
-"""Jars that the user gives to Spark, by `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`: joined with those of Errata, which they would displace."""
+"""Jars that the user gives to Spark, by `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`: joined with Errata's jars, which they would displace."""
 
 import os
 import shlex

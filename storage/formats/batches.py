@@ -115,7 +115,10 @@ def record_batches(plan: ReadPlan, records: Sequence[Mapping[str, Any] | Reject]
 
 
 def next_block(records: Iterator[_R], most: int, *, weigh: bool) -> list[_R]:
-    """The next records, at most so many. `weigh`: no more than are `CHUNK_BYTES` together, as an array that is exploded repeats all other fields of its record."""
+    """The next records, at most `most`.
+
+    weigh: stop once they are more than `CHUNK_BYTES` together, as an array that is exploded repeats all other fields of its record
+    """
     if not weigh:
         return list(islice(records, most))
     block, left = list[_R](), CHUNK_BYTES

@@ -67,12 +67,12 @@ def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int,
 
 
 def _rows_at_once(batch: pa.RecordBatch) -> int:
-    """How many rows are taken out of a batch at a time: fewer where its dictionaries have long values, each of which may come in every row."""
+    """How many rows are taken out of a batch at a time: fewer where its dictionaries have long values, as each may come in every row."""
     return rows_of_length(max((longest_in(values.dictionary) for values in batch.columns if pa.types.is_dictionary(values.type)), default=0))
 
 
 def rows_of_length(longest: int) -> int:
-    """How many rows are held at a time whose longest value has so many bytes."""
+    """How many rows are held at a time if their longest value has `longest` bytes."""
     return max(1, min(BATCH_ROWS, _AT_ONCE // max(longest, 1)))
 
 

@@ -341,7 +341,7 @@ class Reader:
 
     @property
     def gathers(self) -> bool:
-        """Whether the undeclared fields are one column, UNDECLARED: a JSON object of those that a record has."""
+        """Whether the undeclared fields are one column, UNDECLARED: a JSON object of the undeclared fields of each record."""
         from storage.formats import limits
 
         return self.sparse and len(self.plan.undeclared) > limits.GATHERED

@@ -1,4 +1,4 @@
-"""The encodings that text files may have: those of Python that turn bytes into text and nothing else.
+"""The encodings that text files may have: Python's codecs that turn bytes into text and nothing else.
 
 Left out are codecs that are no character sets (rot13, hex, zlib, idna, punycode, undefined, unicode_escape) and utf-7, whose bytes look like other text.
 """

@@ -11,17 +11,17 @@ from typing import Final
 from storage.formats.contract import InputError
 
 RECORD_BYTES = 64 << 20
-"""A record as it stands in the file: a line, an element of an array, an XML element."""
+"""The text of a record in its file: a line, an element of an array, an XML element."""
 MARKUP_BYTES = 8 << 20
 """One XML tag with its attributes, one comment, one instruction. The parser keeps all of it in memory, several times."""
 COLUMNS = 10_000
 """Columns of a file, declared and undeclared."""
 NAME_BYTES = 64 << 10
-"""The name of a column, with those of the elements around it."""
+"""The name of a column, with the names of the elements around it."""
 NAMES = 20_000
-"""Different names of elements and attributes in an XML document, also of those that are not read."""
+"""Different names of elements and attributes in an XML document, read or not."""
 NAMES_BYTES = 16 << 20
-"""All of them together, each with those of the elements around it."""
+"""All of these names together, each with the names of the elements around it."""
 ATTRIBUTES = 10_000
 """Attributes of an XML element."""
 DEPTH = 1000
@@ -96,7 +96,7 @@ def check_expansion(file: str, packed: int, unpacked: int) -> None:
 
 
 def explodes_too_much(sizes: Iterable[int]) -> str | None:
-    """What is told (E237) of a record whose arrays have so many elements and are all exploded; None where that is fine, as it is of one array."""
+    """The message (E237) on a record whose exploded arrays, which have these sizes, make too many records of it; else None, as always of one array."""
     several = [size for size in sizes if size > 1]
     if len(several) < 2 or prod(several) <= EXPLODED:
         return None
@@ -105,7 +105,7 @@ def explodes_too_much(sizes: Iterable[int]) -> str | None:
 
 
 def check_columns(names: list[str] | tuple[str, ...], file: str, *, declared: int = 0, line: int | None = None) -> None:
-    """Raise InputError for names of undeclared columns that are too many, or of which one is too long; `declared` columns come on top."""
+    """Raise InputError where the names of undeclared columns are too many or one is too long; `declared` columns count too."""
     if declared + len(names) > COLUMNS and names:
         raise too_many_columns(file, declared + len(names), line=line)
     if wrong := next((name for name in names if len(name) > NAME_BYTES), None):
@@ -113,5 +113,5 @@ def check_columns(names: list[str] | tuple[str, ...], file: str, *, declared: in
 
 
 def rows_at_once(columns: int, most: int) -> int:
-    """How many records of so many columns are held at a time: `most`, or as many as `CELLS` has room for."""
+    """How many records with this number of columns are held at a time: `most`, or as many as `CELLS` has room for."""
     return max(1, min(most, CELLS // max(columns, 1)))

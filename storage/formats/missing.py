@@ -24,9 +24,9 @@ def missing_columns(
     numbered: bool = False,
     noun: str = "column",
 ) -> InputError:
-    """The error (E225) of a file with the columns `names`, of which none is one of `lacking`.
+    """The error (E225) of a file that has the columns `names` and not the declared columns `lacking`.
 
-    text, delimiter: the header as it is written and by what it was cut, where the file is text with one.
+    text, delimiter: the text of the header and the delimiter that cut it, where the file is text with one.
     numbered: the file has no header, so its columns are called `col_0`, `col_1` and so on.
     """
     separator = None if numbered or len(lacking) < len(plan.declared) else _separator_in(text, delimiter, plan)

@@ -172,7 +172,7 @@ class _Pace:
         return self._deadline - now if self._since is None else min(self._deadline, self._since + STRETCH) - now
 
     def brought(self, size: int) -> None:
-        """Count bytes of the answer, the first of which begins the first stretch."""
+        """Count bytes of the answer. The first bytes begin the first stretch."""
         self._since = self._clock() if self._since is None else self._since
         self._bytes += size
 
@@ -197,7 +197,7 @@ class _Stream(httpcore.NetworkStream):
         self._plain, self._pace = plain, pace
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """The next bytes, of which there is at least one unless the connection ended."""
+        """The next bytes: at least one, unless the connection ended."""
         while True:
             wait = self._pace.left()
             try:

@@ -214,7 +214,7 @@ class Pull:
         return self._url(lambda at: at, url)
 
     def _url(self, made: Callable[[httpx.URL], httpx.URL], base: str | httpx.URL) -> httpx.URL:
-        """What is made of a URL, some of which the server gave. Raises InputError where that is no URL, or one that is too long."""
+        """What `made` makes of a URL, which the server may have given in part. Raises InputError where that is no URL, or one that is too long."""
         import httpx
 
         try:

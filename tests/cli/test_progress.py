@@ -116,7 +116,7 @@ STEERING = "\x1b]0;PWNED\x07 \x7f \u202e \x9b1A \rover"
 
 
 def answer_on_a_terminal(*words: str) -> str:
-    """What a terminal gets of an answer, without the colours and cursors of what is told beside it."""
+    """What a terminal gets of an answer, without the colours and cursor movements of the lines beside it."""
     code, told = on_a_terminal(*words)
     assert code == 0, told
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told).replace("\r\n", "\n")

@@ -39,14 +39,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
 
 
 def planned(folder: Folder, *words: str) -> str:
-    """The engine that `errata plan` tells of."""
+    """The first line of `errata plan`, which names the engine."""
     code, _, told = command("plan", str(folder.path / "pipeline.yaml"), *words)
     assert code == 0
     return told.splitlines()[0]
 
 
 def ran(folder: Folder, *words: str) -> str:
-    """The engine that a run tells of."""
+    """The first line of a run, which names the engine."""
     code, _, told = command("run", str(folder.path / "pipeline.yaml"), *words)
     assert code == 0, told
     return told.splitlines()[0]

@@ -1,4 +1,4 @@
-"""Members that come twice: in any object that is read they make their record a reject, told by the same rule on every way through the reader."""
+"""Members that come twice in an object that is read: their record is rejected, by the same rule on every way through the reader."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def reader_of(columns="a:int", keys="reject", mode="auto_widen", arrays=(), **op
 
 
 def outcome(reader, text, target=None):
-    """Of each record its number and column a, or that it is malformed and what is told of it."""
+    """The number of each record, with its column a or with the message that rejects it."""
     data = text.encode()
     whole = reader.with_undeclared(reader.undeclared(data, "f.json"))
     rows = records_of(whole, data, target, "f.json")

@@ -5,7 +5,7 @@
 its own, for what changes the process (`ulimit`) or ends it.
 
 Memory is what the command adds to the resident memory that the child had before it: Sail and Arrow reserve far more address space than they use, so a
-limit of address space says nothing. The parent looks 100 times a second; the kernel's mark of the highest value tells what it missed.
+limit of address space says nothing. The parent looks 100 times a second; the highest value that the kernel notes covers the time between.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Overrun(AssertionError):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. `code` is negative where a signal ended its process. `peak_mb`: megabytes beyond those that the process had before,
+    """How a command ended. `code` is negative where a signal ended its process. `peak_mb`: megabytes beyond what the process had before,
     `seconds`: of processor time of all threads, `elapsed`: of the clock. `folder` has the project as the command left it.
     """
 

@@ -88,7 +88,7 @@ def histories(seed: int) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_refresh_follows_files_that_grew_in_turns(seed: int, folder: Deliveries) -> None:
-    """What stands is, by plain Python, the first record of each key in the order of arrival; a refresh gives the same bytes, also the second one."""
+    """The output has the first record of each key in the order of arrival, as plain Python finds it; a refresh gives the same bytes, also the second one."""
     folder.prepare("ledger")
     first: dict[int, int] = {}
     read: dict[str, str] = {}
@@ -119,7 +119,7 @@ def test_a_delivery_that_changes_is_told_of(strategy: str, second: str, stands: 
 
 
 def test_a_late_delivery_that_cannot_be_put_in_its_place_is_told_of(folder: Deliveries) -> None:
-    """With all deliveries there it is read in its place, so nothing is to be told."""
+    """While all deliveries are there, a late one is read in its place and gives no warning."""
     folder.prepare("upsert")
     folder.step({"b": "1,20\n", "d": "2,2\n"})
     assert folder.step({"a": "1,10\n3,3\n"}) == "1,20\n2,2\n3,3\n"

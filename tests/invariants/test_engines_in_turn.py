@@ -1,6 +1,6 @@
 """Both engines share the state: a run goes on from what the other engine left, and ends as one full run would.
 
-There are twenty small pipelines, of which a run of the suite takes a fifth: those of the turn ERRATA_TURN, which moves on with every commit in `.ci/run`;
+There are twenty small pipelines. A run of the suite takes a fifth, chosen by ERRATA_TURN, which moves on with every commit in `.ci/run`;
 ERRATA_TURN=all takes all of them, `-m "spark and slow"` two hundred larger ones.
 """
 
@@ -30,7 +30,7 @@ TURNS, SHARE = 5, 4
 
 
 def _numbers() -> range:
-    """Those of the turn, or of all turns."""
+    """The numbers of this turn's pipelines, or of all."""
     turn = os.environ.get("ERRATA_TURN", "0")
     return range(TURNS * SHARE) if turn == "all" else range(int(turn) % TURNS * SHARE, (int(turn) % TURNS + 1) * SHARE)
 

@@ -1,6 +1,6 @@
 """I1 (DESIGN section 9) where the way of computing changes with size: what a node holds on the driver or leaves to the engine, and files that are read by tasks or in stretches.
 
-One pipeline with all kinds of nodes goes through deltas whose sizes lie around these limits. After each step its outputs are those of a full run.
+One pipeline with all kinds of nodes goes through deltas whose sizes lie around these limits. After each step its outputs are equal to the outputs of a full run.
 A run of the suite takes one of the stories, that of ERRATA_TURN, which moves on with every commit in `.ci/run`; ERRATA_TURN=all takes all of them.
 """
 
@@ -168,7 +168,7 @@ def _ran(made: Rows, folder: Folder, story: Story) -> Mapping[str, str]:
 
 
 def _taken() -> Sequence[int]:
-    """The story of the turn, or those of all turns."""
+    """The number of this turn's story, or of all stories."""
     turn, every = os.environ.get("ERRATA_TURN", "0"), range(len(stories()))
     return every if turn == "all" else [int(turn) % len(every)]
 

@@ -1,4 +1,4 @@
-"""What S3 needs is asked for before a run: settings of the environment, and jars of Spark, which are joined with those of the user."""
+"""Errata asks for what S3 needs before a run: settings of the environment, and jars of Spark, which are joined with the user's jars."""
 
 from __future__ import annotations
 

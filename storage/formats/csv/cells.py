@@ -88,7 +88,10 @@ def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
 
 
 def has_strange(table: pa.Table) -> bool:
-    """Whether a column holds a NaN, of which Arrow's parser has more spellings, an infinity, which it makes of digits too, or a date before the year 1, which is none here."""
+    """Whether a column holds a NaN, an infinity or a date before the year 1.
+
+    Arrow's parser has more spellings of NaN, makes infinities of digits too, and reads dates before the year 1, which are none here.
+    """
     return any(_is_strange(column) for column in table.columns)
 
 

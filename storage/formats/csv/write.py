@@ -46,7 +46,10 @@ def _text(values: pa.Array, column: Column, options: CsvWriteOptions) -> pa.Arra
 
 
 def _sparse_lines(batch: pa.RecordBatch, plan: WritePlan, options: CsvWriteOptions) -> bytes:
-    """Lines of which most cells are empty. The work is that of the others: Polars has much to do for each column, whatever it holds."""
+    """The lines of a batch whose cells are mostly empty.
+
+    Works on the filled cells alone, as Polars has much to do for each column, whatever it holds.
+    """
     lines: list[list[str]] = [[] for _ in range(batch.num_rows)]
     written, width = [0] * batch.num_rows, len(plan.columns)
     for index, column in enumerate(plan.columns):

@@ -42,7 +42,7 @@ _AS_TEXT = frozenset({pa.int64(), pa.bool_()})
 
 
 def flat_batch(plan: ReadPlan, text: bytes, first_row: int, *, all_known: bool = False) -> pa.RecordBatch | None:
-    """The records of whole lines, of which the first has number `first_row`; None where they have to be parsed one by one.
+    """The records of whole lines, numbered from `first_row` on; None where they have to be parsed one by one.
 
     all_known: a member that is no column is none of a record that is right, so its line has to be parsed
     """
@@ -66,7 +66,7 @@ def flat_batch(plan: ReadPlan, text: bytes, first_row: int, *, all_known: bool =
 def records_with_all_members(text: bytes) -> list[dict[str, Any]] | None:
     """The first records of whole lines, as many as are needed to meet every member of any of them; None where they have to be parsed one by one.
 
-    Some lines tell which members there may be, of which kinds. Arrow's parser then says whether another line has others. It is not asked to find them:
+    A sample of lines shows the members and their kinds. Arrow's parser then says whether another line has others. It is not asked to find them:
     it would make a column for each, and lines that each have one of their own would become as many columns as there are lines, each of that length.
     """
     starts = filled_lines(np.frombuffer(text, np.uint8))

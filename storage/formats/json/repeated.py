@@ -1,7 +1,7 @@
 """Members that an object has twice: a parser of JSON takes the last one and says nothing.
 
-That some object has them is told by counting: the JSON text of the parsed value has fewer colons than the text that it was parsed from. Only then the
-text is looked at token by token.
+A count of colons shows whether some object has them: then the JSON text of the parsed value has fewer colons than the text that it was parsed from.
+Only such a text is looked at token by token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 
 
 class Element(NamedTuple):
-    """One of the values that stand in a text with commas between: its bytes and the paths of keys that it has twice."""
+    """One value of a text of values with commas between: where its bytes begin and end, and the paths of keys that it has twice."""
 
     start: int
     end: int
@@ -79,7 +79,7 @@ def differs(text: bytes, value: Any) -> bool:
 
 
 def _colons(text: bytes) -> int:
-    """The colons of JSON: one a member, and those inside of texts, of which any JSON of the same texts has as many."""
+    """The number of colons in a JSON text: one a member, and the colons inside strings, also escaped ones."""
     escaped = sum(found[1] is not None for found in _ESCAPE.finditer(text)) if b"\\u003" in text else 0
     return text.count(b":") + escaped
 

@@ -37,7 +37,7 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
 
 
 def _is_sparse(batch: pa.RecordBatch, plan: WritePlan) -> bool:
-    """Whether most cells are those of fields that their records do not have."""
+    """Whether most cells belong to fields that their records do not have."""
     absent = sum(batch.column(index).null_count for index, column in enumerate(plan.columns) if column.optional)
     return bool(absent * 2 > batch.num_rows * len(plan.columns))
 

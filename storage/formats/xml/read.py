@@ -54,7 +54,10 @@ def read_records(reader: XmlReader, data: Buffer, name: str, part: Range | None)
 
 
 class Block(NamedTuple):
-    """The text of the columns, how many records there are, the errors of those that are rejected, where some are, and their undeclared fields, where they are gathered."""
+    """Some records: the text of their columns and how many they are.
+
+    rejected: the errors of rejected records, None where there are none. undeclared: the undeclared fields, None where they are not gathered.
+    """
 
     text: dict[str, pa.Array]
     size: int

@@ -404,7 +404,7 @@ class Scan:
         return length
 
     def _check_names(self) -> None:
-        """Raise InputError for too many names, or a too long one: the parser keeps all of them, also those of elements that are not read."""
+        """Raise InputError for too many names, or a too long one: the parser keeps all names, also of elements that are not read."""
         known = self._parser.intern
         self._interned = len(known)
         if self._interned > limits.NAMES:
@@ -439,7 +439,7 @@ class Scan:
 
 
 def _written_encoding(data: Buffer) -> str | None:
-    """The encoding that expat is told of: UTF-8 where the XML declaration names it in a way that expat does not know (`utf8`)."""
+    """The encoding to give to expat: UTF-8 where the XML declaration names it in a way that expat does not know (`utf8`), else None."""
     found = _DECLARED.match(data[:_FIRST])
     return "utf-8" if found and text_encoding(found[1].decode()) == "utf-8" else None
 
