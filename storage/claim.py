@@ -269,7 +269,7 @@ class _TableLock:
         return True
 
     def _table(self) -> DeltaTable:
-        from deltalake import DeltaTable
+        from deltalake import CommitProperties, DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 
         from storage.physical import declared, new_fields
@@ -278,7 +278,9 @@ class _TableLock:
             return DeltaTable(self._uri)
         except TableNotFoundError:
             try:
-                return DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error")
+                # Tried again, a table made at the same time would be made anew behind the claim that is in it.
+                once = CommitProperties(max_commit_retries=0)
+                return DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error", commit_properties=once)
             except DeltaError:  # somebody else made it in the meantime
                 return DeltaTable(self._uri)
 

@@ -58,13 +58,13 @@ def fake_java(folder: Path, banner: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("banner", "major", "kind"), [(SEVENTEEN, 17, "spark"), (EIGHT, 8, "sail"), ('openjdk version "21"', 21, "spark")])
-def test_auto_is_spark_for_large_work_where_java_suits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, major: int, kind: str) -> None:
+@pytest.mark.parametrize(("banner", "major", "suits"), [(SEVENTEEN, 17, True), (EIGHT, 8, False), ('openjdk version "21"', 21, True)])
+def test_auto_takes_a_jvm_for_large_work_where_java_suits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, major: int, suits: bool) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, banner)))
     java = any_java()
     assert java is not None
-    assert (java.major, java.suits) == (major, kind == "spark")
-    assert decided(EngineChoice(), machine_memory()).choice.kind == kind
+    assert (java.major, java.suits) == (major, suits)
+    assert decided(EngineChoice(), machine_memory()).choice.kind == ("spark" if suits else "sail")
     assert decided(EngineChoice(), 1000).choice.kind == "sail"
 
 
