@@ -84,6 +84,27 @@ def test_work_fits_where_sixteen_times_its_bytes_are_memory() -> None:
     assert not fits((1 << 20) + 1, memory=1 << 24)
 
 
+@pytest.mark.parametrize(
+    ("group", "limits", "least"),
+    [
+        ("0::/a.slice/b.service", {"a.slice/b.service/memory.max": "4096", "a.slice/memory.max": "max"}, 4096),
+        ("0::/a.slice/b.service", {"a.slice/b.service/memory.max": "4096", "a.slice/memory.max": "2048"}, 2048),
+        ("0::/", {"memory.max": "1024", "other.slice/memory.max": "512"}, 1024),
+        ("0::/../b", {"memory.max": "1024"}, 1024),
+        ("3:cpu:/c\n2:memory:/docker/x\n0::/", {"memory/docker/x/memory.limit_in_bytes": "2048", "memory/memory.limit_in_bytes": "9223372036854771712"}, 2048),
+        ("2:memory:/docker/x", {"memory/memory.limit_in_bytes": "1024"}, 1024),
+        ("0::/a", {"a/memory.max": "max"}, None),
+        (None, {}, None),
+    ],
+)
+def test_memory_is_the_least_that_a_control_group_may_use(tmp_path: Path, group: str | None, limits: dict[str, str], least: int | None) -> None:
+    files = {f"sys/fs/cgroup/{name}": limit for name, limit in limits.items()} | ({"proc/self/cgroup": group} if group else {})
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert machine_memory(tmp_path) == (least or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
 @pytest.mark.parametrize(("banner", "found"), [(None, "none was found"), (EIGHT, "is version 8")])
 def test_spark_without_java_says_both_ways_out(tmp_path: Path, banner: str | None, found: str) -> None:
     home = fake_java(tmp_path, banner) if banner else tmp_path
