@@ -1,6 +1,7 @@
 """Where state lives: `<workspace>/.errata/<pipeline>/`, or under the folder or URI that the user names (CONTRACT.md, "Files of a project")."""
 
 import atexit
+import os
 import re
 import shutil
 import tempfile
@@ -174,8 +175,14 @@ def _alias(folder: str) -> str:
 
 
 def _linked(folder: str) -> str:
-    place = tempfile.mkdtemp(prefix="errata-links-")
+    place = tempfile.mkdtemp(prefix="errata-links-", dir=_links())
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     link = Path(place, blake2b(folder.encode(), digest_size=8).hexdigest())
     link.symlink_to(folder, target_is_directory=True)
     return str(link)
+
+
+def _links() -> str:
+    """The folder for links: the one for temporary files, or one that there is on every Unix where engines do not read that one's name."""
+    given = tempfile.gettempdir()
+    return given if PLAIN_PATH.fullmatch(given) or not os.access("/tmp", os.W_OK) else "/tmp"  # noqa: S108  # a folder of one's own is made in it

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from changelog.frames import told
+from storage.locations import engine_uri
+from storage.undo import undoing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,9 +40,10 @@ def by_file(session: Callable[[], SparkSession], table: pa.Table, folder: Path |
         return None
     numbered = [f"c{at}" for at in range(given.num_columns)]
     handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        pq.write_table(given.rename_columns(numbered), file, compression="none", write_statistics=False)  # these leave NaN out
-    read = session().read.parquet(path)
+    with undoing(partial(_removed, path)):
+        with os.fdopen(handle, "wb") as file:
+            pq.write_table(given.rename_columns(numbered), file, compression="none", write_statistics=False)  # these leave NaN out
+        read = session().read.parquet(engine_uri(path))
     finalize(cast("Any", read)._plan, _removed, path)  # noqa: SLF001  # every frame that is made of this one refers to its plan
     return told(read.select(*(F.col(place).alias(name) for place, name in zip(numbered, given.column_names, strict=True))), spark_schema(given.schema))
 

@@ -34,6 +34,7 @@ from storage.engines.choice import fits
 from storage.engines.connect import open_connect
 from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
 from storage.engines.java import Java, any_java, find_java
+from storage.engines.large_rows import by_file
 from storage.engines.memory import machine_memory
 from storage.engines.registry import _serves
 from storage.engines.sail import server_settings
@@ -185,6 +186,24 @@ def test_rows_that_are_too_long_for_a_message_go_to_the_engine(sail: Engine) -> 
     del chosen
     gc.collect()
     assert not made.exists()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_file_of_large_rows_may_lie_in_a_folder_of_any_name(sail: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+    folder = tmp_path / "a b [c] ü"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    frame = by_file(lambda: sail.session, ROWS, folder if named else None)
+    assert frame is not None
+    assert len(list(folder.glob("errata-rows-*"))) == 1
+    assert sail.to_arrow(frame).equals(ROWS)
+
+
+def test_a_file_of_large_rows_that_cannot_be_written_whole_is_removed(tmp_path: Path) -> None:
+    no_file_holds = pa.table({"i": pa.array([None], pa.month_day_nano_interval())})
+    with pytest.raises(pa.ArrowNotImplementedError):
+        by_file(lambda: pytest.fail("there is no file to read"), no_file_holds, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_query_has_a_name_by_which_an_interrupt_ends_it(engine: Engine) -> None:
