@@ -292,6 +292,14 @@ def test_the_line_of_a_deep_value_counts_from_the_beginning_of_the_file(target):
         records_of(json_reader([("a", "any")], {"format": "ndjson"}), data, target, name="f")
 
 
+@pytest.mark.parametrize("on_unmapped", ["drop", "reject"])
+def test_the_search_for_members_tells_the_line_of_a_deep_value_as_well(monkeypatch, on_unmapped):
+    monkeypatch.setattr("storage.formats.json.read.LINES", 50)
+    data = b'{"a": 1}\n' * 20 + b'{"a": ' + b"[" * 2000
+    with pytest.raises(InputError, match="f: line 21: nested deeper than 1000 levels"):
+        json_reader([("a", "any"), ("absent", "any", False, True)], {"format": "ndjson"}, on_unmapped=on_unmapped).undeclared(data, "f")
+
+
 # Documents in pieces ----------------------------------------------------------------------------------------------------
 VALUE = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text('ab"\\[]{}:, \né', max_size=5)),

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -124,14 +125,15 @@ def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> I
     if reader.plan.array_paths or not has_plain_lines(reader, data):
         yield from each
         return
-    if reader.plan.on_unmapped == "drop":
-        yield from _members_of_pieces(reader, members, data, name, map)
-        return
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            yield from _members_of_pieces(reader, members, data, name, pool.map)
-        except InputError:  # told once more, with the number of the line
-            yield from each
+    in_pieces = partial(_members_of_pieces, reader, members, data, name)
+    try:
+        if reader.plan.on_unmapped == "drop":
+            yield from in_pieces(map)
+            return
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            yield from in_pieces(pool.map)
+    except InputError:  # told once more, with the number of the line
+        yield from each
 
 
 def _members_of_pieces(
