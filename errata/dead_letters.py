@@ -110,8 +110,10 @@ def retry(project: Project, group: str, options: RunOptions) -> RunResult:
         listed = ", ".join(known[:10]) or "none"
         raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")
 
+    own = project.check()
+
     def again(told: RunOptions) -> RunResult:
-        with exclusive(project, told, Run, retry=True) as one:
+        with exclusive(project, told, Run, retry=True, own=own) as one:
             return one.execute()
 
     return measured(project, options, again)

@@ -72,10 +72,12 @@ class _Outputs:
     @classmethod
     def of(cls, project: Project, head: Entry) -> _Outputs:
         """Those of the next run."""
+        from errata.own_files import OwnFiles
         from errata.run import Run
         from errata.targets import Targets
 
-        targets = Targets.of(project.plan, Run(project.plan, project.state, RunOptions(), head))
+        own = OwnFiles(project.plan, project.state, inputs=False)
+        targets = Targets.of(project.plan, Run(project.plan, project.state, RunOptions(), head, own=own))
         return cls(head, targets, targets.moved(project.plan, head))
 
     def of_stage(self, node: Node, stage: Stage) -> Row:

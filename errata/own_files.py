@@ -27,10 +27,14 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """The files and folders of a pipeline that nothing is written to. Files are compared by their identity too, so links and letter case hide nothing."""
+    """The files and folders of a pipeline that nothing is written to. Files are compared by their identity too, so links and letter case hide nothing.
+
+    `inputs`: whether the files that sources read belong to them. They are looked up once, when something exists at a path that is to be written.
+    """
 
     plan: Plan
     state: State
+    inputs: bool = True
 
     def fault(self, place: str | Path) -> str | None:
         """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
@@ -73,6 +77,7 @@ class OwnFiles:
             *((file, "is the pipeline's own file") for file in (*plan.files, *documents)),
             *((file, "is a schema that the pipeline reads") for file in layouts),
             *((Path(file), "is a module that the pipeline uses") for file in plan.settings.modules.files),
+            *((plan.settings.folder / table.removeprefix("file://"), f"is read by source '{node.name}'") for node, table in _tables(plan) if is_local(table)),
         ]
         if plan.workspace is not None and plan.workspace.file is not None:
             named.append((plan.workspace.file, "is the workspace's own file"))
@@ -81,12 +86,12 @@ class OwnFiles:
     @cached_property
     def _inputs(self) -> dict[Identity, str]:
         """The files that sources read, with what to say of each."""
-        return dict(_read(self.plan))
+        return dict(_read(self.plan)) if self.inputs else {}
 
 
-def check_targets(plan: Plan, state: State, document: Document) -> Iterator[Diagnostic]:
-    """E349 for each path that the pipeline may not write to. Looks at the part of a path that is known before a run."""
-    own = OwnFiles(plan, state)
+def check_targets(own: OwnFiles, document: Document) -> Iterator[Diagnostic]:
+    """E349 for each path that the pipeline may not write to, as far as the path is known before a run."""
+    plan = own.plan
     for node in plan.of_kind("output"):
         for keys, path in _outputs(node):
             if (fault := own.fault(known_part(path))) is not None:
@@ -135,9 +140,6 @@ def _layouts(node: Node) -> Iterator[str]:
 def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
     from errata.discovered import discovered
 
-    for node, table in _tables(plan):
-        if is_local(table) and (identity := _identity(plan.settings.folder / table.removeprefix("file://"))) is not None:
-            yield identity, f"is read by source '{node.name}'"
     for node in plan.of_kind("source"):
         try:
             found = discovered(node, plan)

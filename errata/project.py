@@ -12,7 +12,7 @@ from errata.diagnostics import Diagnostic, raise_errors
 from errata.environment import process_environment
 from errata.fetching import fetched_below
 from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
-from errata.own_files import check_targets
+from errata.own_files import OwnFiles, check_targets
 from errata.plan import Plan
 from errata.planner import make_plan
 from errata.reporter import Findings
@@ -69,9 +69,9 @@ def load(
     )  # fmt: skip
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
-    findings.diagnostics.extend(check_targets(plan, place, document))
+    findings.diagnostics.extend(check_targets(OwnFiles(plan, place, inputs=False), document))
     raise_errors(findings.diagnostics)
-    return Project(plan, place, findings.diagnostics)
+    return Project(plan, place, findings.diagnostics, document)
 
 
 def stored(path: str | Path, state: str | None = None) -> Reading | None:
@@ -133,12 +133,16 @@ def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[s
 
 
 class Project:
-    """A pipeline that was planned without errors, and its state."""
+    """A pipeline that was planned without errors, and its state.
 
-    def __init__(self, plan: Plan, state: State, diagnostics: Sequence[Diagnostic]) -> None:
+    `document`: the pipeline's file; None where the plan was made from another one, which writes elsewhere.
+    """
+
+    def __init__(self, plan: Plan, state: State, diagnostics: Sequence[Diagnostic], document: Document | None = None) -> None:
         self.plan = plan
         self.state = state
         self.diagnostics = tuple(diagnostics)
+        self._document = document
 
     @property
     def node_names(self) -> Sequence[str]:
@@ -168,6 +172,12 @@ class Project:
         head = self.head()
         return None if head is None else head.epoch
 
+    def check(self) -> OwnFiles:
+        """Where nothing may be written. Raises PipelineErrors where the pipeline writes over a file that a source reads; `load` does not look for those."""
+        own = OwnFiles(self.plan, self.state)
+        raise_errors([] if self._document is None else list(check_targets(own, self._document)))
+        return own
+
     def run(self, options: RunOptions | None = None) -> RunResult:
         """One run. Raises Failure; then the state is that of the last committed epoch."""
         from errata.running import run
@@ -176,7 +186,7 @@ class Project:
 
     def at_state(self, state: State) -> Project:
         """The same project with its state elsewhere."""
-        return Project(self.plan, state, self.diagnostics)
+        return Project(self.plan, state, self.diagnostics, self._document)
 
     def ephemeral(self) -> Project:
         """The same project with a state that goes with the process."""

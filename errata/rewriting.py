@@ -128,9 +128,10 @@ def rewrite(project: Project, change: Change, options: RunOptions) -> tuple[list
     from errata.running import exclusive
 
     effect: list[Row] = []
+    own = project.check()
 
     def made(told: RunOptions) -> RunResult:
-        with exclusive(project, replace(told, dry_run=False), Rewrite, change=change, dry=options.dry_run, effect=effect) as one:
+        with exclusive(project, replace(told, dry_run=False), Rewrite, change=change, dry=options.dry_run, effect=effect, own=own) as one:
             _as_it_ran(one)
             try:
                 return one.execute()

@@ -38,6 +38,7 @@ from storage.undo import undoing
 if TYPE_CHECKING:
     import polars as pl
 
+    from errata.own_files import OwnFiles
     from errata.propagate import Flow, NodeDelta
     from errata.record_places import Places
     from errata.tables import Tables
@@ -62,6 +63,8 @@ class Run:
     former: Entry | None = None
     """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
     claim: Claim | None = None
+    own: OwnFiles | None = None
+    """Where nothing may be written, as far as it was looked up before the run."""
     retry: bool = False
     """Whether suppressed records are tried again although nothing else changed."""
     settled: Settled = field(default_factory=Settled)

@@ -11,6 +11,7 @@ from errata.failures import Busy, StorageFailed
 from errata.options import RunOptions, RunResult
 
 if TYPE_CHECKING:
+    from errata.own_files import OwnFiles
     from errata.project import Project
     from errata.run import Run
     from storage.claim import Claim
@@ -20,26 +21,27 @@ Made = TypeVar("Made", bound="Run")
 
 
 def run(project: Project, options: RunOptions) -> RunResult:
-    """Run a project. Raises Failure."""
+    """Run a project. Raises Failure; PipelineErrors where it would write over a file that it reads."""
+    own = project.check()
     if options.dry_run:
         return dry_run(project, options)
     if options.ephemeral:
         temporary = project.ephemeral()
         try:
-            return run_once(temporary, options)
+            return run_once(temporary, options, replace(own, state=temporary.state))
         finally:
             temporary.state.forget()
-    return run_once(project, options)
+    return run_once(project, options, own)
 
 
-def run_once(project: Project, options: RunOptions) -> RunResult:
-    """One run, with its metrics where they are asked for. Raises Failure."""
+def run_once(project: Project, options: RunOptions, own: OwnFiles | None = None) -> RunResult:
+    """One run, with its metrics where they are asked for. `own`: where nothing may be written. Raises Failure."""
     from errata.metrics import measured
 
-    return measured(project, options, lambda told: _run_once(project, told))
+    return measured(project, options, lambda told: _run_once(project, told, own))
 
 
-def _run_once(project: Project, options: RunOptions) -> RunResult:
+def _run_once(project: Project, options: RunOptions, own: OwnFiles | None) -> RunResult:
     """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure.
 
     A refresh leaves the state as it is until it commits: then it takes the place of all that stood.
@@ -47,7 +49,7 @@ def _run_once(project: Project, options: RunOptions) -> RunResult:
     from errata.run import Run
 
     former = project.head() if options.full_refresh else None
-    with exclusive(project, options, Run) as one:
+    with exclusive(project, options, Run, own=own) as one:
         if former is not None:
             one.former, one.head = one.head, None
         return one.execute()

@@ -61,7 +61,7 @@ class Targets:
         outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), OwnFiles(plan, run.state))
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), run.own or OwnFiles(plan, run.state))
         found._refuse_shared(plan)
         found._refuse_own(plan)
         return found

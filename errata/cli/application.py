@@ -38,6 +38,9 @@ class Project(Protocol):
     def head_epoch(self) -> int | None:
         """The last committed epoch, None before the first; starts no engine."""
 
+    def check(self) -> object:
+        """Raise PipelineErrors where the pipeline writes over a file that a source reads."""
+
     def run(self, options: RunOptions) -> RunResult:
         """One run. Raises Failure, PipelineErrors, OSError."""
 

@@ -1,12 +1,22 @@
 """What a run may not write to: foreign files without --force, and the pipeline's own files ever (E349)."""
 
-from pathlib import Path
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
 from errata.diagnostics import PipelineErrors
+from errata.discovered import discovered
 from errata.failures import StorageFailed
-from tests.pipelines import Folder
+from tests.pipelines import Folder, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from errata.plan import Node, Plan
+    from storage.discovery import FileStat
 
 PIPELINE = """\
 pipeline: {{ name: p{settings} }}
@@ -84,7 +94,7 @@ def test_nothing_is_written_over_what_a_pipeline_is_made_of(folder: Folder, plac
     }[by]
     laid(folder, **given)
     with pytest.raises(PipelineErrors) as caught:
-        folder.load()
+        folder.load().check()
     assert [(one.code, one.message) for one in caught.value.diagnostics] == [("E349", f"'{place}' {fault}")]
 
 
@@ -125,3 +135,37 @@ def test_a_path_that_the_rows_or_the_run_make_is_refused_by_the_run(folder: Fold
     with pytest.raises(PipelineErrors, match="is the pipeline's own file"):
         folder.run(batch_id="pipeline", force=True)
     assert folder.text("pipeline.yaml").startswith("pipeline:")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["check"], 1), (["plan"], 1), (["run"], 1), (["run", "--ephemeral"], 1), (["run", "--dry-run"], 1),
+        (["correct", "s", "--key", "id=1", "--set", "n=4", "--reason", "r"], 1), (["status"], 0), (["log", "o"], 0),
+    ],
+)  # fmt: skip
+def test_only_commands_that_write_and_check_look_for_inputs(folder: Folder, words: list[str], code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    laid(folder)
+    assert folder.run().rejected == 1
+    laid(folder, "path: data/f.csv, if_exists: overwrite", settings=", metrics: { prometheus: data/f.csv }")
+    if code == 0:
+        monkeypatch.setattr("errata.discovered.discovered", lambda node, plan: pytest.fail("the input files are looked up"))
+    ended, _, told = command(words[0], "pipeline.yaml", *words[1:])
+    assert ended == code, told
+    assert ("error[E349]: 'data/f.csv' is read by source 's'" in told) == bool(code)
+    assert folder.text("data/f.csv") == INPUT
+
+
+def test_a_run_compares_its_targets_with_the_inputs_once(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    laid(folder)
+    assert folder.run().rejected == 1
+    looked = list[str]()
+
+    def counted(node: Node, plan: Plan) -> Sequence[FileStat]:
+        looked.append(node.name)
+        return discovered(node, plan)
+
+    monkeypatch.setattr("errata.discovered.discovered", counted)
+    folder.write("data/f.csv", INPUT + "3,y\n")
+    assert folder.run().rejected == 2
+    assert looked == ["s"]

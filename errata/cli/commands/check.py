@@ -24,12 +24,15 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any
     """
     console = console_of(quiet, verbose, no_color)
     name = words["pipeline"]
+    found: list[Diagnostic] = []
     try:
         project = project_of(console, words)
+        found += project.diagnostics
+        project.check()
     except PipelineErrors as errors:
-        _rows(console, errors.diagnostics, format)
+        _rows(console, [*found, *errors.diagnostics], format)
         raise
-    _rows(console, project.diagnostics, format)
+    _rows(console, found, format)
     console.note(f"{name}: {plural(len(project.node_names), 'node')}, no errors")
     return Exit.CLEAN
 

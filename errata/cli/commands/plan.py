@@ -19,7 +19,9 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any
     """Show what the next run would do, and why."""
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
-    outlook = project_of(console, words).outlook()
+    project = project_of(console, words)
+    project.check()
+    outlook = project.outlook()
     chosen = outlook.engine(engine)
     console.note("Engine: none (nothing to do)" if chosen is None else engine_line(*chosen))
     rows_answer(console, outlook.rows(), format, ("node", "type", "action", "rows", "reason"))
