@@ -110,13 +110,14 @@ def _engine_port() -> Row:
 
 def _s3(java: Row) -> Iterator[Row]:
     """What S3 needs, where the environment has settings for it or ERRATA_STATE lies there."""
-    from storage.object_stores import RECIPE, jars_missing, on_s3, settings_missing
+    from storage.object_stores import RECIPE, jars_missing, on_s3, settings_missing, settings_refused
 
     state = os.environ.get("ERRATA_STATE", "")
     if not on_s3(state) and not any(name.startswith("AWS_") for name in os.environ):
         return
     missing, _, repair = settings_missing("s3://").partition(": ")
-    yield _row("s3 settings", "missing" if missing else "ok", missing or "AWS_…", repair)
+    verdict = "missing" if settings_refused("s3://") else "warning" if missing else "ok"
+    yield _row("s3 settings", verdict, missing or "AWS_…", repair)
     if java["verdict"] == "ok":
         lacking = jars_missing()
         yield _row("s3 for spark", "warning" if lacking else "ok", lacking or "hadoop-aws", f"see {RECIPE}; or use --engine sail, which needs no jar")

@@ -58,7 +58,8 @@ def storing(place: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as problem:
-        raise StorageError(place, settings_missing(place) or first_line(problem)) from problem
+        missing = settings_missing(place)
+        raise StorageError(place, f"{first_line(problem)} ({missing})" if missing else first_line(problem)) from problem
     except engine_failures() as problem:
         trouble = next((line for line in str(problem).splitlines() if any(word in line for word in DISK_TROUBLE)), None)
         if trouble is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from storage.engines.choice import EngineChoice
 
-__all__ = ["jars_missing", "on_s3", "require_jars", "require_settings", "settings_missing"]
+__all__ = ["jars_missing", "on_s3", "require_jars", "require_settings", "settings_missing", "settings_refused"]
 
 HADOOP_AWS = "hadoop-aws"
 RECIPE = 'docs/deployment.md, "State on S3"'
@@ -25,13 +25,21 @@ def on_s3(place: str) -> bool:
     return place.startswith(("s3://", "s3a://"))
 
 
-def settings_missing(place: str) -> str:
-    """What the environment lacks for a place on S3, with what to do; empty where nothing is known to be missing."""
+def settings_refused(place: str) -> str:
+    """What is sure to keep a place on S3 from being reached, with what to do; empty where a try may succeed."""
     if not on_s3(place):
         return ""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     if endpoint.startswith("http://") and os.environ.get("AWS_ALLOW_HTTP", "").lower() not in ("1", "true", "yes"):
         return f"the endpoint {endpoint} is without encryption, which has to be allowed: set AWS_ALLOW_HTTP=true, or name an https endpoint"
+    return ""
+
+
+def settings_missing(place: str) -> str:
+    """What the environment may lack for a place on S3, with what to do; a machine with a role needs none of it."""
+    refused = settings_refused(place)
+    if refused or not on_s3(place):
+        return refused
     if not any(name.startswith("AWS_") for name in os.environ) and not any(file.exists() for file in _profiles()):
         return "nothing says how to reach S3: set AWS_REGION, and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, unless this machine has a role"
     return ""
@@ -43,10 +51,10 @@ def _profiles() -> Iterable[Path]:
 
 
 def require_settings(place: str) -> None:
-    """Raise StorageError where the environment lacks what a place on S3 needs."""
-    missing = settings_missing(place)
-    if missing:
-        raise StorageError(place, missing)
+    """Raise StorageError where the environment is sure to keep a place on S3 from being reached."""
+    refused = settings_refused(place)
+    if refused:
+        raise StorageError(place, refused)
 
 
 def jars_missing() -> str:

@@ -10,6 +10,8 @@ import pytest
 from storage.engines import EngineChoice, EngineUnavailable
 from storage.engines.jars import spark_home
 from storage.engines.user_jars import given_jars
+from storage.failure import StorageError, storing
+from storage.locations import State
 from storage.object_stores import require_jars, settings_missing
 from tests.pipelines import Folder, command
 
@@ -40,6 +42,15 @@ def test_settings_that_are_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "home/.aws").mkdir(parents=True)
     (tmp_path / "home/.aws/config").write_text("[default]\n")
     assert settings_missing(PLACE) == ""
+
+
+def test_a_machine_may_have_a_role_so_only_an_error_tells_what_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    State(PLACE).prepare()
+    with pytest.raises(StorageError, match=r"^s3://bucket/state: no answer \(nothing says how to reach S3: set AWS_REGION"), storing(PLACE):
+        raise OSError("no answer")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", HTTP)
+    with pytest.raises(StorageError, match="set AWS_ALLOW_HTTP=true"):
+        State(PLACE).prepare()
 
 
 @pytest.mark.parametrize("words", [("run", "--engine", "sail"), ("status",), ("show", "out")])
@@ -100,7 +111,7 @@ def test_the_users_jars_are_joined_with_ours(monkeypatch: pytest.MonkeyPatch, ar
 def test_doctor_says_what_s3_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ERRATA_STATE", PLACE)
     _, out, _ = command("doctor", "--format", "csv")
-    assert "s3 settings,missing,nothing says how to reach S3" in out
+    assert "s3 settings,warning,nothing says how to reach S3" in out
     monkeypatch.delenv("ERRATA_STATE")
     _, out, _ = command("doctor", "--format", "csv")
     assert "s3 settings" not in out
