@@ -426,8 +426,9 @@ class Run:
         self.tables.require_untouched()
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
-        put_entries_together(ledger)
         anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
+        if put_entries_together(ledger):
+            anchor_ledger(self.state, ledger, committed, {})
         return committed
 
     def remarks(self) -> dict[str, Any]:

@@ -20,7 +20,9 @@ def put_together(tables: Iterable[ChangelogTable]) -> None:
             table.optimize(SMALL_FILE)
 
 
-def put_entries_together(ledger: Ledger) -> None:
-    """The same for the ledger."""
-    if ledger.files() > MANY_FILES:
+def put_entries_together(ledger: Ledger) -> bool:
+    """Whether the ledger had many small files, which are put together."""
+    many = ledger.files() > MANY_FILES
+    if many:
         ledger.compact()
+    return many

@@ -19,7 +19,7 @@ import orjson
 from storage import durable
 from storage.discovery import content_hash
 from storage.failure import Damaged, StorageError
-from storage.ledger import Entry, Ledger, ledger_ways_out
+from storage.ledger import Entry, Ledger, ledger_ways_out, verify_chain
 from storage.locations import State
 
 __all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]
@@ -224,9 +224,10 @@ def require_ledger(state: State, head: Entry | None) -> None:
         anchor = _anchor(state)
     except ValueError:
         return
-    if anchor is not None:
-        for fault in _check_end(anchor, [] if head is None else [head]):
-            raise StorageError(state.ledger, f"{fault.detail}; {ledger_ways_out(state.ledger)}")
+    if anchor is None or (head is not None and _names(anchor, head)):
+        return
+    for fault in _check_end(anchor, Ledger(state.ledger).entries(checked=False)):
+        raise StorageError(state.ledger, f"{fault.detail}; {ledger_ways_out(state.ledger)}")
 
 
 def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int]]) -> None:
@@ -294,11 +295,17 @@ def _just_begun(state: State, entries: list[Entry]) -> bool:
         return False
 
 
+def _names(anchor: Mapping[str, Any], head: Entry) -> bool:
+    """Whether an anchor is that of an entry, or of the one before it: a commit may have ended before its anchor was written."""
+    return anchor.get("hash") in (head.hash, head.previous, head.counters.get("replaces"))
+
+
 def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:
-    head = entries[-1] if entries else None
-    if head is not None and anchor.get("hash") in (head.hash, head.previous, head.counters.get("replaces")):  # a commit may have ended before its anchor was written
+    """Whether the ledger lost what was anchored. It may go further, as anchors of later commits may not have been written."""
+    known = entries if not verify_chain(entries) else entries[-1:]
+    if any(_names(anchor, entry) for entry in known):
         return
-    last = head.epoch if head else 0
+    last = entries[-1].epoch if entries else 0
     if anchor.get("epoch", 0) > last:
         yield Fault("ledger", int(anchor["epoch"]), f"dropped: epoch {anchor['epoch']} was committed, the ledger ends with epoch {last}")
     else:

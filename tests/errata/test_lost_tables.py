@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from errata.failures import StorageFailed
 from tests.pipelines import Folder, command
@@ -91,6 +92,26 @@ def test_a_ledger_that_lost_its_last_entry_ends_a_run(folder: Folder) -> None:
     shutil.rmtree(folder.path / ".errata/lost")
     assert folder.run(force=True).exit_code == 0
     assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+
+
+def test_anchors_that_were_not_written_do_not_end_a_run(folder: Folder) -> None:
+    """As a full disk leaves them, two commits in a row."""
+    state = folder.path / ".errata/lost"
+    kept = (state / "anchor.json").read_bytes()
+    for text in ("1,a,2\n", "1,a,3\n", "1,a,4\n"):
+        folder.write("rows.csv", f"id,g,v\n{text}")
+        folder.run()
+    (state / "anchor.json").write_bytes(kept)
+    assert folder.violations() == []
+    folder.write("rows.csv", "id,g,v\n1,a,5\n")
+    assert folder.run().epoch == 6
+    assert folder.text("out.csv") == "g,total\na,10\n"
+    assert (state / "anchor.json").read_bytes() != kept
+    assert folder.violations() == []
+    (state / "anchor.json").write_bytes(kept)
+    DeltaTable(str(state / "ledger")).delete("epoch = 4")
+    with pytest.raises(StorageFailed, match="its last entry is not the one that was committed as epoch 2"):
+        folder.run()
 
 
 @pytest.mark.parametrize("words", [("show", "sums"), ("log", "sums"), ("diff", "sums", "--from", "1", "--to", "2"), ("why", "sums", "g=a")])
