@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 import orjson
 
@@ -169,10 +170,16 @@ class Ledger:
                 return
             durable.step("fence:ledger", lambda: table.alter.set_table_description(f"taken over by run {run}"))
 
+    def data_files(self) -> set[str]:
+        """The data files of the ledger, by their paths inside the table."""
+        from storage.scan import add_actions
+
+        with storing(self.uri):
+            return {unquote(str(path)) for (path,) in add_actions(self._table(), "path")}
+
     def files(self) -> int:
         """How many data files the ledger has."""
-        with storing(self.uri):
-            return len(self._table().file_uris())
+        return len(self.data_files())
 
     def version(self) -> int:
         """The newest version of the ledger's table."""

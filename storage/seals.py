@@ -194,10 +194,17 @@ def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, 
         before = {}
     new = seals_between(Path(state.ledger), before.get("version"), version)
     durable.sync(Path(state.ledger) / name for name in new)
-    seals = dict(before.get("files", {})) | new
+    seals = _needed(dict(before.get("files", {})) | new, ledger.data_files())
     anchor = {"epoch": head.epoch, "hash": head.hash, "version": version, "files": seals, "live": _live_seals(before, head, live)}
     text = orjson.dumps(anchor | {"digest": _digest(anchor)})
     durable.step("anchor", lambda: _write(_anchor_file(state), text))
+
+
+def _needed(seals: Seals, live: Collection[str]) -> Seals:
+    """The seals of what reading a table takes: its live data files, and its log from the last checkpoint on."""
+    log = "_delta_log/"
+    first = max((name.split(".")[0] for name in seals if name.startswith(log) and name.endswith(".checkpoint.parquet")), default="")
+    return {name: seal for name, seal in seals.items() if (name.split(".")[0] >= first if name.startswith(log) else name in live)}
 
 
 def _write(target: Path, text: bytes) -> None:
@@ -233,7 +240,7 @@ def require_ledger(state: State, head: Entry | None) -> None:
 def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int]]) -> None:
     """Raise StorageError where a file of the ledger or of a table is not what was sealed.
 
-    `live` has the data files of each table with their sizes. Files are hashed up to `HASHED_BYTES`. Nothing is done for a state that is not local.
+    `live` has the data files of each table with their sizes. Files are hashed up to `HASHED_BYTES`, those of tables first. Nothing is done for a state that is not local.
     """
     if not state.local:
         return
@@ -242,13 +249,13 @@ def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int
     except ValueError:
         anchor = {}
     sealed = _live_seals(anchor, head, live)
-    wanted = [(size, path, name, seal) for path, files in live.items() for name, size in files.items() if (seal := sealed[path].get(name))]
-    wanted += [(seal[0], "ledger", name, seal) for name, seal in anchor.get("files", {}).items()]
+    wanted = [(False, size, path, name, seal) for path, files in live.items() for name, size in files.items() if (seal := sealed[path].get(name))]
+    wanted += [(True, seal[0], "ledger", name, seal) for name, seal in anchor.get("files", {}).items()]
     left = HASHED_BYTES
-    for size, path, name, seal in sorted(wanted):
+    for _, size, path, name, seal in sorted(wanted):
+        if size > left:
+            continue
         left -= size
-        if left < 0:
-            return
         detail = _difference(Path(state.table(path)) / name, seal)
         if detail and path == "ledger":
             raise StorageError(state.ledger, f"{name} {detail}; {ledger_ways_out(state.ledger)}")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
 import pyarrow as pa
 
 from storage import maintenance
@@ -52,6 +53,9 @@ def test_tables_stay_small_and_quick_to_open_and_sealed(tmp_path: Path) -> None:
         assert files <= MANY_FILES
         assert versions[-1] - checkpoint <= CHECKPOINT_EVERY
     assert [*check_ledger_files(state), *check_tables(state, entries)] == []
+    anchored = orjson.loads((tmp_path / "state/anchor.json").read_bytes())["files"]
+    assert {name for name in anchored if not name.startswith("_delta_log/")} == Ledger(state.ledger).data_files()
+    assert len(anchored) <= MANY_FILES + CHECKPOINT_EVERY + 2
 
 
 def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
