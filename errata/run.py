@@ -29,6 +29,7 @@ from errata.staging import Copies, copies_of
 from errata.starting import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.targets import Targets, dlq_form
 from errata.uuids import uuid7
+from storage.failure import StorageError
 from storage.ledger import Entry, Ledger
 from storage.maintenance import put_entries_together, put_together
 from storage.object_stores import require_jars
@@ -175,8 +176,11 @@ class Run:
 
     def _undo(self) -> None:
         self.exports.discard()
-        if self.claim is None or self.claim.held:
-            self.restore()
+        try:
+            if self.claim is None or self.claim.held:
+                self.restore()
+        except StorageError as error:  # what ended the run is told, and the next one repairs
+            self.warn(f"the next run has to take back what this one wrote: {error}")
 
     def _clear(self, flow: Flow) -> None:
         """Take away what a refresh replaces; `restore` brings it back."""

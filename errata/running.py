@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from errata.failures import Busy, StorageFailed
-from errata.options import RunOptions, RunResult
+from errata.options import Event, RunOptions, RunResult
 
 if TYPE_CHECKING:
     from errata.own_files import OwnFiles
@@ -100,7 +100,7 @@ class _Alone:
     def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
         from storage.failure import Overtaken
 
-        if isinstance(problem, Exception) and not self.claim.held:
+        if isinstance(problem, Exception) and self.claim.lost:
             raise Overtaken(self.claim.place) from problem
 
 
@@ -149,13 +149,19 @@ def dry_run(project: Project, options: RunOptions) -> RunResult:
 
 @contextmanager
 def _claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Claim]:
-    """Hold the pipeline's claim; one run at a time. Raises Busy."""
+    """Hold the pipeline's claim; one run at a time. Raises Busy. A claim that cannot be let go ends with its lease: that is only a warning."""
     from storage.claim import Held, claim
+    from storage.failure import StorageError
 
     state.prepare()
     try:
         held = claim(state, execution_id, wait=options.wait)
     except Held as other:
         raise Busy.held_by(str(other.owner)) from other
-    with held:
+    try:
         yield held
+    finally:
+        try:
+            held.release()
+        except StorageError as error:
+            options.listener(Event("warning", action=f"the claim was not let go, the next run may have to wait: {error}"))

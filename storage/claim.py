@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import orjson
 
 from storage import durable
-from storage.failure import Overtaken, storing
+from storage.failure import Overtaken, StorageError, storing
 from storage.locations import State, is_local
 from storage.undo import undoing
 
@@ -99,6 +99,14 @@ class Claim:
         """Whether the claim is still this run's: no other run took it over because this one was not heard of for too long."""
         return not self._over.is_set() and self._lock.holds()
 
+    @property
+    def lost(self) -> bool:
+        """Whether another run is known to have it; False where the place does not answer."""
+        try:
+            return not self.held
+        except StorageError:
+            return False
+
     def require(self) -> None:
         """Raise `Overtaken` where the claim is another run's."""
         if not self.held:
@@ -123,10 +131,8 @@ class Claim:
         self.release()
 
     def _renew(self, every: float) -> None:
-        from deltalake.exceptions import DeltaError
-
         while not self._over.wait(every):
-            with suppress(DeltaError, OSError):  # the next time may do; until the lease ends the claim holds
+            with suppress(StorageError, OSError):  # the next time may do; until the lease ends the claim holds
                 if not self._lock.renew():
                     return
 
@@ -230,12 +236,12 @@ class _TableLock:
                 if (holder is None or not self._lives(holder, heard)) and self._set(table, owner):
                     self._owner, self._heard, self._lost = owner, now, False
                     return holder
-            if not wait:
-                raise Held(_read(self._table())[0])
+                if not wait:
+                    raise Held(_read(self._table())[0])
             time.sleep(POLL_SECONDS)
 
     def renew(self) -> bool:
-        with self._renewing:
+        with self._renewing, storing(self._uri):
             now, table = self._clock(), self._table()
             if self._lost or _read(table)[0] != self._owner or not self._set(table, self._owner):
                 self._lost = True
@@ -250,8 +256,9 @@ class _TableLock:
         return self._clock() - self._heard < LEASE_SECONDS or self.renew()
 
     def leave(self) -> None:
-        if self._owner is not None and _read(table := self._table())[0] == self._owner:
-            self._set(table, None)
+        with storing(self._uri):
+            if self._owner is not None and _read(table := self._table())[0] == self._owner:
+                self._set(table, None)
 
     def _lives(self, holder: Owner, heard: float) -> bool:
         return self._clock() - heard < LEASE_SECONDS and not _is_dead_here(holder)

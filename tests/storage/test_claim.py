@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from storage.claim import LEASE_SECONDS, Held, Owner, _TableLock, claim
+from errata.running import _Alone
+from storage.claim import LEASE_SECONDS, Claim, Held, Owner, _TableLock, claim
+from storage.failure import StorageError
 from storage.locations import State
 
 if TYPE_CHECKING:
@@ -176,6 +178,22 @@ def test_a_holder_that_was_stopped_past_its_lease_renews_it_before_it_goes_on(tm
     clock.now += 1
     assert lock.holds()
     assert DeltaTable(str(tmp_path / "claim")).version() == version + 1
+
+
+def test_a_place_that_does_not_answer_is_a_storage_error_and_hides_no_other(tmp_path: Path) -> None:
+    clock = Clock()
+    lock = _TableLock(str(tmp_path / "claim"), clock=clock)
+    lock.take(ELSEWHERE, wait=False)
+    held = Claim(lock, lock._uri, None, None)
+    clock.now += LEASE_SECONDS
+    for entry in (tmp_path / "claim/_delta_log").iterdir():
+        entry.write_bytes(b"nothing that can be read")
+    for ask in (lock.renew, lock.holds, lock.leave, held.confirm, held.release):
+        with pytest.raises(StorageError, match="claim: "):
+            ask()
+    held = Claim(lock, lock._uri, None, None)
+    with pytest.raises(ZeroDivisionError), _Alone(held):
+        raise ZeroDivisionError
 
 
 def test_a_holder_that_another_one_took_over_does_not_hold(tmp_path: Path) -> None:
