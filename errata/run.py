@@ -441,10 +441,13 @@ class Run:
         return {name: value for name, value in (self.head.counters if self.head else {}).items() if name in ("base", "folded")} | replaced
 
     def restore(self) -> None:
-        """Take back what a run that did not commit has written."""
+        """Take back what a run that did not commit has written; of a table that was damaged nothing stays, as its version that stood is lost."""
         versions = self.standing.tables if self.standing else {}
-        for path in {*versions, *self.tables.existing()}:
+        for path in {*versions, *self.tables.existing()} - self.tables.discarded:
             self.tables.by_path(path).restore(versions.get(path))
+        if self.tables.discarded and Ledger(self.state.ledger).head() == self.standing:
+            for path in self.tables.discarded:
+                self.tables.by_path(path).discard()
 
     def _result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], targets: Targets, *, committed: bool) -> RunResult:
         rejected = int(entry.counters.get("rejected", 0))

@@ -47,6 +47,8 @@ class Tables:
         self.plan = plan
         self._writer = writer
         self._opened: dict[str, ChangelogTable] = {}
+        self.discarded: set[str] = set()
+        """The paths of tables that were removed as damaged."""
 
     def changelog(self, node: Node) -> ChangelogTable:
         """The op rows of a node, rejects among them."""
@@ -209,6 +211,7 @@ class Tables:
                 if not is_local(self.root):
                     raise
                 table.discard()
+                self.discarded.add(path)
 
     def _named(self, head: Entry) -> Iterator[str]:
         """The paths of the tables of the plan that an entry names."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from errata.failures import StorageFailed
+from errata.failures import Failure, StorageFailed
+from errata.options import Event
 from tests.pipelines import Folder, command
 
 PIPELINE = """\
@@ -92,6 +93,20 @@ def test_a_ledger_that_lost_its_last_entry_ends_a_run(folder: Folder) -> None:
     shutil.rmtree(folder.path / ".errata/lost")
     assert folder.run(force=True).exit_code == 0
     assert folder.text("out.csv") == "g,total\nb,4\nc,8\n"
+
+
+def test_a_refresh_of_a_damaged_state_that_fails_says_why(folder: Folder) -> None:
+    damaged = folder.path / ".errata/lost/changelog/rows"
+    emptied(damaged)
+    folder.write("pipeline.yaml", PIPELINE.replace("v * 2", "v / (v - v)"))
+    told: list[Event] = []
+    with pytest.raises(Failure) as caught:
+        folder.run(full_refresh=True, listener=told.append)
+    assert (caught.value.exit_code, [event.action for event in told if event.kind == "warning"]) == (3, [])
+    assert not damaged.exists()
+    folder.write("pipeline.yaml", PIPELINE)
+    assert folder.run(full_refresh=True).exit_code == 0
+    assert folder.violations() == []
 
 
 def test_anchors_that_were_not_written_do_not_end_a_run(folder: Folder) -> None:
