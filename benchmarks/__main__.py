@@ -13,7 +13,7 @@ from benchmarks.data import SCRATCH, write_sales
 from benchmarks.process import ProgramFailedError, measure
 from benchmarks.programs import first_runs, growth, reading
 from benchmarks.results import Result, Results, page
-from storage.engines.java import find_java
+from storage.engines.spark.java import find_java
 
 HERE = Path(__file__).parent
 SIZES = (5_000_000, 1_000_000)

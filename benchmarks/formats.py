@@ -13,8 +13,8 @@ import orjson
 
 from benchmarks.data import SCRATCH
 from storage import formats
+from storage.files.local import buffer_of
 from storage.formats import Column, ReadPlan
-from storage.transports.files import buffer_of
 
 COLUMNS = (Column("id", "int"), Column("customer"), Column("amount", "float"), Column("day", "date"), Column("note"))
 LAYOUT = {"fields": [{"name": name, "width": width} for name, width in zip(("id", "customer", "amount", "day", "note"), (10, 10, 11, 10, 15), strict=True)]}

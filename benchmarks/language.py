@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxl import spark
-from cxl.compile import compile_program
-from cxl.types import FLOAT, INT, STRING, Schema
+from cxl.compiler import compile_program
+from cxl.types.types import FLOAT, INT, STRING, Schema
 from storage.engines import EngineChoice, engine
 
 if TYPE_CHECKING:

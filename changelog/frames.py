@@ -11,8 +11,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from changelog.lazy import F
-from changelog.schema import TYPES, column, fields
+from changelog.columns import TYPES, column, fields
+from changelog.lazy_imports import F
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ def known(frame: DataFrame) -> StructType | None:
 
 
 def typed(frame: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """The frame, which has these columns of these types (`changelog.schema.TYPES`) in this order."""
+    """The frame, which has these columns of these types (`changelog.columns.TYPES`) in this order."""
     from pyspark.sql.types import StructType
 
     return told(frame, StructType(fields(columns)))

@@ -1,17 +1,17 @@
 """CXL: the typed expression language of Errata (user guide, CXL chapters).
 
-`compile_program` turns text into a `Program`; `cxl.interpret` runs it on records, `cxl.spark` turns it into Spark columns.
+`compile_program` turns text into a `Program`; `cxl.runtime.interpret` runs it on records, `cxl.spark` turns it into Spark columns.
 A program that does not compile raises `CxlErrors`, a record that cannot be evaluated `CxlFailure`.
 """
 
-from cxl.compile import compile_for, compile_program
-from cxl.diagnostics import CxlErrors, Diagnostic
-from cxl.failure import CxlFailure
-from cxl.program import Program, conjuncts
-from cxl.resolve import Target
-from cxl.source import Origin, Position, Span, TextOrigin
-from cxl.system import SystemTypes
-from cxl.types import Schema, Type, parse_type
+from cxl.check.names import Target
+from cxl.check.system import SystemTypes
+from cxl.compiler import compile_for, compile_program
+from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
+from cxl.runtime.failure import CxlFailure
+from cxl.syntax.source import Origin, Position, Span, TextOrigin
+from cxl.typed.program import Program, conjuncts
+from cxl.types.types import Schema, Type, parse_type
 
 __all__ = [
     "CxlErrors", "CxlFailure", "Diagnostic", "Origin", "Position", "Program", "Schema", "Span", "SystemTypes", "Target",

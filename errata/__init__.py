@@ -12,17 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from changelog.forms import changelog_stream
-    from errata.diagnostics import Diagnostic, PipelineErrors
-    from errata.failures import Busy, Failure, Stopped, StorageFailed
-    from errata.options import EngineOptions, LogFilter, RunOptions, RunResult
-    from errata.project import Project, load
+    from changelog.forms.frames import changelog_stream
+    from errata.api.pipeline import Project, load
+    from errata.core.diagnostics import Diagnostic, PipelineErrors
+    from errata.core.failures import Busy, Failure, Stopped, StorageFailed
+    from errata.core.options import EngineOptions, LogFilter, RunOptions, RunResult
 
 _PLACES = {
-    "load": "errata.project", "Project": "errata.project", "PipelineErrors": "errata.diagnostics", "Diagnostic": "errata.diagnostics",
-    "RunOptions": "errata.options", "RunResult": "errata.options", "EngineOptions": "errata.options", "LogFilter": "errata.options",
-    "Failure": "errata.failures", "Stopped": "errata.failures", "StorageFailed": "errata.failures", "Busy": "errata.failures",
-    "changelog_stream": "changelog.forms",
+    "load": "errata.api.pipeline", "Project": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
+    "RunOptions": "errata.core.options", "RunResult": "errata.core.options", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
+    "Failure": "errata.core.failures", "Stopped": "errata.core.failures", "StorageFailed": "errata.core.failures", "Busy": "errata.core.failures",
+    "changelog_stream": "changelog.forms.frames",
 }  # fmt: skip
 
 __all__ = [

@@ -32,7 +32,7 @@ show errata log pipeline.yaml
 say "Nothing has changed now, so nothing is done."
 show errata run pipeline.yaml
 
-if python -c 'import sys; from storage.engines.java import find_java; sys.exit(find_java() is None)'; then
+if python -c 'import sys; from storage.engines.spark.java import find_java; sys.exit(find_java() is None)'; then
   say "The same pipeline on Apache Spark, from nothing. A JVM starts, which takes a while; the output is the same, byte for byte."
   mv out on-sail
   show errata run pipeline.yaml --engine spark --full-refresh

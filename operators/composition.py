@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from operators.binding import Binding
-from operators.registry import node_type
-from operators.settings import NodeSpec, Strict
+from operators.core.binding import Binding
+from operators.core.registry import node_type
+from operators.core.settings import NodeSpec, Strict
 
 
 class CompositionConfig(Strict):

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from changelog.key_columns import with_prefix
-from changelog.lazy import F
-from changelog.schema import column
-from cxl.types import ANY, Kind, Schema, Type, type_name, unify
-from operators.base import Linear
-from operators.binding import Binding
-from operators.json_text import json_text
-from operators.lineage import key_slice
-from operators.registry import node_type
-from operators.rows import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
-from operators.settings import NodeSpec, Strict
-from operators.variables import dotted
+from changelog.columns import column
+from changelog.keys.spark import with_prefix
+from changelog.lazy_imports import F
+from cxl.types.types import ANY, Kind, Schema, Type, type_name, unify
+from operators.core.binding import Binding
+from operators.core.json_text import json_text
+from operators.core.key_sources import key_slice
+from operators.core.operator import Linear
+from operators.core.registry import node_type
+from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
+from operators.core.settings import NodeSpec, Strict
+from operators.core.variables import dotted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.evaluation import RunValues
+    from operators.core.evaluate import RunValues
 
 MAX_INPUTS = 255
 

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from changelog.columns import column
 from changelog.frames import any_of, united
-from changelog.key_columns import with_index
-from changelog.lazy import F
-from changelog.schema import column
+from changelog.keys.spark import with_index
+from changelog.lazy_imports import F
 from cxl import spark
-from operators.base import Keyed, Linear, Operator
-from operators.binding import Binding
-from operators.evaluation import RunValues, prepare, rejects
-from operators.failing import WRONG, explained, first_case
-from operators.registry import node_type
-from operators.rows import KeyShape, RowType
-from operators.settings import NodeSpec, Strict
+from operators.core.binding import Binding
+from operators.core.evaluate import RunValues, prepare, rejects
+from operators.core.failing_expressions import WRONG, explained, first_case
+from operators.core.operator import Keyed, Linear, Operator
+from operators.core.registry import node_type
+from operators.core.row_type import KeyShape, RowType
+from operators.core.settings import NodeSpec, Strict
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

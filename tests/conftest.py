@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from storage.engines.java import find_java
+from storage.engines.spark.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def jvm_where_it_is_asked_for(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that is not marked for Spark starts no JVM: it names Sail wherever an engine is chosen."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("spark"):
-            patch.setattr("storage.engines.spark._served", _unasked)
+            patch.setattr("storage.engines.spark.local._served", _unasked)
         yield
 
 

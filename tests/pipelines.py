@@ -12,9 +12,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import cxl.depth  # noqa: F401 - raises the recursion limit once, before a property test looks at it
+import cxl.syntax.nesting_limit  # noqa: F401 - raises the recursion limit once, before a property test looks at it
 import errata
-from errata.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, RunOptions
 
 Record = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from operators.ingest import reading
-from operators.ingest import stretches as listed
-from storage.formats import stretches
+from operators.source import reading
+from operators.source.diff import chunk_index as listed
+from storage.formats import content_chunks
 
 
 @contextmanager
@@ -17,8 +17,8 @@ def short_stretches() -> Iterator[None]:
     """Every file is a large one and has many stretches."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "SMALL_BYTES", 40)
-        patch.setattr(stretches, "RECORDS", 3)
-        patch.setattr(stretches, "LEAST", 1)
+        patch.setattr(content_chunks, "RECORDS", 3)
+        patch.setattr(content_chunks, "LEAST", 1)
         patch.setattr(listed, "FEW_RANGES", 1)
         patch.setattr(listed, "MOST_CHANGED", 1)
         yield

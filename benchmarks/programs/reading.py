@@ -53,7 +53,7 @@ def with_errata(name: str, job: Job) -> None:
     from storage import formats
     from storage.engines import EngineChoice, engine
     from storage.formats import Column, ReadPlan
-    from storage.formats.chunks import chunk_reader, task_table, tasks_of
+    from storage.formats.tasks import chunk_reader, task_table, tasks_of
 
     form, options = FORMATS[name]
     path = input_of(job, name)

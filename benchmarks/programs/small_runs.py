@@ -65,7 +65,7 @@ def write(path: Path, ids: range, prices: dict[int, int]) -> None:
 def run(job: Job, folder: Path, name: str, number: int) -> None:
     """One run, measured where it is one of those that are compared."""
     import errata
-    from errata.options import EngineOptions, RunOptions
+    from errata.core.options import EngineOptions, RunOptions
 
     project = errata.load(folder / "pipeline.yaml")
     part = next((part for part, numbers in WATCHED.items() if number in numbers), "other runs")

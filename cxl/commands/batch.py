@@ -6,17 +6,17 @@ from typing import Any, TextIO
 
 import click
 
-from cxl.cases import Answer, Answers, Case, Unanswered, interpret_cases, json_value, typed_record
+from cxl.check.modules import Modules
+from cxl.check.names import Target
+from cxl.commands.cases import Answer, Answers, Case, Unanswered, interpret_cases, json_value, typed_record
 from cxl.commands.terminal import engine_failed
-from cxl.compile import compile_for
-from cxl.context import eval_context
-from cxl.diagnostics import CxlErrors, Diagnostic
-from cxl.dynamic import loads
-from cxl.failure import CxlFailure
-from cxl.modules import Modules
-from cxl.program import Program
-from cxl.resolve import Target
-from cxl.types import Schema
+from cxl.compiler import compile_for
+from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
+from cxl.runtime.context import eval_context
+from cxl.runtime.dynamic import loads
+from cxl.runtime.failure import CxlFailure
+from cxl.typed.program import Program
+from cxl.types.types import Schema
 
 Question = dict[str, Any]
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from cxl import ast
+from cxl.check.modules import Modules, read_module
+from cxl.check.names import Mode, Target
 from cxl.commands.terminal import common_options, note, read_text, show
-from cxl.compile import findings_of, module_findings
-from cxl.diagnostics import Diagnostic
-from cxl.modules import Modules, read_module
-from cxl.parse import parse_program
-from cxl.resolve import Mode, Target
-from cxl.source import TextOrigin
-from cxl.types import Schema
+from cxl.compiler import findings_of, module_findings
+from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.syntax import ast
+from cxl.syntax.parse import parse_program
+from cxl.syntax.source import TextOrigin
+from cxl.types.types import Schema
 
 
 @click.command(name="check")

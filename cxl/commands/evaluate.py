@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from cxl.cases import Answer, Unanswered, inferred_type, json_value, typed_record
+from cxl.check.modules import Modules
+from cxl.check.names import Target
 from cxl.commands import batch
+from cxl.commands.cases import Answer, Unanswered, inferred_type, json_value, typed_record
 from cxl.commands.terminal import answer, common_options, engine_failed, note, read_text, show
-from cxl.compile import compile_for
-from cxl.context import eval_context
-from cxl.diagnostics import CxlErrors, Diagnostic
-from cxl.dynamic import INT_MAX, INT_MIN
-from cxl.failure import CxlFailure
-from cxl.interpret import Runner
-from cxl.modules import Modules
-from cxl.program import Program
-from cxl.resolve import Target
-from cxl.source import TextOrigin
-from cxl.types import Schema
+from cxl.compiler import compile_for
+from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
+from cxl.runtime.context import eval_context
+from cxl.runtime.dynamic import INT_MAX, INT_MIN
+from cxl.runtime.failure import CxlFailure
+from cxl.runtime.interpret import Runner
+from cxl.syntax.source import TextOrigin
+from cxl.typed.program import Program
+from cxl.types.types import Schema
 
 
 @click.command(name="eval")

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from cxl.commands.terminal import common_options, read_text, show
-from cxl.diagnostics import CxlErrors
-from cxl.format import format_text
+from cxl.diagnostics.diagnostics import CxlErrors
+from cxl.syntax.format import format_text
 
 
 @click.command(name="fmt")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from cxl.commands.terminal import common_options
-from cxl.diagnostics import did_you_mean
+from cxl.diagnostics.diagnostics import did_you_mean
 from cxl.functions.registry import Builtin, all_builtins
 
 _PREFIXES = {"method": ".", "aggregate": "", "window": "$window."}

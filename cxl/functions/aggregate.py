@@ -9,10 +9,10 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, Param, register
-from cxl.operators import BINARY, is_nan, is_number
-from cxl.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
+from cxl.runtime.failure import CxlFailure
+from cxl.runtime.operators import BINARY, is_nan, is_number
+from cxl.types.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
 
 _less = BINARY["<"]
 

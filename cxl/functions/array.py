@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cxl.functions.registry import PREDICATE, PROJECTION, Builtin, Param, register
-from cxl.types import ANY, ARRAY, BOOL, INT
+from cxl.types.types import ANY, ARRAY, BOOL, INT
 
 Closure = Callable[[Any], Any]
 

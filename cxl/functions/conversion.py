@@ -5,12 +5,12 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from cxl import text
-from cxl.failure import conversion_failure
-from cxl.functions import strptime
-from cxl.functions.native import NOT_CONSTANT, Fallible, Partly, Site
+from cxl.functions.datetime import strptime
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
+from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Partly, Site
+from cxl.runtime import text
+from cxl.runtime.failure import conversion_failure
+from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_COLUMN = r"\A[+-]?[0-9]+\z"

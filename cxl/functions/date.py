@@ -3,11 +3,11 @@
 from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Any
 
-from cxl.failure import CxlFailure
-from cxl.functions import strftime
-from cxl.functions.native import NOT_CONSTANT, Site, date_literal
+from cxl.functions.datetime import strftime
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import DATE, DATE_TIME, INT, STRING, Kind, Type
+from cxl.functions.spark_call import NOT_CONSTANT, Site, date_literal
+from cxl.runtime.failure import CxlFailure
+from cxl.types.types import DATE, DATE_TIME, INT, STRING, Kind, Type
 
 _DAY = 86_400_000_000
 """Microseconds of a day."""

@@ -3,11 +3,11 @@
 import logging
 from typing import Any
 
-from cxl import text
-from cxl.functions.native import Site
 from cxl.functions.registry import Builtin, Param, register
-from cxl.typerules import join
-from cxl.types import ANY, BOOL, STRING, Kind, Type
+from cxl.functions.spark_call import Site
+from cxl.runtime import text
+from cxl.types.rules import join
+from cxl.types.types import ANY, BOOL, STRING, Kind, Type
 
 _LOG = logging.getLogger("cxl.trace")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import ANY, ARRAY, MAP, STRING
+from cxl.types.types import ANY, ARRAY, MAP, STRING
 
 
 class _NoPath(Exception):

@@ -4,11 +4,11 @@ import math
 from functools import reduce
 from typing import Any
 
-from cxl import typerules
-from cxl.failure import overflow
-from cxl.functions.native import NOT_CONSTANT, Fallible, Site
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import FLOAT, INT, NUMERIC, Kind, Type
+from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Site
+from cxl.runtime.failure import overflow
+from cxl.types import rules
+from cxl.types.types import FLOAT, INT, NUMERIC, Kind, Type
 
 _EXACT = 2.0**52
 """From here on every Float is a whole number."""
@@ -24,7 +24,7 @@ def _entry(name: str, doc: str, example: tuple[str, str], python: Any, spark: An
 
 def _same(receiver: Type, arguments: tuple[Type, ...]) -> Type:
     """The type of the receiver and all arguments together: that of their difference, Numeric where one of them may be a Float."""
-    return reduce(lambda left, right: typerules.arithmetic("-", left, right) or NUMERIC, arguments, receiver)
+    return reduce(lambda left, right: rules.arithmetic("-", left, right) or NUMERIC, arguments, receiver)
 
 
 # Absolute value, whole numbers ------------------------------------------------------------------------------------------

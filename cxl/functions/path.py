@@ -3,7 +3,7 @@
 from typing import Any
 
 from cxl.functions.registry import Builtin, register
-from cxl.types import STRING
+from cxl.types.types import STRING
 
 
 def _parts(path: str) -> list[str]:

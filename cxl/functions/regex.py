@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from cxl.functions.native import NOT_CONSTANT, Site
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import BOOL, INT, STRING
+from cxl.functions.spark_call import NOT_CONSTANT, Site
+from cxl.types.types import BOOL, INT, STRING
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\x{9}\\x{A}\\x{C}\\x{D}\\x{20}"}
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "v": 11}

@@ -9,7 +9,7 @@ from typing import Any
 
 from cxl.functions import aggregate
 from cxl.functions.registry import Builtin, Param, register
-from cxl.types import ANY, ARRAY, BOOL, FLOAT, INT, NUMERIC
+from cxl.types.types import ANY, ARRAY, BOOL, FLOAT, INT, NUMERIC
 
 
 def any_true(values: Sequence[Any]) -> bool | None:

@@ -13,18 +13,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cxl.cases import Answer, Answers, Case, Unanswered
-from cxl.context import Context as RunContext
-from cxl.context import eval_context
-from cxl.failure import CxlFailure
-from cxl.source import Span
+from cxl.commands.cases import Answer, Answers, Case, Unanswered
+from cxl.runtime.context import Context as RunContext
+from cxl.runtime.context import eval_context
+from cxl.runtime.failure import CxlFailure
 from cxl.spark import program as programs
 from cxl.spark.columns import spark_type
 from cxl.spark.context import Context
 from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.spark.session import session
 from cxl.spark.worker import arrow_type, decoded, encode
-from cxl.types import INT, STRING, Kind, Type
+from cxl.syntax.source import Span
+from cxl.types.types import INT, STRING, Kind, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa

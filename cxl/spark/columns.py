@@ -16,8 +16,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from cxl.functions.native import NOT_CONSTANT, date_literal
-from cxl.types import Kind, Type
+from cxl.functions.spark_call import NOT_CONSTANT, date_literal
+from cxl.types.types import Kind, Type
 
 _SPARK_TYPES = {Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT: "double", Kind.DATE: "date", Kind.DATE_TIME: "timestamp"}
 _EPOCH = datetime(1970, 1, 1)

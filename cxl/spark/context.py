@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from cxl.spark.columns import Lowered, constant, opaque, spark_type
 from cxl.spark.worker import encode
-from cxl.typed import System
+from cxl.typed.tree import System
 
 
 @dataclass(frozen=True, slots=True)

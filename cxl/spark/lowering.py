@@ -7,20 +7,20 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from cxl import typed
-from cxl.functions.native import NOT_CONSTANT, Fallible, Outcome, Partly, Site
 from cxl.functions.registry import Builtin
-from cxl.rewrite import weight
-from cxl.spark import interpreted, operators
+from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site
+from cxl.spark import fallback, operators
 from cxl.spark.columns import NUMBERS, Lowered, any_of, column_named, constant, opaque, strict
 from cxl.spark.context import Context
-from cxl.types import BOOL, FLOAT, Kind, Type
+from cxl.typed import tree
+from cxl.typed.rewrite import weight
+from cxl.types.types import BOOL, FLOAT, Kind, Type
 
 _TALLEST = 28
 """How deep a column may nest: plans travel as messages of at most a hundred levels, two or three for each level of a column."""
 MOST_COPIED = 500
 """How many nodes an expression may have, with all that it reads in its place, before what it reads is kept apart."""
-_COSTS: dict[type, int] = {typed.Call: 6, typed.Match: 5, typed.If: 2}
+_COSTS: dict[type, int] = {tree.Call: 6, tree.Match: 5, tree.If: 2}
 _LINK_COSTS = {"/": 4, "%": 4, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
 
 
@@ -48,29 +48,29 @@ class Lowering:
     hoisted: int = 0
     height: int = 0
     weights: dict[int, int] = field(default_factory=dict)
-    """The sizes of values that functions bind (`cxl.rewrite.weight`)."""
+    """The sizes of values that functions bind (`cxl.typed.rewrite.weight`)."""
 
-    def lower(self, expr: typed.Expr) -> Lowered:
+    def lower(self, expr: tree.Expr) -> Lowered:
         """The expression as a column."""
         self.height = 0
         try:
             return self.child(expr)
         except _TooTall:
-            return interpreted.lower(self, expr)
+            return fallback.lower(self, expr)
 
-    def native(self, expr: typed.Expr) -> Lowered | None:
+    def native(self, expr: tree.Expr) -> Lowered | None:
         """The expression as a column of the engine's own functions, None where there is none."""
         if _is_dynamic(expr.type) and not isinstance(expr, _PASSED_ON):
             return None
         return _NODES[type(expr)](self, expr) if type(expr) in _NODES else None
 
-    def child(self, expr: typed.Expr) -> Lowered:
+    def child(self, expr: tree.Expr) -> Lowered:
         """A part of an expression; `height` is how deep the parts lowered so far nest."""
         before, self.height = self.height, 0
         native = self.native(expr)
         if native is None:
             self.height = 2
-            lowered = interpreted.lower(self, expr)
+            lowered = fallback.lower(self, expr)
         else:
             lowered = self.grown(native, _COSTS.get(type(expr), 1))
         self.height = max(before, self.height)
@@ -98,29 +98,29 @@ class Lowering:
         self.prelude[name] = column
         return F.col(name)
 
-    def field(self, node: typed.Field) -> Lowered:
+    def field(self, node: tree.Field) -> Lowered:
         """An input column."""
         key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
         column = self.columns[key] if key in self.columns else column_named(key)
         return Lowered(column, node.type, {("field", key): column})
 
-    def local(self, node: typed.Local) -> Lowered | None:
+    def local(self, node: tree.Local) -> Lowered | None:
         """A value that a statement defined."""
         return self.locals.get(node.slot)
 
-    def result(self, node: typed.Result) -> Lowered:
+    def result(self, node: tree.Result) -> Lowered:
         """A column that the operator made."""
         return Lowered(column_named(node.column), node.type, {("result", node.column): column_named(node.column)})
 
-    def system(self, node: typed.System) -> Lowered:
+    def system(self, node: tree.System) -> Lowered:
         """A system variable."""
         return self.context.lower(node)
 
-    def literal(self, node: typed.Literal) -> Lowered:
+    def literal(self, node: tree.Literal) -> Lowered:
         """A constant."""
         return constant(node.value, node.type)
 
-    def promote(self, node: typed.Promote) -> Lowered | None:
+    def promote(self, node: tree.Promote) -> Lowered | None:
         """Int to Float."""
         operand = self.child(node.operand)
         if node.type.kind is not Kind.FLOAT:
@@ -129,16 +129,16 @@ class Lowering:
             return constant(float(operand.constant), FLOAT)
         return strict(operand.value.cast("double"), node.type, [operand])
 
-    def unary(self, node: typed.Unary) -> Lowered | None:
+    def unary(self, node: tree.Unary) -> Lowered | None:
         """`-` or `not`."""
         if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
             return None
         operand = self.child(node.operand)
         return operators.negative(operand) if node.op == "-" else operators.inverse(operand, node.type)
 
-    def binary(self, node: typed.Binary) -> Lowered | None:
+    def binary(self, node: tree.Binary) -> Lowered | None:
         """A chain of operations, from the inside out."""
-        first, chain = typed.spine(node)
+        first, chain = tree.spine(node)
         if any(not _has_column(part.type) for link in chain for part in (link.left, link.right)):
             return None
         value = self.child(first)
@@ -146,25 +146,25 @@ class Lowering:
             value = self.grown(_operation(link, value, self.child(link.right)), _LINK_COSTS.get(link.op, 1))
         return value
 
-    def coalesce(self, node: typed.Coalesce) -> Lowered | None:
+    def coalesce(self, node: tree.Coalesce) -> Lowered | None:
         """`left ?? right`."""
         if not (_has_column(node.left.type) and _has_column(node.right.type)):
             return None
         return operators.coalesce(self.child(node.left), self.child(node.right), node.type)
 
-    def conditional(self, node: typed.If) -> Lowered | None:
+    def conditional(self, node: tree.If) -> Lowered | None:
         """A chain of `else if` is one CASE."""
         links = [node]
-        while isinstance(links[-1].otherwise, typed.If):
+        while isinstance(links[-1].otherwise, tree.If):
             links.append(links[-1].otherwise)
         if not all(_has_column(link.condition.type) and _has_column(link.then.type) for link in links):
             return None
         branches = [(self.child(link.condition), self.child(link.then)) for link in links]
         return operators.choice(branches, self.child(links[-1].otherwise), node.type)
 
-    def match(self, node: typed.Match) -> Lowered | None:
+    def match(self, node: tree.Match) -> Lowered | None:
         """A CASE over the arms."""
-        if not all(_has_column(part.type) for part in typed.children(node) if not _is_null(part)):
+        if not all(_has_column(part.type) for part in tree.children(node) if not _is_null(part)):
             return None
         if not all(_has_column(arm.result.type) for arm in node.arms):
             return None
@@ -175,7 +175,7 @@ class Lowering:
             return chosen
         return opaque(chosen.value, chosen.type, any_of(subject.failure, chosen.failure))
 
-    def _fires(self, subject: Lowered | None, pattern: typed.Expr) -> Lowered:
+    def _fires(self, subject: Lowered | None, pattern: tree.Expr) -> Lowered:
         """Whether an arm is taken; the subject's own failure is counted once, elsewhere."""
         if _is_null(pattern):
             return Lowered(F.lit(False) if subject is None else subject.value.isNull(), BOOL)
@@ -185,7 +185,7 @@ class Lowering:
         whole = Lowered(subject.value, subject.type, {("subject", id(subject)): subject.value}, constant=subject.constant)
         return operators.comparison("==", whole, tested, pattern.type)
 
-    def bind(self, node: typed.Bind) -> Lowered | None:
+    def bind(self, node: tree.Bind) -> Lowered | None:
         """An argument of a module's function."""
         if not _has_column(node.value.type):
             return None
@@ -197,7 +197,7 @@ class Lowering:
         body = self.child(node.body)
         return replace(body, failed=any_of(value.failure, body.failed))
 
-    def call(self, node: typed.Call) -> Lowered | None:
+    def call(self, node: tree.Call) -> Lowered | None:
         """A builtin that has a column."""
         entry = node.overloads[0]
         if len(node.overloads) > 1 or entry.spark is None or not _callable(node, entry):
@@ -209,18 +209,18 @@ class Lowering:
         answer = entry.spark(site)
         return self.partly(node, answer, [receiver, *args]) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
 
-    def partly(self, node: typed.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
+    def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
         """A column where it is sure, the interpreter's answer, and its failures, elsewhere."""
-        rest = interpreted.lower(self, node, ~answer.sure)
+        rest = fallback.lower(self, node, ~answer.sure)
         if rest.constant is not NOT_CONSTANT:
             return rest
         return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, any_of(*(part.failure for part in parts), rest.failed))
 
 
-def _operation(link: typed.Binary, left: Lowered, right: Lowered) -> Lowered:
-    if link.op in typed.ARITHMETIC:
+def _operation(link: tree.Binary, left: Lowered, right: Lowered) -> Lowered:
+    if link.op in tree.ARITHMETIC:
         return operators.arithmetic(link.op, left, right, link.type)
-    operate = operators.comparison if link.op in typed.COMPARISON else operators.logical
+    operate = operators.comparison if link.op in tree.COMPARISON else operators.logical
     return operate(link.op, left, right, link.type)
 
 
@@ -236,10 +236,10 @@ def _answer(answer: Any, type_: Type, parts: list[Lowered]) -> Lowered | None:
     return opaque(answer, type_, failed)
 
 
-def _callable(node: typed.Call, entry: Builtin) -> bool:
+def _callable(node: tree.Call, entry: Builtin) -> bool:
     if entry.name in _NULL_TESTS:
         return True
-    return _has_column(node.receiver.type) and all(_has_column(arg.type) and not isinstance(arg, typed.Closure) for arg in node.args)
+    return _has_column(node.receiver.type) and all(_has_column(arg.type) and not isinstance(arg, tree.Closure) for arg in node.args)
 
 
 def _is_dynamic(type_: Type) -> bool:
@@ -251,14 +251,14 @@ def _has_column(type_: Type) -> bool:
     return not type_.is_dynamic and type_.kind is not Kind.NULL
 
 
-def _is_null(expr: typed.Expr) -> bool:
-    return isinstance(expr, typed.Literal) and expr.value is None
+def _is_null(expr: tree.Expr) -> bool:
+    return isinstance(expr, tree.Literal) and expr.value is None
 
 
-_PASSED_ON = (typed.Field, typed.Local, typed.System, typed.Result)
+_PASSED_ON = (tree.Field, tree.Local, tree.System, tree.Result)
 _NODES: dict[type, Callable[[Lowering, Any], Lowered | None]] = {
-    typed.Literal: Lowering.literal, typed.Field: Lowering.field, typed.Local: Lowering.local, typed.System: Lowering.system,
-    typed.Result: Lowering.result, typed.Promote: Lowering.promote, typed.Unary: Lowering.unary, typed.Binary: Lowering.binary,
-    typed.Coalesce: Lowering.coalesce, typed.If: Lowering.conditional, typed.Match: Lowering.match, typed.Bind: Lowering.bind,
-    typed.Call: Lowering.call,
+    tree.Literal: Lowering.literal, tree.Field: Lowering.field, tree.Local: Lowering.local, tree.System: Lowering.system,
+    tree.Result: Lowering.result, tree.Promote: Lowering.promote, tree.Unary: Lowering.unary, tree.Binary: Lowering.binary,
+    tree.Coalesce: Lowering.coalesce, tree.If: Lowering.conditional, tree.Match: Lowering.match, tree.Bind: Lowering.bind,
+    tree.Call: Lowering.call,
 }  # fmt: skip

@@ -10,9 +10,9 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from cxl.functions.native import NOT_CONSTANT
+from cxl.functions.spark_call import NOT_CONSTANT
 from cxl.spark.columns import Lowered, any_of, opaque, strict
-from cxl.types import Kind, Type
+from cxl.types.types import Kind, Type
 
 _INT_MIN = -(2**63)
 Build = Callable[[Column, Column], Column]

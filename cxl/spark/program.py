@@ -11,20 +11,20 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cxl import typed
-from cxl.functions.native import NOT_CONSTANT
-from cxl.growth import growth
-from cxl.interpret import nan_message
-from cxl.operators import is_nan
-from cxl.program import Program
-from cxl.rewrite import inline, weight
-from cxl.spark import interpreted
+from cxl.check.growth import growth
+from cxl.functions.spark_call import NOT_CONSTANT
+from cxl.runtime.interpret import nan_message
+from cxl.runtime.operators import is_nan
+from cxl.spark import fallback
 from cxl.spark.columns import Lowered, any_of, both
 from cxl.spark.context import Context
 from cxl.spark.lowering import MOST_COPIED, Lowering
 from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.spark.worker import NAN
-from cxl.types import Kind
+from cxl.typed import tree
+from cxl.typed.program import Program
+from cxl.typed.rewrite import inline, weight
+from cxl.types.types import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Applied:
     literals where the program cannot filter or fail. A row with FAILED has failed whatever PASS says; at a distinct, a row
     that reached it and is no first of its key is dropped whatever happened behind it. Behind emit each (`fans_out`) a record has
     one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS. `nan` is set where
-    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.interpret.NAN_CATEGORY`). `names` is
+    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.runtime.interpret.NAN_CATEGORY`). `names` is
     set where records have different fields: those of the record, joined by commas.
     """
 
@@ -78,7 +78,7 @@ _MEASURED = 64
 
 
 def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
-    done = frame.withColumn("_cxl_each", interpreted.fan_out(lowering, program))
+    done = frame.withColumn("_cxl_each", fallback.fan_out(lowering, program))
     exploded = done.select("*", F.posexplode_outer(F.col("_cxl_each").getField("rows")).alias(INDEX, "_cxl_row"))
     marked = exploded.withColumns({PASS: F.col(INDEX).isNotNull(), FAILED: F.col("_cxl_each").getField("f")}).drop("_cxl_each")
     values = {name: F.col("_cxl_row").getField(f"e{index}") for index, name in enumerate(program.output)}
@@ -98,8 +98,8 @@ class _Layers:
     values: dict[str, Column] = field(default_factory=dict)
     meta: dict[str, Column] = field(default_factory=dict)
     distinct: list[DistinctKey] = field(default_factory=list)
-    definitions: dict[int, typed.Expr] = field(default_factory=dict)
-    dated: dict[int, typed.Expr] = field(default_factory=dict)
+    definitions: dict[int, tree.Expr] = field(default_factory=dict)
+    dated: dict[int, tree.Expr] = field(default_factory=dict)
     """Definitions of dynamic values that may hold dates, which a column holds as texts: who reads one computes it."""
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
@@ -132,26 +132,26 @@ class _Layers:
             self.height += 1
         self.pending, self.fresh = {}, set()
 
-    def lower(self, expr: typed.Expr) -> Lowered:
+    def lower(self, expr: tree.Expr) -> Lowered:
         """An expression over the frame; what the interpreter computes for it is added to the frame first."""
         expr = inline(expr, self.dated) if self.dated else expr
         self.share(expr)
-        if self.fresh and any(isinstance(node, typed.Local) and node.slot in self.fresh for node in typed.walk(expr)):
+        if self.fresh and any(isinstance(node, tree.Local) and node.slot in self.fresh for node in tree.walk(expr)):
             self.flush()
-        lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else interpreted.lower(self.lowering, expr)
+        lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else fallback.lower(self.lowering, expr)
         for name, column in self.lowering.prelude.items():  # each may read those before it
             self.frame = self.frame.select("*", column.alias(name))
             self.height += 1
         self.lowering.prelude.clear()
         return lowered
 
-    def share(self, expr: typed.Expr) -> None:
+    def share(self, expr: tree.Expr) -> None:
         """Put an explode below what an expression reads, where copies of that would be too large.
 
         An engine that moves a filter below the columns that it reads copies each column's expression to every place that reads it, and so on below. It
         moves none below an explode.
         """
-        reads = [node.slot for node in typed.walk(expr) if isinstance(node, typed.Local) and node.slot in self.weights]
+        reads = [node.slot for node in tree.walk(expr) if isinstance(node, tree.Local) and node.slot in self.weights]
         if sum(self.weights[slot] for slot in reads) <= MOST_COPIED:
             return
         self.flush()
@@ -185,11 +185,11 @@ class _Layers:
         if failed is not None:
             self.failures.append(failed if self.passed is None else self.passed & failed)
 
-    def define(self, slot: int, expr: typed.Expr) -> Lowered:
+    def define(self, slot: int, expr: tree.Expr) -> Lowered:
         """A value that later statements read."""
         lowered = self.lower(expr)
         self.weights[slot], self.growths[slot] = weight(expr, self.weights), growth(expr, self.growths)
-        if isinstance(expr, typed.Field | typed.Local | typed.Result):
+        if isinstance(expr, tree.Field | tree.Local | tree.Result):
             self.lowering.locals[slot] = lowered
             return lowered
         held, is_new = self.keep(lowered)
@@ -199,20 +199,20 @@ class _Layers:
         self.fail(lowered.at(held.value).failure)
         return held
 
-    def let(self, statement: typed.Let) -> None:
+    def let(self, statement: tree.Let) -> None:
         self.define(statement.slot, statement.value)
         self.remember(statement)
 
-    def remember(self, statement: typed.Let | typed.Emit) -> None:
+    def remember(self, statement: tree.Let | tree.Emit) -> None:
         """What a variable is, for those who cannot read its column alone."""
         self.definitions[statement.slot] = statement.value
         if not statement.value.type.is_dynamic:
             return
         value = inline(statement.value, self.dated)
-        if any(node.type.kind in (Kind.DATE, Kind.DATE_TIME) for node in typed.walk(value)):
+        if any(node.type.kind in (Kind.DATE, Kind.DATE_TIME) for node in tree.walk(value)):
             self.dated[statement.slot] = value
 
-    def emit(self, statement: typed.Emit) -> None:
+    def emit(self, statement: tree.Emit) -> None:
         held = self.define(statement.slot, statement.value)
         self.remember(statement)
         self.values[statement.name] = held.value
@@ -221,22 +221,22 @@ class _Layers:
             self.fail(nan)
             self.nans.append((self.failures[-1], nan_message(statement.name)))
 
-    def passes_through(self, expr: typed.Expr) -> bool:
+    def passes_through(self, expr: tree.Expr) -> bool:
         """Whether a value is an input field as it is: its NaN was not computed here."""
-        while isinstance(expr, typed.Local) and expr.slot in self.definitions:
+        while isinstance(expr, tree.Local) and expr.slot in self.definitions:
             expr = self.definitions[expr.slot]
-        return isinstance(expr, typed.Field)
+        return isinstance(expr, tree.Field)
 
-    def emit_meta(self, statement: typed.EmitMeta) -> None:
+    def emit_meta(self, statement: tree.EmitMeta) -> None:
         self.meta[statement.name] = self.define(statement.slot, statement.value).value
 
-    def filter(self, statement: typed.Filter) -> None:
+    def filter(self, statement: tree.Filter) -> None:
         lowered = self.lower(statement.condition)
         held, _ = self.keep(lowered)
         self.fail(lowered.at(held.value).failure)
         self.passed = both(self.passed, F.coalesce(held.value, F.lit(False)))
 
-    def add_distinct(self, statement: typed.Distinct) -> None:
+    def add_distinct(self, statement: tree.Distinct) -> None:
         keys = [self.lower(value) for _, value in statement.keys]
         columns = tuple(self.column(_one_zero(key)) for key in keys)
         self.fail(any_of(*(key.failure for key in keys)))
@@ -246,7 +246,7 @@ class _Layers:
         self.distinct.append(DistinctKey(columns, self.column(F.lit(True) if reached is None else reached)))
         self.flush()
 
-    def trace(self, statement: typed.Trace) -> None:
+    def trace(self, statement: tree.Trace) -> None:
         message = self.lower(statement.message)
         if statement.guard is None:
             self.fail(message.failure)
@@ -273,8 +273,8 @@ def _is_nan(held: Lowered) -> Column | None:
 
 
 _STATEMENTS: dict[type, Callable[[_Layers, Any], None]] = {
-    typed.Let: _Layers.let, typed.Emit: _Layers.emit, typed.EmitMeta: _Layers.emit_meta, typed.Filter: _Layers.filter,
-    typed.Distinct: _Layers.add_distinct, typed.Trace: _Layers.trace,
+    tree.Let: _Layers.let, tree.Emit: _Layers.emit, tree.EmitMeta: _Layers.emit_meta, tree.Filter: _Layers.filter,
+    tree.Distinct: _Layers.add_distinct, tree.Trace: _Layers.trace,
 }  # fmt: skip
 
 
@@ -283,11 +283,11 @@ def errors(frame: DataFrame, program: Program, context: Context | None = None, n
 
     The struct is null where the interpreter finds nothing wrong. Only rows that failed should come here.
     """
-    return frame.withColumn(name, interpreted.failures(Lowering(context or Context()), program))
+    return frame.withColumn(name, fallback.failures(Lowering(context or Context()), program))
 
 
 def column(
-    expr: typed.Expr, context: Context | None = None, columns: Mapping[str, Column] | None = None
+    expr: tree.Expr, context: Context | None = None, columns: Mapping[str, Column] | None = None
 ) -> tuple[Column, Column | None]:
     """A single expression: its value, and where it failed (boolean, never null; None: it cannot fail).
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from cxl import ast, typed
-from cxl.context import Context
-from cxl.depth import ensure_room
-from cxl.dynamic import dumps, loads
-from cxl.evaluate import Frame, build
-from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, load
-from cxl.interpret import Runner
-from cxl.operators import is_nan
-from cxl.program import Program
-from cxl.types import STRING, Kind, Type
+from cxl.runtime.context import Context
+from cxl.runtime.dynamic import dumps, loads
+from cxl.runtime.evaluate import Frame, build
+from cxl.runtime.failure import CxlFailure
+from cxl.runtime.interpret import Runner
+from cxl.runtime.operators import is_nan
+from cxl.syntax import ast
+from cxl.syntax.nesting_limit import ensure_room
+from cxl.typed import tree
+from cxl.typed.program import Program
+from cxl.types.types import STRING, Kind, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ class Task:
     `masked`: a member more, at the end, says which rows are wanted; the others are null.
     """
 
-    expr: typed.Expr
+    expr: tree.Expr
     reads: tuple[Read, ...]
     slots: int
     max_expansion: int
@@ -84,7 +85,7 @@ def _links_of(expr: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return _chain_of, (type(expr), chain[-1].left, links)
 
 
-copyreg.dispatch_table[typed.Binary] = _links_of
+copyreg.dispatch_table[tree.Binary] = _links_of
 copyreg.dispatch_table[ast.Binary] = _links_of
 
 

@@ -72,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str], give_up: Callable[[], None]) -> int:
     """`main`; `give_up` is called where the command goes on after an interrupt."""
     from errata.cli.console import Console
-    from errata.cli.endings import ended  # before an interrupt can leave half a module of what tells of it
-    from errata.environment import secrets_kept
+    from errata.cli.exit_report import ended  # before an interrupt can leave half a module of what tells of it
+    from errata.core.env_references import secrets_kept
 
     console = Console()
     with _interrupts(give_up) as interrupts, secrets_kept():

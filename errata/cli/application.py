@@ -1,11 +1,11 @@
-"""What the command line asks of a loaded project. `errata.project.load` gives one; rows are plain maps of column to value."""
+"""What the command line asks of a loaded project. `errata.api.pipeline.load` gives one; rows are plain maps of column to value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from errata.diagnostics import Diagnostic
-from errata.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
+from errata.core.diagnostics import Diagnostic
+from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
 
 Row = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ class Project(Protocol):
 
 
 class Loader(Protocol):
-    """The signature of `errata.project.load`."""
+    """The signature of `errata.api.pipeline.load`."""
 
     def __call__(
         self,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from errata.diagnostics import Diagnostic
-from errata.environment import redacted
-from errata.failures import REPAIR
-from errata.options import RunResult
+from errata.core.diagnostics import Diagnostic
+from errata.core.env_references import redacted
+from errata.core.failures import REPAIR
+from errata.core.options import RunResult
 from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
@@ -84,8 +84,8 @@ class Console:
     def _standing(self, next_step: str) -> str:
         if self.standing is None:
             return NOTHING_CHANGED
-        from storage.engines.failure import EngineUnavailable
-        from storage.failure import StorageError
+        from storage.engines.errors import EngineUnavailable
+        from storage.errors import StorageError
 
         try:
             epoch = self.standing()

@@ -25,7 +25,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest command's name for a misspelt one."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from errata.diagnostics import did_you_mean
+            from errata.core.diagnostics import did_you_mean
 
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command '{args[0]}'{f'; {hint}' if hint else ''}", ctx)

@@ -5,7 +5,7 @@ from typing import Any, cast
 from errata.cli.application import Loader, Project
 from errata.cli.console import Console
 from errata.cli.parameters import PROJECT_WORDS, pairs
-from errata.failures import Usage
+from errata.core.failures import Usage
 
 
 def project_of(console: Console, words: dict[str, Any], *, commits: bool = False) -> Project:
@@ -13,7 +13,7 @@ def project_of(console: Console, words: dict[str, Any], *, commits: bool = False
 
     `commits`: the command may commit an epoch, so a failure tells which one stands. Raises PipelineErrors.
     """
-    from errata.project import load
+    from errata.api.pipeline import load
 
     chosen = {name: words.pop(name) for name in PROJECT_WORDS}
     chosen["variables"] = pairs(chosen["variables"], "variable")
@@ -30,8 +30,8 @@ def reading_of(console: Console, words: dict[str, Any]) -> Any:
 
     Raises PipelineErrors where there is no state either.
     """
-    from errata import project as application
-    from errata.diagnostics import PipelineErrors
+    from errata.api import pipeline as application
+    from errata.core.diagnostics import PipelineErrors
 
     _state_can_be_read()
     kept = dict(words)
@@ -49,14 +49,14 @@ def reading_of(console: Console, words: dict[str, Any]) -> Any:
 
 def _state_can_be_read() -> None:
     """Raise EngineUnavailable where this process may not have what that takes, before any library is loaded for it."""
-    from storage.allowance import enough_for_tables
+    from storage.engines.process_limits import enough_for_tables
 
     enough_for_tables()
 
 
 def known_node(project: Project, name: str) -> str:
     """The name, if the pipeline has such a node; of a composition or its port, that of the node behind. Raises Usage with the nearest name."""
-    from errata.diagnostics import did_you_mean
+    from errata.core.diagnostics import did_you_mean
 
     name = name if name in project.node_names else project.composition_outputs.get(name, name)
     if name not in project.node_names:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from errata.cli.console import LEVELS, Console
-from errata.options import EngineOptions
-from errata.sizes import binary_size
+from errata.core.options import EngineOptions
+from errata.core.sizes import binary_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from errata.diagnostics import Diagnostic, Label
+from errata.core.diagnostics import Diagnostic, Label
 from errata.rendering.terminal import escaped, flattened, styled, width
 
 _LONGEST_LINE = 160

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import orjson
 
 from errata.rendering.terminal import cut, escaped, padded, width
-from storage.json_text import deep_text
+from storage.values.json_text import deep_text
 
 Row = Mapping[str, Any]
 Format = Literal["text", "json", "jsonl", "csv"]

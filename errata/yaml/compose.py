@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from errata.diagnostics import Diagnostic, Label
-from errata.environment import MASK, BadReference, Reference, Secret, expand, note_secret
+from errata.core.diagnostics import Diagnostic, Label
+from errata.core.env_references import MASK, BadReference, Reference, Secret, expand, note_secret
 from errata.yaml import nodes
 from errata.yaml.events import Event
 from errata.yaml.nodes import Key, Node, Scalar, Substitution, substituted

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cxl.source import Position
-from errata.diagnostics import Diagnostic, Label
+from cxl.syntax.source import Position
+from errata.core.diagnostics import Diagnostic, Label
 from errata.yaml.nodes import Node, Path, Scalar, child, key_at, to_value, walk
 from errata.yaml.offsets import offsets
 from errata.yaml.source import SourceText, Span

@@ -8,8 +8,8 @@ from pathlib import Path as FilePath
 
 import yaml
 
-from errata.diagnostics import Diagnostic, raise_errors
-from errata.environment import masked, references
+from errata.core.diagnostics import Diagnostic, raise_errors
+from errata.core.env_references import masked, references
 from errata.yaml.compose import Composer, Refused
 from errata.yaml.document import Document
 from errata.yaml.events import events

@@ -75,7 +75,7 @@ class Engine(ABC):
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
         """A DataFrame of an Arrow table's rows, in any order."""
-        from changelog.schema import column
+        from changelog.columns import column
         from storage.engines.arrow import frame_of, row_of_nulls
 
         if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from storage.engines.java import find_java
 from storage.engines.memory import machine_memory
+from storage.engines.spark.java import find_java
 from storage.engines.waiting import PATIENCE_SECONDS
 
 __all__ = ["MEMORY_OF_WORK", "Decided", "EngineChoice", "decided", "fits", "shown_bytes"]
@@ -58,7 +58,7 @@ def decided(choice: EngineChoice, work: int = 0) -> Decided:
 
 
 def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], str]:
-    from storage.engines.spark_elsewhere import has_session
+    from storage.engines.spark.remote import has_session
 
     if choice.master or choice.remote:
         return "spark", "a cluster is named"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from changelog.frames import told
-from storage.locations import engine_uri
-from storage.undo import undoing
+from storage.state.location import engine_uri
+from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ thread that asks for an engine imports all that the engine needs, and only then 
 import os
 from importlib import import_module
 
-from storage.allowance import enough_for_engines
+from storage.engines.process_limits import enough_for_engines
 
 __all__ = ["CLASSIC", "CLIENT", "JVM", "SAIL", "load"]
 

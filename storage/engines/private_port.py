@@ -21,8 +21,8 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, run
 from typing import TYPE_CHECKING
 
-from storage.engines.failure import EngineUnavailable
-from storage.undo import undoing
+from storage.engines.errors import EngineUnavailable
+from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
     import grpc

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice, decided
-from storage.engines.spilling import own_folder, remove_folders
+from storage.engines.spill import own_folder, remove_folders
 
 __all__ = ["engine", "stop_engines"]
 
@@ -40,7 +40,7 @@ def _serves(kept: EngineChoice, wanted: EngineChoice) -> bool:
 
 def _made(choice: EngineChoice) -> Engine:
     if choice.remote:
-        from storage.engines.spark_elsewhere import RemoteSpark
+        from storage.engines.spark.remote import RemoteSpark
 
         return RemoteSpark(choice.remote, choice.patience)
     choice = replace(choice, spill=own_folder(choice.spill)) if choice.spill else choice
@@ -48,8 +48,8 @@ def _made(choice: EngineChoice) -> Engine:
         from storage.engines.sail import Sail
 
         return Sail(choice)
-    from storage.engines.spark import Spark
-    from storage.engines.spark_elsewhere import SharedSpark, has_session
+    from storage.engines.spark.local import Spark
+    from storage.engines.spark.remote import SharedSpark, has_session
 
     return SharedSpark() if has_session() else Spark(choice)
 

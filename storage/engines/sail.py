@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
-from storage.engines.failure import EngineUnavailable
+from storage.engines.errors import EngineUnavailable
 from storage.engines.loading import SAIL
 from storage.engines.private_port import PrivatePort, files_to_come, others_logged_on
-from storage.undo import undoing
+from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
     import pyarrow as pa

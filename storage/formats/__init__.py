@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from storage.formats.contract import (
+from storage.formats.base import (
     CHUNK_BYTES,
     DOCUMENT,
     ERROR,
@@ -70,10 +70,14 @@ def register_writer(name: str) -> Callable[[_W], _W]:
     return add
 
 
+# What several formats share, itself no format.
+_SHARED = {"typed", "edi"}
+
+
 @cache
 def names() -> tuple[str, ...]:
     """Every format, in alphabetical order."""
-    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg and module.name not in _SHARED))
 
 
 def reader_type(name: str) -> type[Reader]:

@@ -12,10 +12,10 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import Coerced, arrow_type, coerce
-from storage.formats.contract import CHUNK_BYTES, DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
+from storage.formats.base import CHUNK_BYTES, DOCUMENT, ERROR, ROW, UNDECLARED, Column, ReadPlan, Reject
 from storage.formats.values import coerce_values, text_of_value
-from storage.json_text import canonical
+from storage.values.coerce import Coerced, arrow_type, coerce
+from storage.values.json_text import canonical
 
 BATCH_ROWS = 1 << 16
 _R = TypeVar("_R")

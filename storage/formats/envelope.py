@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from storage.formats.contract import InputError, Section
+from storage.formats.base import InputError, Section
 from storage.formats.values import coerce_values, text_of_value
 
 

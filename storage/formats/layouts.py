@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storage.formats.contract import OptionError
+from storage.formats.base import OptionError
 
 LARGEST = 1_000_000
 """Bytes that a layout file may have."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final
 
-from storage.formats.contract import InputError
+from storage.formats.base import InputError
 
 RECORD_BYTES = 64 << 20
 """The text of a record in its file: a line, an element of an array, an XML element."""

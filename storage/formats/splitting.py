@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from storage.formats.contract import OptionError, OutputError, Writer
+from storage.formats.base import OptionError, OutputError, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa

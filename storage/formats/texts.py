@@ -16,8 +16,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import is_dynamic
-from storage.formats.contract import Column, OutputError
+from storage.formats.base import Column, OutputError
+from storage.values.coerce import is_dynamic
 
 _LONG_FLOAT: Final = r"[0-9](\.0([,\]}]|$)|[eE])"
 """What is found in JSON text where a float in it may have a shorter form."""

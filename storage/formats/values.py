@@ -1,6 +1,6 @@
 """Parsed values (of JSON) to declared types, a column at a time.
 
-Text goes by the rules of `storage.coerce`. Other kinds: an int is a float, a whole float is an int, a bool is 0 or 1 in a number column, a number that is
+Text goes by the rules of `storage.values.coerce`. Other kinds: an int is a float, a whole float is an int, a bool is 0 or 1 in a number column, a number that is
 not 0 is true; a scalar in a string column is its plain text, an array or a map there its JSON. What would lose something (3.7 as int) fails.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import DYNAMIC, NESTED, Coerced, arrow_type, base_type, coerce
-from storage.json_text import canonical
+from storage.values.coerce import DYNAMIC, NESTED, Coerced, arrow_type, base_type, coerce
+from storage.values.json_text import canonical
 
 _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str, type(None)}),

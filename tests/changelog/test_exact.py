@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from changelog.exact import EXPONENTS, LIMIT, FloatSum, IntSum
-from changelog.exact_totals import carried, with_totals
-from changelog.extents import Extent, extents
+from changelog.exact.ranges import Extent, extents
+from changelog.exact.rounding import carried, with_totals
+from changelog.exact.sums import EXPONENTS, LIMIT, FloatSum, IntSum
 from tests.changelog.histories import on_engines
 
 FLOATS, INTS = FloatSum("_s"), IntSum("_i")

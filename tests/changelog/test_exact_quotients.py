@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from changelog.exact_quotients import divided
-from changelog.exact_totals import FloatSum, IntSum, Mean, Ratio, carried, contributions, rounded
+from changelog.exact.quotients import divided
+from changelog.exact.rounding import FloatSum, IntSum, Mean, Ratio, carried, contributions, rounded
 
 CHANCE = np.random.default_rng(7)
 

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import Window
 
-from changelog.exact_window import WindowSum, shared_unit
-from changelog.extents import Extent, extents
+from changelog.exact.ranges import Extent, extents
+from changelog.exact.windows import WindowSum, shared_unit
 from tests.changelog.histories import on_engines
 from tests.changelog.test_exact import fsum
 

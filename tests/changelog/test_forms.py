@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changelog.envelopes import FORMS, PAIRED
-from changelog.events import debezium, events
-from changelog.forms import changelog_stream, flat_stream
+from changelog.forms.events import debezium, events
+from changelog.forms.frames import changelog_stream, flat_stream
+from changelog.forms.names import FORMS, PAIRED
 from tests.changelog.histories import NAMES, frame, histories, on_engines, table, together
 from tests.changelog.model import printed
 from tests.changelog.table import frame as text_frame

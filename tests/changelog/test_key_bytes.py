@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changelog.key_bytes import KeyBytes, arrow_keys, bare_keys
-from changelog.keys import bare, encode_key
-from changelog.labels import row_label
+from changelog.keys.decode import KeyBytes, arrow_keys, bare_keys
+from changelog.keys.encoding import bare, encode_key
+from changelog.keys.positions import row_label
 from tests.changelog.test_keys import VALUES
 from tests.changelog.test_labels import labels
 

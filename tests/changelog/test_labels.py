@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changelog.labels import labels_between, parse_label, row_label
+from changelog.keys.positions import labels_between, parse_label, row_label
 
 numbers = st.integers(0, 2**48 - 1) | st.integers(0, 3)
 labels = st.lists(numbers, min_size=1, max_size=4).map(tuple).filter(lambda label: label[-1] > 0)

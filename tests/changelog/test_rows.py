@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from changelog import ops, schema
+from changelog import columns as schema
+from changelog import ops
 from changelog.ops import Op
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import errata
 from errata.cli import main
-from errata.diagnostics import Diagnostic
-from errata.options import EngineOptions, Event, RunOptions, RunResult
+from errata.core.diagnostics import Diagnostic
+from errata.core.options import EngineOptions, Event, RunOptions, RunResult
 
 STATUS = {
     "pipeline": "orders",
@@ -126,9 +126,9 @@ class _Later(Exception):
 @pytest.fixture
 def application(monkeypatch: pytest.MonkeyPatch) -> Application:
     stand_in = Application()
-    module = ModuleType("errata.project")
+    module = ModuleType("errata.api.pipeline")
     module.load = stand_in.load  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "errata.project", module)
+    monkeypatch.setitem(sys.modules, "errata.api.pipeline", module)
     monkeypatch.setattr(errata, "project", module, raising=False)
     return stand_in
 

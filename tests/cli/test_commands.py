@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from errata.cli import main
-from errata.diagnostics import Diagnostic, PipelineErrors
-from errata.failures import Busy, Stopped, StorageFailed
-from errata.options import Correction, LogFilter, RunResult
+from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.failures import Busy, Stopped, StorageFailed
+from errata.core.options import Correction, LogFilter, RunResult
 from tests.invariants.sales import HEADER, pipeline
 from tests.pipelines import Folder
 
@@ -284,11 +284,11 @@ def test_help_is_light() -> None:
 
 
 LIBRARIES = {"pyspark", "pysail", "polars", "pyarrow", "numpy", "pandas"}
-READING = {"operators.ingest.intake", "operators.ingest.keyed", "storage.formats.csv.parse", "storage.engines.registry", "errata.propagate"}
-NOT_IN_THE_PIPELINE = {"operators.distinct", "operators.time_window", "errata.composition_calls", "errata.openlineage", "errata.dlq_file"}
+READING = {"operators.source.request", "operators.source.diff.by_key", "storage.formats.csv.parse", "storage.engines.registry", "errata.execution.node_runner"}
+NOT_IN_THE_PIPELINE = {"operators.transform.distinct", "operators.time_window.operator", "errata.project.compositions.call", "errata.telemetry.openlineage", "errata.rollback.dlq_file"}
 
 
-@pytest.mark.parametrize(("command", "unneeded"), [("check", {"deltalake", "storage.tables"}), ("run", set())])
+@pytest.mark.parametrize(("command", "unneeded"), [("check", {"deltalake", "storage.delta.changelog_table"}), ("run", set())])
 def test_what_needs_no_engine_loads_none(command: str, unneeded: set[str], tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", pipeline("snapshot"))
@@ -308,7 +308,7 @@ def test_the_engine_starts_while_the_sources_are_read(tmp_path: Path) -> None:
     folder.write_csv("data/a.csv", HEADER, [{"id": 1, "region": "EU", "amount": 1.5, "parts": 2}])
     program = """
 import sys, errata
-from errata.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, RunOptions
 from storage.engines import EngineChoice, engine
 def hear(event):
     print(event.kind, event.node, engine(EngineChoice("sail")).started)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from operators import registry
+from operators.core import registry
 
 
 def _schema(call) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from errata.cli.console import Console
-from errata.environment import redacted, secrets_kept
-from errata.failures import Stopped
+from errata.core.env_references import redacted, secrets_kept
+from errata.core.failures import Stopped
 from errata.yaml import parse_yaml
 
 
@@ -36,6 +36,6 @@ def test_a_failing_command_does_not_tell(call, failing, tmp_path: Path, monkeypa
     monkeypatch.setattr(application, "head_epoch", lambda: None)
     load = application.load
     monkeypatch.setattr(
-        "errata.project.load", lambda *given, **settings: (parse_yaml("a: ${secret:TOKEN_OF_A_TEST}"), load(*given, **settings))[1]
+        "errata.api.pipeline.load", lambda *given, **settings: (parse_yaml("a: ${secret:TOKEN_OF_A_TEST}"), load(*given, **settings))[1]
     )
     assert "refused ***" in call("run p.yaml")[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from errata.cli.console import summary
-from errata.codes import registered
-from errata.options import RunResult
-from errata.writing import replace_file
+from errata.core.codes import registered
+from errata.core.files import replace_file
+from errata.core.options import RunResult
 from errata.yaml import load_yaml
 
 

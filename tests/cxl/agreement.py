@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxl import CxlFailure, Program, Schema, compile_program
-from cxl.cases import Answer, Case, Unanswered, interpret_cases
-from cxl.context import Context, eval_context
-from cxl.dynamic import dumps
+from cxl.commands.cases import Answer, Case, Unanswered, interpret_cases
+from cxl.runtime.context import Context, eval_context
+from cxl.runtime.dynamic import dumps
 from cxl.spark import evaluate_cases
 
 ENGINE = os.environ.get("ERRATA_TEST_ENGINE", "sail")

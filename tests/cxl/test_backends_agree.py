@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cxl.dynamic import dumps, loads
-from cxl.failure import CxlFailure
 from cxl.functions.registry import Builtin, all_builtins
-from cxl.types import Kind, Type
+from cxl.runtime.dynamic import dumps, loads
+from cxl.runtime.failure import CxlFailure
+from cxl.types.types import Kind, Type
 
 _spec = importlib.util.spec_from_file_location("agreement", Path(__file__).with_name("agreement.py"))
 agreement = importlib.util.module_from_spec(_spec)

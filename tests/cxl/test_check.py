@@ -7,10 +7,10 @@ import time
 import pytest
 
 from cxl import CxlErrors, Schema, SystemTypes, Target, compile_program, conjuncts, parse_type
-from cxl.compile import findings_of
-from cxl.modules import Modules
-from cxl.origins import origins
-from cxl.types import BOOL, FLOAT, INT, NUMERIC, STRING, Type, type_name, unify
+from cxl.check.modules import Modules
+from cxl.compiler import findings_of
+from cxl.typed.lineage import origins
+from cxl.types.types import BOOL, FLOAT, INT, NUMERIC, STRING, Type, type_name, unify
 
 FIELDS = Schema.of(
     {"i": "int", "f": "float", "s": "string", "b": "bool", "d": "date", "t": "date_time", "xs": "array", "m": "map", "v": "any",

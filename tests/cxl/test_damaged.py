@@ -7,12 +7,12 @@ from contextlib import suppress
 import pytest
 
 from cxl import CxlErrors, Schema, compile_program
-from cxl.codes import CODES, SETTINGS
-from cxl.compile import compile_for
+from cxl.check.names import Target
+from cxl.compiler import compile_for
+from cxl.diagnostics.codes import CODES, SETTINGS
 from cxl.functions.registry import all_builtins
-from cxl.lex import tokenize
-from cxl.origins import origins
-from cxl.resolve import Target
+from cxl.syntax.lex import tokenize
+from cxl.typed.lineage import origins
 
 SCHEMA = Schema.of({"amount": "int", "price": "float", "name": "string", "ok": "bool", "day": "date", "items": "array", "info": "map", "x": "any"})
 TARGETS = [Target(schema=SCHEMA), *SETTINGS.values()]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cxl.lex import KEYWORDS
+from cxl.syntax.lex import KEYWORDS
 
 GRAMMAR = json.loads((Path(__file__).parents[2] / "docs" / "editors" / "cxl.tmLanguage.json").read_text(encoding="utf-8"))
 

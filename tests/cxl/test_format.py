@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, compile_program
-from cxl.canonical import canonical_text
-from cxl.format import WIDTH, format_text
-from cxl.lex import tokenize
-from cxl.parse import Parsed, parse_program
+from cxl.syntax.canonical import canonical_text
+from cxl.syntax.format import WIDTH, format_text
+from cxl.syntax.lex import tokenize
+from cxl.syntax.parse import Parsed, parse_program
 
 _spec = importlib.util.spec_from_file_location("trees", Path(__file__).with_name("trees.py"))
 trees = importlib.util.module_from_spec(_spec)

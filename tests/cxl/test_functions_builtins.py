@@ -3,10 +3,11 @@
 import pytest
 
 from cxl import CxlFailure, Schema, compile_program
-from cxl.context import eval_context
-from cxl.functions import aggregate, regex, strftime, strptime, window
-from cxl.interpret import run
-from cxl.reference import shown
+from cxl.commands.reference import shown
+from cxl.functions import aggregate, regex, window
+from cxl.functions.datetime import strftime, strptime
+from cxl.runtime.context import eval_context
+from cxl.runtime.interpret import run
 
 TABLE = r"""
 "  a\t".trim()                                          => a

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cxl import CxlFailure, compile_program
-from cxl.cases import Case, interpret_cases
-from cxl.context import eval_context
+from cxl.commands.cases import Case, interpret_cases
+from cxl.commands.reference import SAMPLE, SAMPLE_SCHEMA, markdown, shown
 from cxl.functions.registry import all_builtins
-from cxl.reference import SAMPLE, SAMPLE_SCHEMA, markdown, shown
+from cxl.runtime.context import eval_context
 from cxl.spark import evaluate_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "cxl" / "functions.md"
@@ -38,7 +38,7 @@ def test_every_example_holds_as_a_column() -> None:
 
 
 def test_the_page_is_what_the_registry_says() -> None:
-    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m cxl.reference > docs/cxl/functions.md"
+    assert PAGE.read_text(encoding="utf-8") == markdown(), "run: python -m cxl.commands.reference > docs/cxl/functions.md"
 
 
 @pytest.mark.parametrize("entry", [entry for entry in all_builtins() if entry.kind == "method"], ids=lambda entry: f"{entry.name}-{entry.category}")

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlFailure, Schema, SystemTypes, compile_program
-from cxl.context import Context, eval_context
-from cxl.interpret import Runner, evaluate, run
-from cxl.modules import Modules
-from cxl.types import INT, STRING
+from cxl.check.modules import Modules
+from cxl.runtime.context import Context, eval_context
+from cxl.runtime.interpret import Runner, evaluate, run
+from cxl.types.types import INT, STRING
 
 FIELDS = Schema.of(
     {

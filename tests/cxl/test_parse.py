@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, Schema, compile_program
-from cxl.canonical import canonical_text, expression_text
-from cxl.lex import tokenize
-from cxl.parse import Parsed, parse_expression, parse_program
+from cxl.syntax.canonical import canonical_text, expression_text
+from cxl.syntax.lex import tokenize
+from cxl.syntax.parse import Parsed, parse_expression, parse_program
 
 _spec = importlib.util.spec_from_file_location("trees", Path(__file__).with_name("trees.py"))
 trees = importlib.util.module_from_spec(_spec)

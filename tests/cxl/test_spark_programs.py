@@ -7,10 +7,11 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
-from cxl import Schema, Span, SystemTypes, compile_program, typed
+from cxl import Schema, Span, SystemTypes, compile_program
 from cxl.spark import FAILED, INDEX, PASS, Context, apply, column, errors, worker
 from cxl.spark.session import session
-from cxl.types import ANY, ARRAY, FLOAT, INT, MAP, STRING
+from cxl.typed import tree
+from cxl.types.types import ANY, ARRAY, FLOAT, INT, MAP, STRING
 
 SCHEMA = Schema.of({"id": "int", "a": "int", "b": "int", "x": "float", "s": "string", "items": "array"})
 ROWS = {
@@ -132,7 +133,7 @@ def test_a_single_expression_over_columns_with_other_names(frame) -> None:
 
 def test_names_may_hold_any_character() -> None:
     frame = session("sail").createDataFrame(pa.table({"address.city": ["LA"], "we`ird": ["x"]}))
-    read = [column(typed.Field(STRING, Span(0, 1), name))[0] for name in frame.columns]
+    read = [column(tree.Field(STRING, Span(0, 1), name))[0] for name in frame.columns]
     assert frame.select(*read).toArrow().to_pydict() == {"address.city": ["LA"], "we`ird": ["x"]}
 
 
@@ -158,10 +159,10 @@ def test_more_definitions_than_a_plan_can_nest_are_left_to_the_interpreter(frame
 def test_a_chain_travels_to_the_workers_whatever_its_length(part: str) -> None:
     program = compile_program("emit t = " + " + ".join(["a"] * 20_000), SCHEMA)
     (statement,) = program.statements
-    assert isinstance(statement, typed.Emit)
+    assert isinstance(statement, tree.Emit)
     task = worker.ProgramTask(program, (), 1) if part == "program" else worker.Task(statement.value, (), 1, 1)
     copy = pickle.loads(cloudpickle.dumps(task))  # noqa: S301 -- our own bytes
     expr = copy.program.statements[0].value if part == "program" else copy.expr
-    first, chain = typed.spine(expr)
+    first, chain = tree.spine(expr)
     assert [first.name, *(link.right.name for link in chain)] == ["a"] * 20_000
-    assert [(link.op, link.type, link.span) for link in chain] == [(link.op, link.type, link.span) for link in typed.spine(statement.value)[1]]
+    assert [(link.op, link.type, link.span) for link in chain] == [(link.op, link.type, link.span) for link in tree.spine(statement.value)[1]]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from errata.channels import Overlay, apply, find_channel, load_channel
-from errata.diagnostics import PipelineErrors
+from errata.core.diagnostics import PipelineErrors
+from errata.project.channels.overlay import Overlay, apply, find_channel, load_channel
 from errata.yaml import Document, load_yaml
 
 PIPELINE = """\

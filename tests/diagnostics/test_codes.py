@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from errata.codes import page, pages, registered
+from errata.core.codes import page, pages, registered
 
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"\"(CXL-[A-Z][0-9]{3}|[EW][0-9]{3}[a-z]?|E15Y|(?:YAML|ENV|CFG|FILE|TOML)-[0-9]{3})\"")

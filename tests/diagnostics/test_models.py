@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from errata.diagnostics import Diagnostic
-from errata.models import model_problems
+from errata.core.diagnostics import Diagnostic
+from errata.project.validation import model_problems
 from errata.yaml import parse_yaml
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from errata import project
-from errata.codes import Page, pages
-from errata.diagnostics import Diagnostic, PipelineErrors
+from errata.api import pipeline
+from errata.core.codes import Page, pages
+from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.volumes import filesystem
 from errata.rendering.diagnostics import one_as_text
-from errata.volumes import filesystem
 from errata.yaml import parse_yaml
 
 GOLDEN = Path(__file__).parent / "golden" / "codes.txt"
@@ -66,7 +66,7 @@ class Case:
             (folder / name).write_text(text)
         variables = dict(word.split("=") for word in words if word != "--var")
         try:
-            return tuple(project.load("pipeline.yaml", channel=CHANNEL if CHANNEL in files else None, variables=variables).diagnostics)
+            return tuple(pipeline.load("pipeline.yaml", channel=CHANNEL if CHANNEL in files else None, variables=variables).diagnostics)
         except PipelineErrors as errors:
             return errors.diagnostics
 
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_read_has_no_further_problems(text: str | None, co
     if text is not None:
         file.write_text(text)
     with pytest.raises(PipelineErrors) as caught:
-        project.load(file)
+        pipeline.load(file)
     assert [one.code for one in caught.value.diagnostics] == [code]
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, compile_program
-from cxl.types import Schema
-from errata.diagnostics import Diagnostic, Label, PipelineErrors, from_cxl, ordered, raise_errors
+from cxl.types.types import Schema
+from errata.core.diagnostics import Diagnostic, Label, PipelineErrors, from_cxl, ordered, raise_errors
 from errata.rendering.diagnostics import as_object, as_text, one_as_text
 from errata.yaml import SourceText, parse_yaml
 

@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 
 import errata
-from errata.failures import Usage
-from errata.options import Correction, EngineOptions, LogFilter, RunOptions
-from storage import durable
-from storage.durable import Moment
+from errata.core.failures import Usage
+from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
+from storage.state import durable
+from storage.state.durable import Moment
 from tests.errata.audited import BRIEF, LINES, lines, with_history
 from tests.killing import Died, kill_points, leftovers
 from tests.pipelines import Folder, command

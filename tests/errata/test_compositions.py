@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from errata.diagnostics import Diagnostic, PipelineErrors
-from errata.failures import Usage
+from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.failures import Usage
 from tests.pipelines import Folder, command
 
 HEAD = """

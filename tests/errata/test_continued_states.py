@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cxl.compile import compile_program
-from cxl.types import Schema
-from errata.plan import Node
+from cxl.compiler import compile_program
+from cxl.types.types import Schema
+from errata.plan.plan import Node
 from tests.pipelines import Folder
 
 PIPELINE = """\

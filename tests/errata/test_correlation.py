@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from errata.failures import Stopped
-from errata.options import EngineOptions, RunOptions
+from errata.core.failures import Stopped
+from errata.core.options import EngineOptions, RunOptions
 from tests.errata.rollback import HEADER, Expected, Files, expected, pipeline
 from tests.pipelines import Folder, command
 
@@ -311,7 +311,7 @@ def test_keys_of_every_type_lead_to_the_mates(folder: Folder, kind: str, one: st
 
 
 def test_many_rejects_are_read_by_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errata.tables.DRIVER_ROWS", 0)
+    monkeypatch.setattr("errata.state.node_tables.DRIVER_ROWS", 0)
     first = {"shop-a.csv": [line(1, 1, "bad"), line(2, 1), line(3, 2), line(4, None, "bad")], "web-a.csv": [line(5, 1)]}
     second = {**first, "shop-a.csv": [line(1, 1), line(2, 1), line(3, 2, "bad"), line(4, None, "bad")]}
     for keyed in (False, True):

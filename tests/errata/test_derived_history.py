@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.options import LogFilter
+from errata.core.options import LogFilter
 from tests.pipelines import Folder, command, standing_in
 
 PIPELINE = """\

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxl.text import scalar_text
-from cxl.types import parse_type
-from errata.cell_texts import texts
-from errata.uuids import uuid7, uuids_of
+from cxl.runtime.text import scalar_text
+from cxl.types.types import parse_type
+from errata.core.uuid7 import uuid7, uuids_of
+from errata.rollback.cell_texts import texts
 from tests.pipelines import Folder, command
 
 KINDS = {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from errata.export import Written
-from errata.options import EngineOptions, RunOptions
-from storage import durable
-from storage.durable import Moment
+from errata.core.options import EngineOptions, RunOptions
+from errata.outputs.writer import Written
+from storage.state import durable
+from storage.state.durable import Moment
 from tests.killing import Died
 from tests.pipelines import Folder, command, standing_in
 

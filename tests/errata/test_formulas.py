@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from errata.options import Event
+from errata.core.options import Event
 from tests.pipelines import Folder
 
 PIPELINE = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.failures import Stopped
+from errata.core.failures import Stopped
 from tests.pipelines import Folder
 
 PIPELINE = """\

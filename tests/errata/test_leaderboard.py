@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import errata
-from errata import odf_events, output_files
-from errata.options import LogFilter
+from errata.core.options import LogFilter
+from errata.outputs import changes_file, files
 from storage.engines import EngineChoice, engine
 from tests.pipelines import Folder, command
 
@@ -119,7 +119,7 @@ def test_the_flat_file_has_old_values_in_columns(played: Folder) -> None:
 
 @pytest.mark.parametrize("engine", ["sail", "spark"])
 def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
-    for module in (odf_events, output_files):
+    for module in (changes_file, files):
         monkeypatch.setattr(module, "DRIVER_ROWS", 0)
     again = played_in(tmp_path, engine)
     for epoch in (1, 2, 3):

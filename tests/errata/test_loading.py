@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import errata
-from errata.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, RunOptions
 from tests.pipelines import Folder, command
 
 SOURCE = "{type: source, name: s, config: {name: s, type: csv, path: s.csv, schema: [{name: v, type: int}]}}"

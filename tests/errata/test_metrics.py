@@ -13,9 +13,9 @@ import pytest
 from cattrs.errors import ForbiddenExtraKeysError
 from prometheus_client.parser import text_string_to_metric_families
 
-from errata.failures import Failure, Stopped
-from errata.openlineage import facet
-from errata.options import Correction, EngineOptions, RunOptions
+from errata.core.failures import Failure, Stopped
+from errata.core.options import Correction, EngineOptions, RunOptions
+from errata.telemetry.openlineage import facet
 from tests.errata.openlineage_events import FACETS, read_event, read_facet
 from tests.pipelines import Folder, command, standing_in
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from errata.failures import Usage
-from errata.options import EngineOptions, RunOptions
+from errata.core.failures import Usage
+from errata.core.options import EngineOptions, RunOptions
 from tests.pipelines import Folder
 
 FIELDS = "schema: [{name: k, type: string}, {name: v, type: int}]"

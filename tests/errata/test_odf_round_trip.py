@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata.options import LogFilter
+from errata.core.options import LogFilter
 from tests.pipelines import Folder
 
 COLUMNS = "[{name: id, type: int}, {name: name, type: string}, {name: price, type: float}, {name: paid, type: bool}, {name: day, type: date}, {name: at, type: date_time}]"

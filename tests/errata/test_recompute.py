@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata.failures import Stopped, Usage
-from errata.options import Correction, EngineOptions, RunOptions
-from storage.ledger import Ledger
-from storage.seals import anchor_ledger, seal_tables
-from storage.tables import ChangelogTable
+from errata.core.failures import Stopped, Usage
+from errata.core.options import Correction, EngineOptions, RunOptions
+from storage.delta.changelog_table import ChangelogTable
+from storage.delta.integrity import anchor_ledger, seal_tables
+from storage.state.ledger import Ledger
 from tests.errata import rollback
 from tests.invariants.sales import HEADER, KEYED, pipeline
 from tests.pipelines import Folder

@@ -6,10 +6,10 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from changelog.keys import encode_key
-from changelog.labels import row_label
-from errata.record_leads import leads_of
-from operators.rows import KeyShape
+from changelog.keys.encoding import encode_key
+from changelog.keys.positions import row_label
+from errata.rollback.source_records import leads_of
+from operators.core.row_type import KeyShape
 from tests.changelog.test_keys import VALUES
 from tests.changelog.test_labels import labels
 

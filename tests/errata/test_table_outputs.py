@@ -14,10 +14,10 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata import odf_events
-from errata.explain import explain
-from errata.options import EngineOptions
-from storage import durable
+from errata.core.options import EngineOptions
+from errata.inspect.explain import explain
+from errata.outputs import changes_file
+from storage.state import durable
 from tests.invariants.test_crashes import steps_of
 from tests.killing import Died, dies_at
 from tests.pipelines import Folder, command, standing_in
@@ -239,7 +239,7 @@ def test_a_preview_of_what_is_no_text_is_json_lines(tmp_path: Path) -> None:
 
 
 def test_the_op_rows_of_an_epoch_may_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odf_events, "DRIVER_ROWS", 0)
+    monkeypatch.setattr(changes_file, "DRIVER_ROWS", 0)
     folder = project(tmp_path)
     for records in ([("a", "1.5", ""), ("b", "nan", "2024-01-05"), ("b", "nan", "2024-01-05")], [("b", "nan", "2024-01-05"), ("c", "0", "")], []):
         lay_out(folder, records)

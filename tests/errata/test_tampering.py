@@ -128,7 +128,7 @@ def test_the_command_names_table_and_file_and_ends_with_5(honest: Folder, tmp_pa
 
 @pytest.fixture(params=[10_000, 0], ids=["on the driver", "by the engine"])
 def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errata.tables.SMALL_ROWS", request.param)
+    monkeypatch.setattr("errata.state.node_tables.SMALL_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("_read")

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 import errata
-from errata.failures import StorageFailed
+from errata.core.failures import StorageFailed
 from tests.pipelines import Folder
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def run(folder: Folder, channel: str, **settings: Any) -> None:
-    from errata.options import EngineOptions, RunOptions
+    from errata.core.options import EngineOptions, RunOptions
 
     folder.load(channel=str(folder.path / f"{channel}.channel.yaml"), **settings).run(RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from errata.failures import Usage
-from errata.options import Correction, EngineOptions, RunOptions
+from errata.core.failures import Usage
+from errata.core.options import Correction, EngineOptions, RunOptions
 from tests.errata.audited import LINES, NODES, PRICES, lines, prices, project, with_history
 from tests.pipelines import Folder
 

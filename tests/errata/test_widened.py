@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from errata.options import EngineOptions, LogFilter, RunOptions
+from errata.core.options import EngineOptions, LogFilter, RunOptions
 from tests.pipelines import Folder, jsonl
 from tests.stretching import short_stretches
 

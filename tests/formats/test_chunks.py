@@ -11,9 +11,9 @@ import pytest
 from pyspark import cloudpickle
 
 from storage import formats
+from storage.files import local
 from storage.formats import ERROR, ROW, Column, InputError, ReadPlan
-from storage.formats.chunks import chunk_reader, read_task, task_table, tasks_of, undeclared_columns
-from storage.transports import files
+from storage.formats.tasks import chunk_reader, read_task, task_table, tasks_of, undeclared_columns
 
 READER = formats.reader("csv", {}, ReadPlan((Column("id", "int"),)))
 TEXT = b"id,x\n" + b"".join(b"%d,%d\n" % (number, number * 2) for number in range(1, 501))
@@ -74,7 +74,7 @@ def compressed(path, suffix):
 @pytest.mark.parametrize("suffix", [*COMPRESS, ".zip", ".zst"])
 def test_compressed_files(csv_file, suffix):
     path = compressed(csv_file, suffix)
-    assert files.is_compressed(path)
+    assert local.is_compressed(path)
     rows = [
         row for task in tasks_of(READER, path, "f", target=700) for batch in read_task(READER, task) for row in batch[ROW].to_pylist()
     ]
@@ -88,18 +88,18 @@ def test_a_bomb_and_a_damaged_archive_are_input_errors(csv_file, monkeypatch):
         bomb = csv_file.with_name("bomb" + suffix)
         bomb.write_bytes(compress(b"\0" * 3_000_000))
         with pytest.raises(InputError, match="b: E236: the file unpacks to more than 200 times its size"):
-            files.buffer_of(bomb, "b")
+            local.buffer_of(bomb, "b")
     for suffix in (*COMPRESS, ".zip", ".zst"):
         damaged = csv_file.with_name("d" + suffix)
         damaged.write_bytes(compressed(csv_file, suffix).read_bytes()[:-20])
         with pytest.raises(InputError, match="d: cannot be decompressed: "):
-            files.buffer_of(damaged, "d")
+            local.buffer_of(damaged, "d")
 
 
 def test_an_empty_and_a_missing_file(tmp_path):
     (tmp_path / "e.csv").write_bytes(b"")
-    assert files.buffer_of(tmp_path / "e.csv", "e") == b""
+    assert local.buffer_of(tmp_path / "e.csv", "e") == b""
     with pytest.raises(InputError, match="n: file not found"):
-        files.buffer_of(tmp_path / "n.csv", "n")
+        local.buffer_of(tmp_path / "n.csv", "n")
     with pytest.raises(InputError, match="d: cannot be read: "):
-        files.buffer_of(tmp_path, "d")
+        local.buffer_of(tmp_path, "d")

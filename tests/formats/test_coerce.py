@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.coerce import arrow_type, base_type, coerce, is_dynamic
+from storage.values.coerce import arrow_type, base_type, coerce, is_dynamic
 
 NUMERIC_TEXT = st.one_of(
     st.text(alphabet="+-.0123456789eE_ xinfaNty", max_size=8),

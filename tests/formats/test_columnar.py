@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import formats
-from storage.coerce import arrow_type
 from storage.formats import ArrayPath, Column, InputError, OptionError, ReadPlan, Section, WritePlan
-from storage.formats.columnar import coerce_array
+from storage.formats.typed.columnar import coerce_array
+from storage.values.coerce import arrow_type
 from tests.formats.columnar import FILES
 from tests.formats.reading import records_of
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.discovery import FileQuery, PathRefused, content_hash, discover, size_bound, time_bound
+from storage.files.discovery import FileQuery, PathRefused, content_hash, discover, size_bound, time_bound
 from storage.formats import InputError
 
 FILES = {"b.csv": 3, "a.csv": 1, "c.txt": 5, "in/a.csv": 7, "in/x/d.csv": 2, ".hidden.csv": 1}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import DOCUMENT, ERROR, ROW, ArrayPath, Column, InputError, OptionError, ReadPlan, Section
-from storage.formats.json.structure import located
+from storage.formats.json.array_bounds import located
 from tests.formats.reading import records_of
 from tests.formats.writing import written
 
@@ -325,7 +325,7 @@ def test_an_array_in_pieces_has_the_records_of_the_whole(*, records, around, pat
         document = {**around, step: document, "z": around}
     data = json.dumps(document, indent=indent, ensure_ascii=escape).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage.formats.json.structure._BLOCK", block)
+        patch.setattr("storage.formats.json.array_bounds._BLOCK", block)
         found = located(data, path, target, "f")
         reader = json_reader([("a", "any")], {"record_path": ".".join(path)} if path else {"format": "array"}, on_unmapped="drop")
         whole, cut = records_of(reader, data), records_of(reader, data, target)

@@ -8,7 +8,7 @@ import pytest
 from storage import formats
 from storage.formats import ERROR, ROW, Column, InputError, ReadPlan
 from storage.formats.json import read
-from storage.formats.json.flat import flat_batch, records_with_all_members
+from storage.formats.json.fast_lines import flat_batch, records_with_all_members
 from tests.formats.reading import records_of
 from tests.formats.test_mutations import mutated
 

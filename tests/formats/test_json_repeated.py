@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, ReadPlan
 from storage.formats.json import read
-from storage.formats.json.repeated import Unique, elements
+from storage.formats.json.repeated_keys import Unique, elements
 from tests.formats.reading import records_of
 
 KEYS = st.sampled_from(["a", "b", 'q":', "\\", "é", 'x\\" :', " "])

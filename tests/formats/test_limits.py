@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.ingest.shape import widened
+from operators.source.row_layout import widened
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, ReadPlan, WritePlan, limits
 from tests.formats.reading import records_of

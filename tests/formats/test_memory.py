@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.formats import CASES
 from storage import formats
-from storage.transports.files import buffer_of
+from storage.files.local import buffer_of
 
 LEAST, TOLERANCE = 6 << 20, 48 << 20
 

@@ -9,7 +9,7 @@ import pytest
 
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, ReadPlan
-from storage.formats.xml.runs import Runs
+from storage.formats.xml.fast_records import Runs
 from tests.formats.columnar import arrow_file, parquet_file
 from tests.formats.reading import records_of, records_or_error
 from tests.formats.test_edi import EDI, X12

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from storage.path_tokens import PathTemplate, TokenError, TokenValues
+from storage.files.path_tokens import PathTemplate, TokenError, TokenValues
 
 VALUES = TokenValues(
     source_names={"orders": "jan"}, batch_id="b-1", execution_id="e-1", started=datetime(2024, 3, 5, 6, 7, 8, tzinfo=UTC),

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 
 from storage import formats
-from storage.coerce import arrow_type
 from storage.formats import Column, WritePlan
+from storage.values.coerce import arrow_type
 
 
 def written(form: str, columns: Any, rows: Any, options: Any = None, *, cut: int | None = None, **plan: Any) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from errata.cli.console import Console
-from errata.cli.endings import ended as ending
+from errata.cli.exit_report import ended as ending
 from tests.hostile.test_bed import PIPELINE
 
 FILES = {"pipeline.yaml": PIPELINE, "in.csv": "a\n1\n"}

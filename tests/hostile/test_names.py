@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from operators.rows import HIDDEN_TYPES, SYSTEM, is_reserved
-from storage.formats.contract import ERROR, ROW
+from operators.core.row_type import HIDDEN_TYPES, SYSTEM, is_reserved
+from storage.formats.base import ERROR, ROW
 
 NAMES = ["_epoch", "_op", "_key", "_cause", "_ck", "_bucket", "_order", "_refused", *HIDDEN_TYPES, "__rank", "_cxl_pass"]
 COMBINE = "input: { a: s, b: t }\n    config:\n      where: a.id == b.id\n      propagate_ck: driver"

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.ingest.align import align
-from operators.ingest.ascending import longest_in_order
+from operators.source.ascending import longest_in_order
+from operators.source.diff.alignment import align
 
 values = st.lists(st.integers(0, 6), max_size=30)
 distinct = st.lists(st.integers(0, 200), max_size=40, unique=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.ingest.arrivals import NO_END, Arrival, Split, arrivals_in, in_turn, kept
-from operators.ingest.files import FileRecord, Part
+from operators.source.arrivals import NO_END, Arrival, Split, arrivals_in, in_turn, kept
+from operators.source.file_changes import FileRecord, Part
 from tests.pipelines import Folder
 
 KEY = "primary_key: [id]"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from operators.ingest import reading
+from operators.source import reading
 from tests.formats.columnar import FILES
 from tests.ingest import sources
 from tests.ingest.sources import STRATEGIES, Folders, Model

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import errata
-from operators.ingest import reading
+from operators.source import reading
 from tests.pipelines import Folder
 
 KEY = "primary_key: [id]"

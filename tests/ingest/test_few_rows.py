@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from errata.correlation_rows import MARK, readmitting, readmitting_arrow, truth, truth_arrow
-from operators.ingest.sides import numbered
+from errata.state.suppressed_rows import MARK, readmitting, readmitting_arrow, truth, truth_arrow
+from operators.source.diff.sides import numbered
 from tests.changelog.histories import NAMES, images, on_engines
 from tests.changelog.model import printed
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.ingest.deliveries import compare_deliveries, is_late, is_whole_history
-from operators.ingest.files import FileChanges, FileRecord, compare_contents, compare_files
+from operators.source.deliveries import compare_deliveries, is_late, is_whole_history
+from operators.source.file_changes import FileChanges, FileRecord, compare_contents, compare_files
 
 
 @dataclass(frozen=True)

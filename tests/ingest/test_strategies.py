@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from operators.ingest import reading
+from operators.source import reading
 from tests.ingest import sources
 from tests.ingest.sources import STRATEGIES, Folders, Model
 from tests.pipelines import Folder

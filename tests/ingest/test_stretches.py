@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata.options import EngineOptions
-from operators.ingest import keyed, reading, sides, unkeyed
-from operators.ingest.files import Part
+from errata.core.options import EngineOptions
+from operators.source import reading
+from operators.source.diff import by_key, by_position, sides
+from operators.source.file_changes import Part
 from storage import formats
-from storage.formats import stretches
-from storage.formats.chunks import Task, read_task
-from storage.formats.contract import Column, Range, ReadPlan
+from storage.formats import content_chunks
+from storage.formats.base import Column, Range, ReadPlan
+from storage.formats.tasks import Task, read_task
 from tests.killing import kill_points
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
@@ -142,7 +143,7 @@ def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dic
     `ranges`: so many of what stood are asked for by themselves; `read`: so many bytes are read on the driver then.
     """
     with tempfile.TemporaryDirectory() as place, short_stretches(), pytest.MonkeyPatch.context() as patch:
-        for module in (keyed, unkeyed):
+        for module in (by_key, by_position):
             patch.setattr(module, "FETCHED_ROWS", fetched)
         patch.setattr(sides, "FEW_RANGES", ranges)
         patch.setattr(sides, "FEW_BYTES", read)
@@ -203,12 +204,12 @@ def test_one_changed_record_costs_its_stretch(merge: str, known: bool, tmp_path:
     folder.write("rows.csv", numbers({}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "SMALL_BYTES", 50_000 if known else 1_000_000)
-        patch.setattr(stretches, "RECORDS", 64)
+        patch.setattr(content_chunks, "RECORDS", 64)
         folder.run()
     changes: dict[int, int] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "SMALL_BYTES", 50_000)
-        patch.setattr(stretches, "RECORDS", 64)
+        patch.setattr(content_chunks, "RECORDS", 64)
         for at in (11, 19_999, 7_000):
             changes[at] = -at
             folder.write("rows.csv", numbers(changes))
@@ -246,11 +247,11 @@ def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, 
         file.write_bytes(content(kind, lines))
         reader = a_reader(kind)
         whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
-        found = stretches.stretches_of(reader, file, "file")
+        found = content_chunks.stretches_of(reader, file, "file")
         assert found is not None
         assert found.records == len(whole) == len(lines)
         chosen = [at for at in range(found.count) if data.draw(st.booleans())]
-        for numbers, target in ((None, 10), (None, 1000), (stretches.np.array(chosen, int), 25)):
+        for numbers, target in ((None, 10), (None, 1000), (content_chunks.np.array(chosen, int), 25)):
             ranges = found.ranges(numbers, target)
             read = [row for part in ranges for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
             wanted = range(found.count) if numbers is None else chosen
@@ -265,7 +266,7 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
         for version, records in enumerate((lines, [*lines[:at], (5, "c"), *lines[at + taken :]])):
             file = Path(place, str(version))
             file.write_bytes(content(kind, records))
-            found = stretches.stretches_of(a_reader(kind), file, "file")
+            found = content_chunks.stretches_of(a_reader(kind), file, "file")
             assert found is not None
             digests.append(found.digests)
     assert len(digests[0]) > 40
@@ -274,7 +275,7 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
 
 def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read may be what it held before: a stretch of later content must not count as read."""
-    file, hashed = tmp_path / "file", stretches._digests
+    file, hashed = tmp_path / "file", content_chunks._digests
     file.write_bytes(content("csv", [(number, "a") for number in range(100)]))
 
     def written_to(*given: Any) -> tuple[bytes, ...]:
@@ -287,8 +288,8 @@ def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Pa
     with short_stretches():
         made = []
         for digests in (hashed, written_to, hashed):
-            monkeypatch.setattr(stretches, "_digests", digests)
-            found = stretches.stretches_of(a_reader("csv"), file, "file")
+            monkeypatch.setattr(content_chunks, "_digests", digests)
+            found = content_chunks.stretches_of(a_reader("csv"), file, "file")
             assert found is not None
             made.append(set(found.digests))
     assert len(made[0] & made[2]) > 10

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, RunOptions
 from tests.pipelines import Folder
 
 PIPELINE = """\

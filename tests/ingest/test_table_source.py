@@ -14,9 +14,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import errata.ingest
-import storage.versions
-from errata.explain import explain
+import errata.execution.ingest
+import storage.delta.external_table
+from errata.inspect.explain import explain
 from tests.pipelines import Folder, command, standing_in
 
 Row = tuple[int, str | None, float | None]
@@ -194,7 +194,7 @@ FIXED = [
 @pytest.mark.parametrize("engine", ["sail", "spark"])
 @pytest.mark.parametrize("merge", [KEYED, KEYLESS], ids=["keyed", "keyless"])
 def test_a_large_table_is_read_by_the_engine(engine: str, merge: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(storage.versions, "SMALL_ROWS", 0)
+    monkeypatch.setattr(storage.delta.external_table, "SMALL_ROWS", 0)
     folder = Folder(tmp_path, engine)
     folder.write("pipeline.yaml", PIPELINE.replace("MERGE", merge))
     table = Table(tmp_path / "tables/rows", feed=engine == "sail", keyed=merge == KEYED)
@@ -240,8 +240,8 @@ def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are
     table.step("append", [(1, "1", 0.0), (2, "2", None), (3, "3", 1.5)])
     folder.run()
     asked: list[object] = []
-    look = errata.ingest.StoodRows.narrowed
-    monkeypatch.setattr(errata.ingest.StoodRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
+    look = errata.execution.ingest.StoodRows.narrowed
+    monkeypatch.setattr(errata.execution.ingest.StoodRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
     table.step(*step)
     folder.run()
     assert len(asked) == looks
@@ -367,7 +367,7 @@ def test_explain_says_what_a_change_of_a_table_costs(tmp_path: Path) -> None:
 
 def test_nan_beside_a_single_other_value_is_nan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statistics of such a file say that it has one value, which Sail takes for all of them."""
-    monkeypatch.setattr(storage.versions, "SMALL_ROWS", 0)
+    monkeypatch.setattr(storage.delta.external_table, "SMALL_ROWS", 0)
     folder = project(str(tmp_path), KEYLESS)
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("{name: v, type: int}]", "{name: v, type: int}, {name: x, type: float}]"))
     write_deltalake(str(tmp_path / "tables/rows"), pa.table({"id": [1, 2, 3], "v": ["1", "1", "1"], "x": [float("nan"), 1.5, 1.5]}, schema=SCHEMA))

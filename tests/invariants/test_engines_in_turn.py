@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
-from operators import combine_ranges
+from operators.combine import range_join
 from tests.invariants.dags import Story, stories
 from tests.invariants.walking import walk
 
@@ -22,7 +22,7 @@ from tests.invariants.walking import walk
 def buckets() -> Iterator[None]:
     """Range joins are made by buckets also where rows are few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combine_ranges, "FEW_PAIRS", -1)
+        patch.setattr(range_join, "FEW_PAIRS", -1)
         yield
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from errata.failures import Busy
-from storage import durable
-from storage.durable import Moment
+from errata.core.failures import Busy
+from storage.state import durable
+from storage.state.durable import Moment
 from tests.errata.audited import BRIEF, LINES, lines, project
 from tests.pipelines import Folder
 
@@ -29,8 +29,8 @@ def letting_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """What lets another run in beside one that holds the claim."""
     if request.param == "lock":
         return lambda folder: (folder.path / ".errata/audited/claim").unlink()
-    monkeypatch.setattr("storage.claim.is_local", lambda uri: False)
-    monkeypatch.setattr("storage.claim.LEASE_SECONDS", 0.0)
+    monkeypatch.setattr("storage.state.lock.is_local", lambda uri: False)
+    monkeypatch.setattr("storage.state.lock.LEASE_SECONDS", 0.0)
     return lambda folder: None
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from errata.tables import DRIVER_ROWS, SMALL_ROWS
-from operators.ingest.reading import SMALL_BYTES
+from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
+from operators.source.reading import SMALL_BYTES
 from tests.invariants.walking import written
 from tests.pipelines import Folder
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from errata.options import EngineOptions
+from errata.core.options import EngineOptions
 from storage.engines import stop_engines
 from tests.pipelines import Folder
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
-from operators import combine_ranges
+from operators.combine import range_join
 from tests.invariants.dags import Story, stories
 from tests.invariants.walking import walk
 from tests.pipelines import Folder
@@ -31,7 +31,7 @@ deep = settings.get_current_profile_name() == "deep"
 def buckets() -> Iterator[None]:
     """Range joins are made by buckets also where rows are few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combine_ranges, "FEW_PAIRS", -1)
+        patch.setattr(range_join, "FEW_PAIRS", -1)
         yield
 
 

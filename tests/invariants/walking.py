@@ -14,9 +14,9 @@ from typing import Any
 from deltalake import DeltaTable
 
 import errata
-from errata.options import Correction, EngineOptions, RunOptions
-from storage import durable
-from storage.durable import Moment
+from errata.core.options import Correction, EngineOptions, RunOptions
+from storage.state import durable
+from storage.state.durable import Moment
 from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
 from tests.invariants.laying import lay_out
 from tests.invariants.scripts import KEYS, ByHand, Step

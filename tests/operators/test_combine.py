@@ -349,7 +349,7 @@ def test_what_is_left_out_is_explained_and_what_comes_whole_has_its_lineage(tmp_
     assert "declared fields left out: c.code, c.since" in told
     assert "undeclared fields of 'o' pass on" in told
     assert "undeclared fields of 'c' are dropped" in told
-    from errata.column_lineage import column_lineage
+    from errata.plan.column_lineage import column_lineage
 
     lineage = column_lineage(Folder(tmp_path).load().plan)["met"]
     assert lineage == {name: frozenset({("orders", name)}) for name in ("id", "who", "amount")}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from operators import combine_ranges
-from operators.combine_ranges import Extent, Grid
+from operators.combine import range_join
+from operators.combine.range_join import Extent, Grid
 from tests.operators.histories import heading, source
 from tests.pipelines import Folder, command, jsonl, standing_in
 
@@ -95,7 +95,7 @@ def sides(draw: st.DrawFn, one: str, other: str, most: int = 8) -> tuple[list[Ro
 
 @pytest.mark.parametrize(("one", "other"), [("int", "int"), ("int", "float"), ("float", "float"), ("date", "date"), ("date_time", "date_time")])
 def test_pairs_are_those_of_two_loops(one: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(combine_ranges, "FEW_PAIRS", -1)
+    monkeypatch.setattr(range_join, "FEW_PAIRS", -1)
 
     @settings(max_examples=max(2, settings().max_examples // 12), suppress_health_check=list(HealthCheck))
     @given(sides(one, other), sides(one, other, most=3))
@@ -116,7 +116,7 @@ def test_pairs_are_those_of_two_loops(one: str, other: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("engine", ["sail", "spark"])
 def test_one_set_of_rows_on_both_engines(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(combine_ranges, "FEW_PAIRS", -1)
+    monkeypatch.setattr(range_join, "FEW_PAIRS", -1)
     events = [{"id": at, "at": value, "until": value + 1.5} for at, value in enumerate((0.0, 0.5, 2.0, 2.5, 9.0))] + [{"id": 9, "at": None, "until": 1.0}]
     spans = [{"no": at, "low": low, "high": high} for at, (low, high) in enumerate(((0.5, 2.0), (2.0, 2.5), (-1.0, 1e308), (4.0, 3.0), (0.0, None)))]
     nodes = NODES if engine == "sail" else NODES[2:4]
@@ -139,13 +139,13 @@ def text(row: Row) -> Row:
 def test_no_grid_has_more_buckets_than_can_be_numbered_or_spreads_intervals_far(rows: int, others: int, start: float, span: float, length: float) -> None:
     extent = Extent((rows, others), start, start + span, (0.0, min(length, span) * others))
     grid = extent.grid()
-    if rows * others <= combine_ranges.FEW_PAIRS:
+    if rows * others <= range_join.FEW_PAIRS:
         assert grid is None
         return
     assert isinstance(grid, Grid)
     assert grid.width > 0
     assert (extent.end - extent.start) / grid.width <= 2**40 * 1.01
-    assert extent.lengths[1] / grid.width <= max(combine_ranges.SPREAD * others, (rows + others) / 8) * 1.01
+    assert extent.lengths[1] / grid.width <= max(range_join.SPREAD * others, (rows + others) / 8) * 1.01
 
 
 @pytest.mark.parametrize(("where", "told"), [

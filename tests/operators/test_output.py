@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.diagnostics import PipelineErrors
+from errata.core.diagnostics import PipelineErrors
 from tests.operators.histories import heading, source
 from tests.pipelines import Folder, command, standing_in
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cxl import compile_program
-from cxl.failure import CxlFailure
-from cxl.types import Schema
-from errata.diagnostics import PipelineErrors
-from operators.running import running
+from cxl.runtime.failure import CxlFailure
+from cxl.types.types import Schema
+from errata.core.diagnostics import PipelineErrors
+from operators.state.running_aggregates import running
 from tests.operators.histories import Row, Version, follow, histories
 from tests.pipelines import Folder, jsonl
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import errata
-from operators import event_time
+from operators.core import event_time
 from storage.engines import arrow
 from tests.operators.histories import Row, Version, follow, heading, histories, queue, sink, source
 from tests.pipelines import Folder, command, jsonl, standing_in

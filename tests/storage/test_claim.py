@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from errata.running import _Alone
-from storage.claim import LEASE_SECONDS, Claim, Held, Owner, _TableLock, claim
-from storage.failure import StorageError
-from storage.locations import State
+from errata.execution.epoch import _Alone
+from storage.errors import StorageError
+from storage.state.location import State
+from storage.state.lock import LEASE_SECONDS, Claim, Held, Owner, _TableLock, claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOLDER = """
 import sys
-from storage.claim import claim
-from storage.locations import State
+from storage.state.lock import claim
+from storage.state.location import State
 held = claim(State(sys.argv[1]), "other")
 print("held", flush=True)
 sys.stdin.readline()

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from storage.tables import ChangelogTable
+from storage.delta.changelog_table import ChangelogTable
 
 if TYPE_CHECKING:
     from pathlib import Path

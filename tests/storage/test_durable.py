@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from storage import durable
-from storage.ledger import Entry, Ledger
-from storage.locations import State
-from storage.tables import ChangelogTable
+from storage.delta.changelog_table import ChangelogTable
+from storage.state import durable
+from storage.state.ledger import Entry, Ledger
+from storage.state.location import State
 
 MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 NODES = ("orders", "totals")
@@ -120,7 +120,7 @@ import os, signal, sys
 sys.path[:0] = sys.argv[3:]
 from test_durable import run
 from storage import durable
-from storage.locations import State
+from storage.state.location import State
 number, side = sys.argv[2].split(":")
 def probe(moment):
     if (str(moment.number), moment.side) == (number, side):

@@ -22,25 +22,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from changelog.schema import column
+from changelog.columns import column
 from errata.cli.console import Console
-from errata.cli.endings import ended
-from errata.exits import Exit
-from storage.buckets import bucket_column, bucket_of
+from errata.cli.exit_report import ended
+from errata.core.exits import Exit
+from storage.delta.buckets import bucket_column, bucket_of
 from storage.engines import EngineChoice, EngineUnavailable, decided, engine, stop_engines
-from storage.engines.appcds import Archive, archive
-from storage.engines.cache import cache_folder
 from storage.engines.choice import fits
 from storage.engines.connect import open_connect
-from storage.engines.jars import DELTA_JARS, delta_jars, found_jars
-from storage.engines.java import Java, any_java, find_java
 from storage.engines.large_rows import by_file
 from storage.engines.memory import machine_memory
 from storage.engines.registry import _serves
 from storage.engines.sail import server_settings
-from storage.engines.spark import PATIENT_COMPILER, jvm_options
-from storage.engines.spark_elsewhere import RemoteSpark, is_loopback
-from storage.engines.spark_settings import is_local_master, spark_settings
+from storage.engines.spark.appcds import Archive, archive
+from storage.engines.spark.cache import cache_folder
+from storage.engines.spark.config import is_local_master, spark_settings
+from storage.engines.spark.jars import DELTA_JARS, delta_jars, found_jars
+from storage.engines.spark.java import Java, any_java, find_java
+from storage.engines.spark.local import PATIENT_COMPILER, jvm_options
+from storage.engines.spark.remote import RemoteSpark, is_loopback
 
 if TYPE_CHECKING:
     from storage.engines import Engine
@@ -254,7 +254,7 @@ def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.Captur
 
 def test_workers_know_the_project(engine: Engine) -> None:
     def bucketed(batches):  # type: ignore[no-untyped-def]
-        from storage.buckets import bucket_of
+        from storage.delta.buckets import bucket_of
 
         for batch in batches:
             yield pa.RecordBatch.from_pydict(
@@ -380,7 +380,7 @@ def test_a_class_archive_is_for_one_java_and_one_class_path() -> None:
 
 
 def test_a_failed_start_is_told_to_whoever_asks_and_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storage.engines.spark import Spark
+    from storage.engines.spark.local import Spark
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     one = Spark(EngineChoice("spark"))
@@ -444,9 +444,9 @@ import pyarrow as pa
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as F
 from storage.engines import engine, EngineChoice, EngineUnavailable
-from storage.engines.jars import delta_jars
-from storage.engines.java import find_java
-from storage.engines.spark_settings import spark_settings
+from storage.engines.spark.jars import delta_jars
+from storage.engines.spark.java import find_java
+from storage.engines.spark.config import spark_settings
 
 choice = EngineChoice("spark", threads=2)
 builder = SparkSession.builder

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import orjson
 import pyarrow as pa
 
-from storage import maintenance
-from storage.ledger import Entry, Ledger
-from storage.locations import State
-from storage.maintenance import MANY_FILES, put_entries_together, put_together
-from storage.seals import anchor_ledger, check_ledger_files, check_tables, seal_tables
-from storage.tables import ChangelogTable
+from storage.delta import maintenance
+from storage.delta.changelog_table import ChangelogTable
+from storage.delta.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
+from storage.delta.maintenance import MANY_FILES, put_entries_together, put_together
+from storage.state.ledger import Entry, Ledger
+from storage.state.location import State
 
 if TYPE_CHECKING:
     import pytest

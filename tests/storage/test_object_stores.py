@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from storage.engines import EngineChoice, EngineUnavailable
-from storage.engines.jars import spark_home
-from storage.engines.user_jars import given_jars
-from storage.failure import StorageError, storing
-from storage.locations import State
-from storage.object_stores import require_jars, settings_missing
+from storage.engines.spark.jars import spark_home
+from storage.engines.spark.user_jars import given_jars
+from storage.errors import StorageError, storing
+from storage.files.object_stores import require_jars, settings_missing
+from storage.state.location import State
 from tests.pipelines import Folder, command
 
 PLACE = "s3://bucket/state"

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.physical import REFUSED, declared, escaped, logical, new_fields, place
+from storage.delta.columns import REFUSED, declared, escaped, logical, new_fields, place
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 TYPES = st.sampled_from(["string", "bigint", "double", "boolean", "date", "timestamp", "binary", "tinyint"])

@@ -18,11 +18,11 @@ from deltalake.transaction import AddAction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.delta.data_files import TableFiles
+from storage.delta.multisets import net
+from storage.delta.published_table import PublishedTable
 from storage.engines import Engine
-from storage.failure import StorageError
-from storage.published import PublishedTable
-from storage.row_counts import net
-from storage.table_files import TableFiles
+from storage.errors import StorageError
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("a name", pa.string()), ("x", pa.float64()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("ok", pa.bool_())]
@@ -112,7 +112,7 @@ def test_files_without_what_goes_stay_and_ranges_stay_ranges(tmp_path: Path) -> 
 
 
 def test_a_file_that_has_grown_is_cut_by_the_values_that_told_it_from_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.rewriting.FILE_BYTES", 1)
+    monkeypatch.setattr("storage.delta.copy_on_write.FILE_BYTES", 1)
     table = laid_out(tmp_path / "t", [by_number(0, 2) + by_number(20, 22), by_number(40, 44)])
     assert table.merge(*split(by_number(0, 1)), arrow(by_number(2, 20)), "mark")
     ranges = sorted(file.bounds["id"] for file in TableFiles(DeltaTable(tmp_path / "t")).all())

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.engines import spilling
+from storage.engines import spill
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from storage.engines.spilling import own_folder
+from storage.engines.spill import own_folder
 print(own_folder(Path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
@@ -24,16 +24,16 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilling, "GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(spilling, "_held", {})
+    monkeypatch.setattr(spill, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(spill, "_held", {})
 
 
 def test_a_process_has_one_folder_which_is_gone_at_its_end(tmp_path: Path) -> None:
-    folder = spilling.own_folder(tmp_path)
+    folder = spill.own_folder(tmp_path)
     assert folder.parent == tmp_path
-    assert spilling.own_folder(tmp_path) == folder
+    assert spill.own_folder(tmp_path) == folder
     (folder / "spilled").write_text("x")
-    spilling.remove_folders()
+    spill.remove_folders()
     assert not list(tmp_path.iterdir())
 
 
@@ -44,13 +44,13 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_n
         (folders[0] / "spilled").write_text("x")
         os.kill(holders[0].pid, signal.SIGKILL)
         holders[0].wait()
-        own = spilling.own_folder(tmp_path)
+        own = spill.own_folder(tmp_path)
         assert sorted(tmp_path.iterdir()) == sorted([folders[1], own])
     finally:
         for holder in holders:
             holder.kill()
             holder.communicate()
-        spilling.remove_folders()
+        spill.remove_folders()
 
 
 def test_nothing_else_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +62,12 @@ def test_nothing_else_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "errata-spill-old").mkdir()
     young = tmp_path / "errata-spill-young"
     young.mkdir()
-    monkeypatch.setattr(spilling, "GRACE_SECONDS", 1000.0)
+    monkeypatch.setattr(spill, "GRACE_SECONDS", 1000.0)
     os.utime(tmp_path / "errata-spill-old", (time.time() - 5000,) * 2)
-    spilling.purge(tmp_path)
+    spill.purge(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["errata-spill-file", "errata-spill-link", "errata-spill-young", "mine"]
     assert elsewhere.is_dir()
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
-    spilling.purge(tmp_path / "nowhere")
+    spill.purge(tmp_path / "nowhere")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from changelog.lazy import F
+from changelog.lazy_imports import F
 from changelog.ops import NEGATIVE, Op
-from storage.buckets import bucket_of
-from storage.failure import Overtaken, StorageError
-from storage.tables import Appended, ChangelogTable
+from storage.delta.buckets import bucket_of
+from storage.delta.changelog_table import Appended, ChangelogTable
+from storage.errors import Overtaken, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path

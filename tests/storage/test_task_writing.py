@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from changelog.frames import Made, chosen, made_in_tasks, making
 from changelog.ops import Op
-from storage import task_writing
+from storage.delta import task_writer
+from storage.delta.changelog_table import ChangelogTable
 from storage.engines import Engine
-from storage.tables import ChangelogTable
 
 SCHEMA = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("a b", pa.int64()), ("_error", pa.string()), ("_row", pa.int64())])
 COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string", "_error": "string", "a b": "bigint"}
@@ -80,7 +80,7 @@ def test_no_rows_are_no_version(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_many_rows_become_several_files(sail: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_writing, "HELD_BYTES", 200)
+    monkeypatch.setattr(task_writer, "HELD_BYTES", 200)
     table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
     assert table.append(frame_of(sail), 1).rows == 54
     assert table.files() > 4

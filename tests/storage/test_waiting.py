@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.engines import EngineChoice, EngineUnavailable
-from storage.engines.jars import spark_home
-from storage.engines.java import find_java
-from storage.engines.spark_elsewhere import RemoteSpark
+from storage.engines.spark.jars import spark_home
+from storage.engines.spark.java import find_java
+from storage.engines.spark.remote import RemoteSpark
 from storage.engines.waiting import Waiting
 from tests.pipelines import Folder, command
 
@@ -51,7 +51,7 @@ def server_that_hangs_up() -> Iterator[str]:
 
 def test_a_server_that_gives_no_answer_is_awaited_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.engines.waiting.TOLD_SECONDS", 0.0)
-    monkeypatch.setattr("storage.engines.spark_elsewhere.is_loopback", lambda host: False)
+    monkeypatch.setattr("storage.engines.spark.remote.is_loopback", lambda host: False)
     told: list[str] = []
     with server_that_hangs_up() as url:
         engine = RemoteSpark(url, 0.2)

@@ -12,8 +12,8 @@ import httpcore
 import pytest
 
 from storage.formats import InputError
-from storage.transports import exchange
-from storage.transports.rest import Kept, Pull
+from storage.rest import exchange
+from storage.rest.client import Kept, Pull
 from tests.transports.raw import answer_of, sending
 from tests.transports.test_rest import TOKEN, pulled, records, rest
 

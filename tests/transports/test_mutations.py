@@ -16,8 +16,8 @@ import pytest
 
 from storage import formats
 from storage.formats import Column, InputError, ReadPlan
-from storage.transports import exchange
-from storage.transports.rest import Kept, Page, Pull
+from storage.rest import exchange
+from storage.rest.client import Kept, Page, Pull
 from tests.formats.test_mutations import mutated
 from tests.transports.raw import answer_of
 from tests.transports.test_rest import TOKEN, rest

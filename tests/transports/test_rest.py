@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from storage import formats
 from storage.formats import InputError, ReadPlan
-from storage.transports.addresses import is_public
-from storage.transports.fetched import fetch
-from storage.transports.rest import Pull
-from storage.transports.rest_settings import Rest
+from storage.rest.addresses import is_public
+from storage.rest.cache import fetch
+from storage.rest.client import Pull
+from storage.rest.config import Rest
 from tests.pipelines import Folder, command, standing_in
 from tests.transports.service import Answer, Asked, serving
 

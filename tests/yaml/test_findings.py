@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errata.diagnostics import PipelineErrors
+from errata.core.diagnostics import PipelineErrors
 from errata.yaml import load_yaml, parse_yaml
 
 WRONG = [

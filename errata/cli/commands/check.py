@@ -7,8 +7,8 @@ import click
 from errata.cli.console import Console, plural, rows_answer
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, format_option, project_options
-from errata.diagnostics import Diagnostic, PipelineErrors
-from errata.exits import Exit
+from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.exits import Exit
 
 _COLUMNS = ("code", "severity", "message", "file", "line", "column", "length", "node", "labels", "help")
 

@@ -18,8 +18,8 @@ from errata.cli.parameters import (
     pairs,
     project_options,
 )
-from errata.exits import Exit
-from errata.options import Correction, RunOptions
+from errata.core.exits import Exit
+from errata.core.options import Correction, RunOptions
 from errata.rendering.progress import progress
 
 Assignments = Sequence[tuple[str, str]]

@@ -8,7 +8,7 @@ from errata.cli.application import Project
 from errata.cli.console import Console, rows_answer
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, project_options
-from errata.options import EngineOptions, RunOptions
+from errata.core.options import EngineOptions, RunOptions
 from errata.rendering.progress import progress
 
 
@@ -31,7 +31,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     project = project_of(console, words, commits=action == "retry")
     if group is not None:
         return _retry(console, project, group, engine)
-    from errata.dead_letters import ENTRIES, GROUPS
+    from errata.inspect.dlq import ENTRIES, GROUPS
 
     if action == "list":
         rows_answer(console, project.dlq_list(), format, ENTRIES)

@@ -4,8 +4,8 @@ import click
 
 from errata.cli.console import rows_answer
 from errata.cli.parameters import common_options, console_of, engine_option, format_option
-from errata.exits import Exit
-from errata.options import EngineKind
+from errata.core.exits import Exit
+from errata.core.options import EngineKind
 
 
 @click.command("doctor")
@@ -14,7 +14,7 @@ from errata.options import EngineKind
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, engine: EngineKind) -> int:
     """Look at engines, Java, Delta, versions and folders."""
-    from errata.doctor import examine
+    from errata.cli.doctor import examine
 
     console = console_of(quiet, verbose, no_color)
     rows = list(examine(engine))

@@ -6,7 +6,7 @@ import click
 
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, option, project_options
-from errata.failures import Usage
+from errata.core.failures import Usage
 
 
 @click.command("explain")
@@ -41,8 +41,8 @@ command.params[0].required = False
 
 def _page(code: str) -> str:
     """The page of a code. Raises Usage with all codes for one that is not registered."""
-    from errata.codes import page, registered
-    from errata.diagnostics import did_you_mean
+    from errata.core.codes import page, registered
+    from errata.core.diagnostics import did_you_mean
 
     text = page(code)
     if text is None:

@@ -13,7 +13,7 @@ from errata.cli.parameters import common_options, console_of, option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, folder: Path, force: bool) -> int:
     """Make a small working project to start from."""
-    from errata.init_project import make_project
+    from errata.project.scaffold import make_project
 
     console = console_of(quiet, verbose, no_color)
     for path in make_project(folder, force=force):

@@ -8,9 +8,9 @@ import click
 from errata.cli.console import csv_columns, rows_answer
 from errata.cli.loading import known_node, reading_of
 from errata.cli.parameters import common_options, console_of, format_option, option, project_options
-from errata.failures import Usage
-from errata.options import LogFilter
-from errata.streams import flat
+from errata.core.failures import Usage
+from errata.core.options import LogFilter
+from errata.state.stream_forms import flat
 
 _FORMS = ("two", "retract", "upsert", "single", "debezium", "flink", "odf")
 _RUN = ("epoch", "started", "finished", "execution_id", "counts", "exit_code")

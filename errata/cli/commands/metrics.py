@@ -23,8 +23,8 @@ def collect(
     quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool
 ) -> int:
     """Append each metrics file of a folder to an archive of JSON lines."""
-    from errata.spool import collect as sweep
-    from errata.spool import spooled
+    from errata.telemetry.spool import collect as sweep
+    from errata.telemetry.spool import spooled
 
     console = console_of(quiet, verbose, no_color)
 

@@ -7,7 +7,7 @@ import click
 
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, option, project_options
-from errata.writing import replace_file
+from errata.core.files import replace_file
 
 
 @click.command("report")

@@ -6,7 +6,7 @@ import click
 
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, project_options
-from errata.options import RunOptions
+from errata.core.options import RunOptions
 from errata.rendering.progress import progress
 
 

@@ -8,7 +8,7 @@ import click
 from errata.cli.console import LEVELS, Console
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, project_options, together
-from errata.options import RunOptions
+from errata.core.options import RunOptions
 
 EXPLAINED = ("text", "json", "dot")
 

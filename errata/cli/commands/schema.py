@@ -11,7 +11,7 @@ def command(quiet: bool, verbose: int, no_color: bool) -> int:
     """Print the JSON Schema of pipeline files."""
     import json
 
-    from errata.file_schema import pipeline_schema
+    from errata.project.json_schema import pipeline_schema
 
     console_of(quiet, verbose, no_color).answer([json.dumps(pipeline_schema(), indent=2, ensure_ascii=False), "\n"])
     return 0

@@ -8,7 +8,7 @@ import click
 from errata.cli.console import plural, rows_answer
 from errata.cli.loading import reading_of
 from errata.cli.parameters import common_options, console_of, format_option, project_options
-from errata.failures import Failure
+from errata.core.failures import Failure
 from errata.rendering.rows import json_text, render
 
 _MOST_GROUPS = 10

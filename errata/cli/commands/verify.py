@@ -7,7 +7,7 @@ import click
 from errata.cli.console import plural, rows_answer
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, project_options
-from errata.exits import Exit
+from errata.core.exits import Exit
 
 
 @click.command("verify")

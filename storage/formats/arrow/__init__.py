@@ -1,6 +1,6 @@
 """Arrow IPC files, also known as Feather 2 (docs/tables.md, "Parquet and Arrow"): typed columns in record batches.
 
-The values of a file are checked against the declared types as `storage.formats.columnar` says.
+The values of a file are checked against the declared types as `storage.formats.typed.columnar` says.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Options, Session, Writer
-from storage.formats.typed_reading import TypedFileReader, TypedFiles
+from storage.formats.base import Options, Session, Writer
+from storage.formats.typed.reading import TypedFileReader, TypedFiles
 
 
 class ArrowWriteOptions(Options):

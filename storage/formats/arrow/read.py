@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.formats.columnar import with_rows
-from storage.formats.contract import Buffer, InputError, Range, Reader
+from storage.formats.base import Buffer, InputError, Range, Reader
 from storage.formats.parquet.read import BROKEN, first_line, grouped, groups_of
+from storage.formats.typed.columnar import with_rows
 
 
 def opened(data: Buffer, name: str, **options: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from typing_extensions import override
 
-from storage.formats.contract import WritePlan
-from storage.formats.typed_writing import GroupedSession
+from storage.formats.base import WritePlan
+from storage.formats.typed.writing import GroupedSession
 
 if TYPE_CHECKING:
     from storage.formats.arrow import ArrowWriteOptions

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import (
+from storage.formats.base import (
     CHUNK_BYTES,
     Buffer,
     Column,
@@ -94,7 +94,7 @@ class CsvReader(Reader):
         self.plan.check_names(header.names, name, header.line)
         lacking = self.plan.lacking(header.names) if self.options.has_header or header.text else ()
         if lacking:
-            from storage.formats.missing import missing_columns
+            from storage.formats.missing_columns import missing_columns
 
             raise missing_columns(self.plan, lacking, header.names, name, line=header.line, text=header.text, delimiter=self.options.delimiter, numbered=not self.options.has_header)
         return self.plan.beside(header.names, name, header.line)

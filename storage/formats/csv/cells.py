@@ -17,7 +17,7 @@ from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 
 DIRECT: Final = MappingProxyType({"int": pa.int64(), "float": pa.float64(), "date": pa.date32()})
-"""Declared types whose cells Arrow's parser reads. What it accepts `storage.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
+"""Declared types whose cells Arrow's parser reads. What it accepts `storage.values.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
 _BLOCK = 1 << 20
 _LOOK = 1 << 17
 """So many bytes are looked at together: what is found of them stays in the processor's cache."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from storage.formats import limits
-from storage.formats.contract import Buffer, InputError, line_behind
+from storage.formats.base import Buffer, InputError, line_behind
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.cells import parse_cells
 from storage.formats.csv.scan import Dialect, as_bytes, records

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from storage.coerce import base_type
+from storage.formats.base import ERROR, InputError, Range, Reject, line_behind
 from storage.formats.batches import typed_batches
-from storage.formats.contract import ERROR, InputError, Range, Reject, line_behind
 from storage.formats.csv.cells import DIRECT, has_strange, is_plain, parse_cells
 from storage.formats.csv.header import header_of, names_in, to_utf8
 from storage.formats.csv.scan import Bytes, Dialect, Records, as_bytes, records, toggles
+from storage.values.coerce import base_type
 
 if TYPE_CHECKING:
     from storage.formats.csv import CsvReader, CsvReadOptions

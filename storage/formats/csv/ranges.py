@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 import numpy as np
 
 from storage.formats import limits
-from storage.formats.contract import CHUNK_BYTES, Buffer, InputError, Looked, Range
+from storage.formats.base import CHUNK_BYTES, Buffer, InputError, Looked, Range
 from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.header import Header, header_of
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, outside, terminators, toggles

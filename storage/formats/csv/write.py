@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import is_dynamic
 from storage.formats import limits
 from storage.formats.csv.scan import Dialect, as_bytes, records
 from storage.formats.texts import text_of
+from storage.values.coerce import is_dynamic
 
 if TYPE_CHECKING:
-    from storage.formats.contract import Column, WritePlan
+    from storage.formats.base import Column, WritePlan
     from storage.formats.csv import CsvWriteOptions
 
 _FORMULA = r"^[=+\-@\t\r]"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import OptionError, Options, Writer
-from storage.formats.typed_reading import TypedReader
+from storage.formats.base import OptionError, Options, Writer
+from storage.formats.typed.reading import TypedReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ class DeltaReader(TypedReader):
 
     def typed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Rows of the table as records, each cell checked against its declared type."""
-        from storage.formats.columnar import typed_columns
+        from storage.formats.typed.columnar import typed_columns
 
         return self.documented(typed_columns(self.plan, batch, 1))
 
@@ -39,7 +39,7 @@ class DeltaWriteOptions(Options):
 
 @register_writer("delta")
 class DeltaWriter(Writer):
-    """The options of a table that `storage.published` writes."""
+    """The options of a table that `storage.delta.published_table` writes."""
 
     Options: ClassVar[type[Options]] = DeltaWriteOptions
     splittable: ClassVar[bool] = False

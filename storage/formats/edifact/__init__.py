@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, Options
-from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
+from storage.formats.base import Buffer, Options
+from storage.formats.edi.rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
-    from storage.formats.contract import Session
-    from storage.formats.edi import Body, Seen
+    from storage.formats.base import Session
+    from storage.formats.edi.segments import Body, Seen
 
 
 class EdifactWriteOptions(EdiWriteOptions):

@@ -10,8 +10,8 @@ from itertools import chain
 
 from typing_extensions import override
 
-from storage.formats.contract import Buffer, InputError
-from storage.formats.edi import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, text_blocks
+from storage.formats.base import Buffer, InputError
+from storage.formats.edi.segments import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, text_blocks
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from storage.formats.contract import OutputError, Writer
-from storage.formats.edi import Enclosing, element_at
+from storage.formats.base import OutputError, Writer
+from storage.formats.edi.segments import Enclosing, element_at
 from storage.formats.edifact.read import control_reference
 
 _SERVICE = re.compile(r"[?+']")

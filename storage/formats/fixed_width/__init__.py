@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, without_sections
+from storage.formats.base import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, without_sections
 from storage.formats.fixed_width.layout import Layout
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from storage.formats.contract import OptionError
+from storage.formats.base import OptionError
 
 
 def _one_byte(value: str) -> str:

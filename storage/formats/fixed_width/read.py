@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from storage.formats.base import CHUNK_BYTES, Buffer, InputError, Looked, Range, Starts, T
 from storage.formats.batches import typed_batches
-from storage.formats.contract import CHUNK_BYTES, Buffer, InputError, Looked, Range, Starts, T
 from storage.formats.fixed_width.layout import LayoutField
-from storage.formats.lines import line_ranges_of, looked_at_lines
+from storage.formats.line_files import line_ranges_of, looked_at_lines
 
 if TYPE_CHECKING:
     from storage.formats.fixed_width import FixedWidthReader

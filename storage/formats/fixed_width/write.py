@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from storage.coerce import base_type
-from storage.formats.contract import Column, OutputError, WritePlan
+from storage.formats.base import Column, OutputError, WritePlan
 from storage.formats.fixed_width.layout import Layout, LayoutField
 from storage.formats.texts import text_of
+from storage.values.coerce import base_type
 
 _log = logging.getLogger(__name__)
 

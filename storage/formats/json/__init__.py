@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, keys_of
+from storage.formats.base import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, keys_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class JsonReader(Reader):
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Looked[T] | None:
         from storage.formats.json.read import has_plain_lines
-        from storage.formats.lines import looked_at_lines
+        from storage.formats.line_files import looked_at_lines
 
         return looked_at_lines(data, look) if has_plain_lines(self, data) else None
 

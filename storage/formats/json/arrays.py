@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from storage.formats import limits
-from storage.formats.contract import ArrayPath, Reject
-from storage.formats.members import walked
+from storage.formats.base import ArrayPath, Reject
+from storage.formats.dotted_members import walked
 from storage.formats.values import text_of_value
-from storage.json_text import canonical
+from storage.values.json_text import canonical
 
 
 def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:

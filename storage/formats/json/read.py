@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import orjson
 
 from storage.formats import limits
+from storage.formats.base import Buffer, Column, InputError, Range, Reject
 from storage.formats.batches import cut, document_text, next_block, record_batches
-from storage.formats.contract import Buffer, Column, InputError, Range, Reject
+from storage.formats.dotted_members import Members, walked
 from storage.formats.envelope import typed_section
+from storage.formats.json.array_bounds import Located, is_too_deep, located
 from storage.formats.json.arrays import expanded
-from storage.formats.json.flat import flat_batch, records_with_all_members
-from storage.formats.json.repeated import Unique
-from storage.formats.json.structure import Located, is_too_deep, located
-from storage.formats.lines import line_ranges_of
-from storage.formats.members import Members, walked
-from storage.formats.missing import missing_columns
-from storage.json_text import canonical
+from storage.formats.json.fast_lines import flat_batch, records_with_all_members
+from storage.formats.json.repeated_keys import Unique
+from storage.formats.line_files import line_ranges_of
+from storage.formats.missing_columns import missing_columns
+from storage.values.json_text import canonical
 
 if TYPE_CHECKING:
     import pyarrow as pa

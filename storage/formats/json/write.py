@@ -10,11 +10,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import is_dynamic
 from storage.formats.texts import float_text, plain_floats, text_of
+from storage.values.coerce import is_dynamic
 
 if TYPE_CHECKING:
-    from storage.formats.contract import Column, WritePlan
+    from storage.formats.base import Column, WritePlan
 
 
 def _rows(members: Sequence[Sequence[bytes]], *, some_missing: bool) -> Iterable[tuple[bytes, ...]]:

@@ -1,6 +1,6 @@
 """Parquet: typed columns in row groups (docs/tables.md, "Parquet and Arrow").
 
-The values of a file are checked against the declared types as `storage.formats.columnar` says. Large files are read a few row groups at a time. What is
+The values of a file are checked against the declared types as `storage.formats.typed.columnar` says. Large files are read a few row groups at a time. What is
 written depends on the records alone: row groups of 131,072 records, JSON text with Parquet's own type for it.
 """
 
@@ -12,8 +12,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import OptionError, Options, Session, Writer
-from storage.formats.typed_reading import TypedFileReader, TypedFiles
+from storage.formats.base import OptionError, Options, Session, Writer
+from storage.formats.typed.reading import TypedFileReader, TypedFiles
 
 
 class ParquetWriteOptions(Options):

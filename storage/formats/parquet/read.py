@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.formats.base import Buffer, InputError, Range, Reader
 from storage.formats.batches import BATCH_ROWS
-from storage.formats.columnar import longest_in, rows_of_length, with_rows
-from storage.formats.contract import Buffer, InputError, Range, Reader
+from storage.formats.typed.columnar import longest_in, rows_of_length, with_rows
 
 BROKEN = (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError, ValueError, NotImplementedError)
 """What the library raises of a file that is none."""

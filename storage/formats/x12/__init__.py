@@ -14,12 +14,12 @@ from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import Buffer, OptionError, Options
-from storage.formats.edi_rules import EdiReader, EdiWriteOptions, EdiWriter
+from storage.formats.base import Buffer, OptionError, Options
+from storage.formats.edi.rules import EdiReader, EdiWriteOptions, EdiWriter
 
 if TYPE_CHECKING:
-    from storage.formats.contract import Session
-    from storage.formats.edi import Body, Seen
+    from storage.formats.base import Session
+    from storage.formats.edi.segments import Body, Seen
 
 
 class X12WriteOptions(EdiWriteOptions):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from storage.formats.contract import OutputError, Writer
-from storage.formats.edi import Enclosing, element_at, without_empty_end
+from storage.formats.base import OutputError, Writer
+from storage.formats.edi.segments import Enclosing, element_at, without_empty_end
 
 _ISA_WIDTHS = (2, 10, 2, 10, 2, 15, 2, 15, 6, 4, 1, 5, 9, 1, 1, 1)
 _GROUP = "1"

@@ -14,7 +14,7 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
+from storage.formats.base import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
 from storage.formats.xml.names import is_name
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.coerce import DYNAMIC, base_type
 from storage.formats import limits
+from storage.formats.base import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.batches import document_text, gathered, next_block, typed_batches
-from storage.formats.contract import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
 from storage.formats.envelope import typed_section
-from storage.formats.missing import missing_columns
-from storage.formats.xml.runs import Run
+from storage.formats.missing_columns import missing_columns
+from storage.formats.xml.fast_records import Run
 from storage.formats.xml.scan import Collector, Fields, Record, Scan
-from storage.formats.xml.section_scan import SectionCollector
+from storage.formats.xml.sections import SectionCollector
+from storage.values.coerce import DYNAMIC, base_type
 
 if TYPE_CHECKING:
     from storage.formats.xml import XmlReader

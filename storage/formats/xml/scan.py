@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 from xml.parsers import expat
 
 from storage.formats import limits
-from storage.formats.contract import Buffer, InputError
+from storage.formats.base import Buffer, InputError
 from storage.formats.encodings import expat_reads, text_encoding
-from storage.formats.xml.runs import Run, Runs
+from storage.formats.xml.fast_records import Run, Runs
 
 Fields: TypeAlias = dict[str, str | None]
 Found: TypeAlias = dict[str, list[Fields | str | None]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from storage.formats.contract import Column, OutputError, WritePlan
+from storage.formats.base import Column, OutputError, WritePlan
 from storage.formats.texts import text_of
 from storage.formats.xml.names import NOT_TEXT, is_name
 

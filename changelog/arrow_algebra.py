@@ -1,0 +1,108 @@
+"""The fold and consolidation on the driver, for few op rows that are there as Arrow: to plan a query takes longer (`changelog.spark_algebra` for many)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.columns import CAUSE, ENVELOPE, EPOCH, KEY, OP
+from changelog.ops import POSITIVE, Op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    import polars as pl
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+def standing(op_rows: pa.Table) -> pa.Table:
+    """What `algebra.live` gives of these op rows, in their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    brings = _brings(op_rows)
+    rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
+    came, went = rows.filter(brings), rows.filter(pc.invert(brings))
+    if not went.num_rows:
+        return came
+    dead: dict[bytes, int] = {}
+    for key, epoch in _versions(went):
+        dead[key] = max(epoch, dead.get(key, epoch))
+    met = pc.is_in(came.column(KEY), value_set=went.column(KEY)).combine_chunks()
+    stay = pa.array([dead[key] <= epoch for key, epoch in _versions(came.filter(met))], pa.bool_())
+    return came.filter(pc.replace_with_mask(pc.invert(met), met, stay))
+
+
+def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
+    """Live rows as op rows of one kind: what `algebra.as_appends` and `algebra.as_retractions` give."""
+    import pyarrow as pa
+
+    image = live_rows.drop_columns([EPOCH]) if EPOCH in live_rows.column_names else live_rows
+    return image.append_column(OP, pa.repeat(pa.scalar(int(op), pa.int8()), image.num_rows)).append_column(CAUSE, pa.repeat(cause, image.num_rows))
+
+
+def newest(rows: pa.Table) -> pa.Table:
+    """Of rows with `_epoch` and `_key` those of each key's last epoch, without `_epoch`."""
+    import polars as pl
+
+    versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
+    last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
+    return rows.filter(last.to_arrow()).drop_columns([EPOCH])
+
+
+def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
+    return zip(rows.column(KEY).to_pylist(), rows.column(EPOCH).to_pylist(), strict=True)
+
+
+def consolidated(op_rows: pa.Table) -> pa.Table:
+    """What `algebra.consolidate` gives of these op rows."""
+    import polars as pl
+    import pyarrow as pa
+
+    rows = op_rows.drop_columns([EPOCH]) if EPOCH in op_rows.column_names else op_rows
+    if not rows.num_rows:
+        return rows
+    came, cause = pl.col("sign") > 0, pl.col("cause")
+    told = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **images(rows)})
+    weighted = told.with_columns(sign=pl.Series(weights(rows)), at=pl.int_range(pl.len()))
+    same = [name for name in told.columns if name != "cause"]
+    totals = [pl.col("sign").sum().alias("net"), pl.col("at").first(), cause.filter(~came).min().alias("went"), cause.filter(came).min().alias("came")]
+    left = weighted.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
+    into, both = pl.col("net") > 0, pl.col("both")
+    op = pl.when(into & both).then(Op.CORRECT_TO).when(into).then(Op.APPEND).when(both).then(Op.CORRECT_FROM).otherwise(Op.RETRACT)
+    why = pl.when(into).then(pl.col("came")).when(both).then(pl.col("came").filter(into).first().over("key")).otherwise(pl.col("went"))
+    net = left.select("at", op=op.cast(pl.Int8), why=why)
+    taken = rows.take(pa.array(net["at"].to_list(), pa.int64()))
+    own = {OP: pa.array(net["op"].to_list(), pa.int8()), CAUSE: pa.array(net["why"].to_list(), pa.string())}
+    return pa.table({name: own.get(name, taken.column(name)) for name in taken.column_names})
+
+
+def weights(op_rows: pa.Table) -> NDArray[np.int64]:
+    """1 for each row that brings its image in, -1 for each that takes it away."""
+    import numpy as np
+
+    return np.where(_brings(op_rows).to_numpy(), 1, -1).astype("i8")
+
+
+def _brings(op_rows: pa.Table) -> pa.ChunkedArray:
+    """Whether each row brings its image in."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(op_rows.column(OP), value_set=pa.array(sorted(map(int, POSITIVE)), op_rows.schema.field(OP).type))
+
+
+def images(rows: pa.Table) -> dict[str, pl.Series]:
+    """The image's columns under names of their own, equal exactly where they print the same (`changelog.equality`): doubles by their bits, NaN as one."""
+    import polars as pl
+    import pyarrow.types as kinds
+
+    found: dict[str, pl.Series] = {}
+    for at, name in enumerate(name for name in rows.column_names if name not in ENVELOPE):
+        values = pl.Series(rows.column(name))
+        if kinds.is_floating(rows.schema.field(name).type):
+            found[f"nan{at}"], found[f"zero{at}"] = values.is_nan(), (values == 0.0) & (1.0 / values < 0.0)
+            values = values.fill_nan(None)
+        found[f"image{at}"] = values
+    return found

@@ -1,0 +1,72 @@
+"""When two images are the same: each column prints the same.
+
+Null equals null, NaN equals NaN whatever its bits, and -0.0 is not 0.0. The engines disagree on all three when doubles are
+compared or grouped, so images are compared by their *parts*: a double is its number and a mark for NaN and the sign of zero, a
+struct is whether it is null, and the parts of its fields.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, cast
+
+from changelog.columns import column
+from changelog.lazy_imports import F
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+def parts(frame: DataFrame, names: Sequence[str]) -> list[Column]:
+    """The parts of the columns `names`: null-safe equal and grouped together, on both engines, exactly where those print the same."""
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    return [part for name in names for part in _split(column(name), types[name])]
+
+
+def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list[Column]:
+    """The columns `names` of `frame` put together again from its `parts`, which now have the names `pieces`."""
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    rest = map(column, pieces)
+    return [_together(types[name], rest).alias(name) for name in names]
+
+
+def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
+    """One struct of the parts: `f` is 0, `f0`, `f1`, ... are the parts in order. Compare two with `alike`."""
+    return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
+
+
+def alike(old: Column, new: Column, count: int) -> Column:
+    """Whether two fingerprints of `count` parts are the same; a null struct is no fingerprint's equal but another null's.
+
+    Part by part: an engine does not compare structs when it finds that a part of one alone is never null.
+    """
+    fields = ["f", *(f"f{at}" for at in range(count))]
+    same = [old.getField(name).eqNullSafe(new.getField(name)) for name in fields]
+    while len(same) > 1:  # in pairs of pairs: plans may nest only so deep
+        same = [left & right for left, right in zip_longest(same[::2], same[1::2], fillvalue=F.lit(True))]
+    return same[0]
+
+
+def _split(value: Column, kind: DataType) -> Iterator[Column]:
+    if kind.typeName() == "struct":
+        yield value.isNull()
+        for field in cast("StructType", kind).fields:
+            yield from _split(value.getField(field.name), field.dataType)
+    elif kind.typeName() == "double":
+        yield F.when(F.isnan(value), F.lit(None)).otherwise(value)
+        yield F.when(F.isnan(value), "NaN").when(value == 0.0, value.cast("string"))
+    else:
+        yield value
+
+
+def _together(kind: DataType, rest: Iterator[Column]) -> Column:
+    if kind.typeName() == "struct":
+        missing = next(rest)
+        return F.when(~missing, F.struct(*(_together(field.dataType, rest).alias(field.name) for field in cast("StructType", kind).fields)))
+    if kind.typeName() == "double":
+        number, mark = next(rest), next(rest)
+        return F.when(mark == "NaN", float("nan")).when(mark == "-0.0", -0.0).when(mark == "0.0", 0.0).otherwise(number)
+    return next(rest)

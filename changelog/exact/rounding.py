@@ -1,0 +1,248 @@
+"""The doubles nearest to exact sums (`changelog.exact.sums`): whole columns of groups at a time, in Arrow. As one expression of an engine they take longer to plan than to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from changelog.exact.quotients import divided, divided_nearly
+from changelog.exact.sums import EXPONENTS, LIMIT, FloatSum, IntSum
+from changelog.frames import mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+    Limbs: TypeAlias = NDArray[np.int64]
+
+_BITS: Final = 32
+_HALF: Final = 1 << (_BITS - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A total over the bigint column `count`. NaN where that is 0."""
+
+    value: str
+    total: FloatSum | IntSum
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One total over another. NaN where that is 0."""
+
+    value: str
+    above: FloatSum
+    below: FloatSum
+
+
+Rounded: TypeAlias = FloatSum | Mean | Ratio
+"""What is rounded once: a total or a quotient of totals. It goes to the column `value`."""
+
+
+def with_totals(states: DataFrame, sums: Sequence[Rounded]) -> DataFrame:
+    """States in carried form with each total or quotient, rounded once (ties to even), in a double column `value` behind the others.
+
+    NaN and the infinities are treated as IEEE addition would. Values outside the layout are left out: see `FloatSum.inexact`.
+    """
+    from pyspark.sql.types import DoubleType, StructField, StructType
+
+    if not sums:
+        return states
+    schema = StructType([*states.schema.fields, *(StructField(one.value, DoubleType()) for one in sums)])
+    return mapped(states, _totalled(sums), schema)
+
+
+def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def totalled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            totals = [pa.array(rounded(batch, one)) for one in sums]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *totals], [*batch.schema.names, *(one.value for one in sums)])
+
+    return totalled
+
+
+def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
+    """The totals or quotients of a batch of states in carried form."""
+    import numpy as np
+
+    if isinstance(one, FloatSum):
+        return total(batch, one)
+    if isinstance(one, Mean):
+        limbs, by = _limbs_of(batch, one.total), _numbers(batch, one.count)
+        found = _mean(limbs, by)
+        return found if isinstance(one.total, IntSum) else _ieee(found, total(batch, one.total), by.astype("f8"))
+    found = _ratio(_limbs_of(batch, one.above), _limbs_of(batch, one.below))
+    with np.errstate(all="ignore"):
+        return _ieee(found, total(batch, one.above), total(batch, one.below))
+
+
+def _ieee(found: NDArray[np.float64], above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotients found; where a total is not finite or the divisor is 0, the IEEE quotient of the totals."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return np.where(np.isfinite(above) & np.isfinite(below) & (below != 0), found, above / below)
+
+
+def _mean(limbs: Sequence[Limbs], by: Limbs) -> NDArray[np.float64]:
+    import numpy as np
+
+    high, low, is_whole = _in_two(limbs)
+    found = divided(high, low, by.astype("f8"))
+    return _by_fractions(found, ~is_whole & (by != 0), lambda at: Fraction(_exact(limbs, at), int(by[at]))) if not np.all(is_whole) else found
+
+
+def _ratio(above: Sequence[Limbs], below: Sequence[Limbs]) -> NDArray[np.float64]:
+    import numpy as np
+
+    high, low, is_whole = _in_two(above)
+    by_high, by_low, by_whole = _in_two(below)
+    near, unsure = divided_nearly(high, low, by_high, by_low)
+    plain = is_whole & by_whole & (by_low == 0)
+    found = np.where(plain, divided(high, low, by_high), near)
+    return _by_fractions(found, unsure & ~plain & (by_high != 0), lambda at: _exact(above, at) / _exact(below, at))
+
+
+def _by_fractions(found: NDArray[np.float64], where: NDArray[np.bool_], exact: Callable[[int], Fraction]) -> NDArray[np.float64]:
+    """The quotients with those `where` they may be wrong computed one by one."""
+    for at in where.nonzero()[0]:
+        found[at] = float(exact(int(at)))
+    return found
+
+
+def _exact(limbs: Sequence[Limbs], at: int) -> Fraction:
+    return sum((int(limb[at]) * Fraction(2) ** exponent for limb, exponent in zip(limbs, EXPONENTS, strict=True)), Fraction(0))
+
+
+def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
+    """The limbs of a total in carried form, at `EXPONENTS`."""
+    import numpy as np
+
+    if isinstance(one, FloatSum):
+        return [_numbers(batch, name) for name in one.limbs]
+    high, low = (_numbers(batch, name) for name in one.columns)
+    none = np.zeros_like(high)
+    return _settled([low if exponent == 0 else high if exponent == _BITS else none for exponent in EXPONENTS])
+
+
+def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The nearest doubles of balanced limbs, those nearest to what is left, and where nothing is left then."""
+    import numpy as np
+
+    used = [at for at, limb in enumerate(limbs) if limb.any()] or [0]
+    limbs, exponents = limbs[used[0] : used[-1] + 1], EXPONENTS[used[0] : used[-1] + 1]  # mostly three of eight
+    high = nearest(limbs, exponents)
+    left = _without(limbs, high, exponents)
+    low = nearest(left, exponents)
+    return high, low, np.logical_and.reduce([limb == 0 for limb in _without(left, low, exponents)])
+
+
+def _without(limbs: Sequence[Limbs], values: NDArray[np.float64], exponents: Sequence[int]) -> list[Limbs]:
+    """The limbs of sums less these doubles, balanced."""
+    import numpy as np
+
+    near = [np.rint(values * 2.0**-exponent) for exponent in exponents]
+    parts = [near[0], *(here - above * 2.0**_BITS for above, here in pairwise(near))]
+    return _settled([limb - part.astype("i8") for limb, part in zip(limbs, parts, strict=True)])
+
+
+def _settled(limbs: Sequence[Limbs]) -> list[Limbs]:
+    """The limbs brought to -2**31 <= limb < 2**31, all but the highest."""
+    settled, carry = [], limbs[0] * 0
+    for limb in reversed(limbs[1:]):
+        carry = ((whole := limb + carry) + _HALF) >> _BITS
+        settled.append(whole - (carry << _BITS))
+    return [limbs[0] + carry, *reversed(settled)]
+
+
+def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
+    """The totals of a batch of states in carried form."""
+    import numpy as np
+
+    limbs = [_numbers(batch, name) for name in one.limbs]
+    nan, inf, ninf = (_numbers(batch, name) > 0 for name in one.special)
+    found = np.where(inf, np.inf, np.where(ninf, -np.inf, nearest(limbs)))
+    return np.where(nan | (inf & ninf), np.nan, found)
+
+
+def contributions(one: FloatSum | IntSum, values: NDArray[Any], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
+    """What rows with these values (where they are `known`) and weights add to each state column: what `contributions` of a sum gives as expressions."""
+    if isinstance(one, IntSum):
+        halves = (values >> _BITS, values & ((1 << _BITS) - 1))
+        return {name: half * weight * known for name, half in zip(one.columns, halves, strict=True)}
+    return _of_floats(one, values.astype("f8"), known, weight)
+
+
+def _of_floats(one: FloatSum, values: NDArray[np.float64], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        last = values * 2.0 ** -EXPONENTS[-1]
+        fits = known & (np.abs(values) < LIMIT) & (last == np.rint(last))
+        weighted = np.where(fits, values, 0.0) * weight
+    nearest = [np.rint(weighted * 2.0**-exponent) for exponent in EXPONENTS]
+    limbs = [nearest[0], *(here - above * 2.0**_BITS for above, here in pairwise(nearest))]
+    special = (np.isnan(values), values == np.inf, values == -np.inf, np.isfinite(values) & ~fits)
+    counts = [np.where(known & told, weight, 0) for told in special]
+    return dict(zip(one.columns, [*(limb.astype("i8") for limb in limbs), *counts], strict=True))
+
+
+def carried(states: Mapping[str, Limbs], one: FloatSum | IntSum) -> dict[str, Limbs]:
+    """The limbs of states with their carries settled, by column: what `carried` of a sum gives as expressions."""
+    if isinstance(one, IntSum):
+        high, low = (states[name] for name in one.columns)
+        return {one.columns[0]: high + (low >> _BITS), one.columns[1]: low & ((1 << _BITS) - 1)}
+    return dict(zip(one.limbs, _settled([states[name] for name in one.limbs]), strict=True))
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:
+    numbers: Limbs = batch.column(batch.schema.get_field_index(name)).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def nearest(limbs: Sequence[Limbs], exponents: Sequence[int] = EXPONENTS) -> NDArray[np.float64]:
+    """The nearest double of balanced limbs at these exponents: of the highest that is not 0 and the next two, with the sign of all that follows."""
+    import numpy as np
+
+    carry = (limbs[0] + _HALF) >> _BITS
+    zero = np.zeros_like(carry)
+    balanced = [carry, limbs[0] - (carry << _BITS), *limbs[1:]]
+    padded, signs, found = [*balanced, zero, zero], _tail_signs(balanced), np.zeros(len(carry))
+    with np.errstate(over="ignore"):
+        for at, exponent in reversed(list(enumerate((exponents[0] + _BITS, *exponents)))):
+            first, second, third = padded[at : at + 3]
+            rounded = _rounded(first, second, third, signs[at]) * 2.0 ** (exponent - 2 * _BITS - 2)
+            found = np.where(first != 0, rounded, found)
+    return found
+
+
+def _rounded(first: Limbs, second: Limbs, third: Limbs, sign: Limbs) -> Any:
+    """(first * 2**64 + second * 2**32 + third) * 4 + sign, rounded once: two doubles that are exact are added.
+
+    The sign stands for all lower limbs: they are less than one unit of `third`, so they decide ties and nothing else.
+    """
+    high = (first << 21) + (second >> 11)
+    low = ((second & 2047) << 34) + (third << 2) + sign
+    return high.astype("f8") * 2.0**45 + low.astype("f8")
+
+
+def _tail_signs(limbs: Sequence[Limbs]) -> list[Limbs]:
+    """For each limb the sign of what lies more than two places behind it."""
+    import numpy as np
+
+    sign = np.zeros_like(limbs[0])
+    signs = [sign, sign, sign]
+    for limb in reversed(limbs[3:]):
+        sign = np.where(limb != 0, np.sign(limb), sign)
+        signs.append(sign)
+    return signs[::-1]

@@ -1,0 +1,1 @@
+"""The forms in which a changelog is shown and exported."""

@@ -1,0 +1,117 @@
+"""A changelog in the forms that other systems read (ODF, "Representing changes in streams"; CONTRACT, `errata log`).
+
+`two` and `flink` keep all four operations, `retract` knows appends and retractions only, `upsert` has no before-images,
+`single` and `debezium` give one event a change. Events stand in changelog order: epoch, then key, then op; in `retract` all
+retractions of an epoch come before its appends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.columns import CAUSE, EPOCH, KEY, OP, column, data_columns
+from changelog.forms.names import LETTERED, PAIRED, PLAIN, Form, known, op_names
+from changelog.lazy_imports import F, Window
+from changelog.ops import Op, is_negative, is_positive
+from changelog.spark_algebra import pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+SYSTEM: Final = ("epoch", "offset", "op", "op_code", "key", "cause")
+"""What an event says besides its images."""
+_ORIGIN: Final = "_errata_origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose op rows a frame holds: of which pipeline and node, the number of the first one, and a frame of `_epoch` and `ts_ms`, when each was committed."""
+
+    pipeline: str
+    node: str
+    first: Callable[[], int]
+    moments: Callable[[], DataFrame]
+
+
+def originating(op_rows: DataFrame, origin: Origin) -> DataFrame:
+    """The op rows, of which it is known whose they are; what is made of them does not tell it."""
+    vars(op_rows)[_ORIGIN] = origin
+    return op_rows
+
+
+def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
+    """The events of stored op rows, sorted by `offset`, which is dense from 0 over the rows given, or where it is known whose they are from the node's first one.
+
+    Out: `epoch, offset, op, op_code, key` (hexadecimal), `cause`, and `data`, or `before` and `after` in the paired forms: structs
+    of the data columns, null where there is no such image. Behind them stand `ts_ms` and `source` (pipeline, node, epoch, offset) in the form `debezium` of what `Project.changelog`
+    gives; the offset of a source is that of the last op row behind the event. `hidden` names columns that are not data. Raises ValueError for an unknown form.
+    """
+    name = known(form)
+    names = data_columns(op_rows, hidden)
+    origin: Origin | None = vars(op_rows).get(_ORIGIN)
+    start = 0 if origin is None else origin.first()
+    whole = Window.partitionBy(F.lit(0)).orderBy(*_order(name))
+    numbered = _events(op_rows, name, names).withColumn("offset", F.row_number().over(whole).cast("bigint") + (start - 1))
+    payload = ("before", "after") if name in PAIRED else (F.struct(*map(column, names)).alias("data"),)
+    if origin is None or name != "debezium":
+        return numbered.select(*_envelope(name), *payload).orderBy("offset")
+    rows = F.sum(F.when(F.col("_code") == int(Op.CORRECT_TO), 2).otherwise(1)).over(whole.rowsBetween(Window.unboundedPreceding, Window.currentRow)) + (start - 1)
+    members = {"pipeline": F.lit(origin.pipeline), "node": F.lit(origin.node), "epoch": F.col(EPOCH), "offset": rows.cast("bigint")}
+    placed = numbered.withColumn("source", F.struct(*(value.alias(member) for member, value in members.items())))
+    return placed.join(origin.moments(), EPOCH, "left").select(*_envelope(name), *payload, "ts_ms", "source").orderBy("offset")
+
+
+def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
+    """The same events in the same order for files and tables of them: `_op`, the data columns themselves, and `old_<column>` for what an event took back.
+
+    `_op` is a code, the letters of a form that has its own. An event without `after` has its values in the `old_` columns alone. The
+    events have no offsets, so that an engine need not bring them all into one partition. Raises ValueError for an unknown form.
+    """
+    name = known(form)
+    names = data_columns(op_rows, hidden)
+    code = F.col("_code")
+    op = _lettered(code, name) if name in LETTERED else code.cast("int")
+    images = [("after", ""), ("before", "old_")] if name in PAIRED else []
+    paired = [F.col(image).getField(name).alias(prefix + name) for image, prefix in images for name in names]
+    return _events(op_rows, name, names).orderBy(*_order(name)).select(op.alias(OP), *(paired or map(column, names)))
+
+
+def _events(op_rows: DataFrame, form: Form, names: Sequence[str]) -> DataFrame:
+    """One row an event: `_epoch`, `_key`, `_cause`, `_code`, and the columns of `names`, or `before` and `after` in the paired forms."""
+    rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, names))
+    return _paired_events(rows) if form in PAIRED else _row_events(rows, form).select(EPOCH, KEY, CAUSE, "_code", *map(column, names))
+
+
+def _order(form: Form) -> list[str | Column]:
+    """The order of the events of a form."""
+    late = [is_positive(F.col("_code"))] if form == "retract" else []
+    return [EPOCH, *late, KEY, "_code"]
+
+
+def _row_events(rows: DataFrame, form: Form) -> DataFrame:
+    op = F.col(OP)
+    kept = rows.where(op != int(Op.CORRECT_FROM)) if form == "upsert" else rows
+    return kept.withColumn("_code", _plain(op) if form in PLAIN else op)
+
+
+def _paired_events(rows: DataFrame) -> DataFrame:
+    old, new = F.col("_old"), F.col("_new")
+    code = F.when(old.isNull(), int(Op.APPEND)).when(new.isNull(), int(Op.RETRACT)).otherwise(int(Op.CORRECT_TO))
+    return pair(rows).select(EPOCH, KEY, CAUSE, code.alias("_code"), old.alias("before"), new.alias("after"))
+
+
+def _plain(op: Column) -> Column:
+    return F.when(is_negative(op), int(Op.RETRACT)).otherwise(int(Op.APPEND))
+
+
+def _envelope(form: Form) -> list[Column]:
+    code = F.col("_code")
+    values = (F.col(EPOCH), F.col("offset"), _lettered(code, form), code.cast("int"), F.lower(F.hex(KEY)), F.col(CAUSE))
+    return [value.alias(name) for value, name in zip(values, SYSTEM, strict=True)]
+
+
+def _lettered(code: Column, form: Form) -> Column:
+    return F.coalesce(*(F.when(code == int(op), name) for op, name in op_names(form).items()))

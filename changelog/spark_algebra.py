@@ -1,0 +1,184 @@
+"""Fold, consolidate, negate, pair and diff: the algebra of deltas (DESIGN, "A changelog row").
+
+A key has at most one live row, so a valid delta takes back at most one image of a key and brings in at most one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.columns import CAUSE, EPOCH, KEY, OP, column, image_columns
+from changelog.equality import alike, fingerprint, parts, whole
+from changelog.frames import among, chosen, known, told, united, with_envelope, without
+from changelog.lazy_imports import F
+from changelog.ops import Op, is_negative, is_positive, only_appends, weight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_OLD, _NEW = "_old", "_new"
+
+
+def live(
+    op_rows: DataFrame, at: int | None = None, *,
+    has_negatives: bool = True, taken: DataFrame | None = None, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> DataFrame:  # fmt: skip
+    """The fold: the rows that stand after epoch `at` (default: after the last).
+
+    In: stored op rows (`_epoch`, `_op`, `_key`, `_cause`, image). Out: `_epoch`, `_key`, image of the live rows. A positive row
+    stands unless a later epoch takes its key back. `has_negatives=False` skips the join where nothing was ever taken back. `taken`: which keys
+    were (`_key`, `_epoch`), where that was read by itself. `narrow` chooses rows by what they hold, and may shape them: what it leaves out is not folded.
+    """
+    rows = op_rows if at is None else op_rows.where(F.col(EPOCH) <= at)
+    standing = narrow(chosen(rows.where(is_positive(F.col(OP))), [name for name in rows.columns if name not in (OP, CAUSE)]))
+    if not has_negatives:
+        return standing
+    negatives = rows.where(is_negative(F.col(OP))) if taken is None else taken
+    dead = negatives.groupBy(F.col(KEY).alias("_taken")).agg(F.max(EPOCH).alias("_dead"))
+    return told(standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti"), known(standing))
+
+
+def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
+    """A delta that brings every row of a live frame in."""
+    return _signed(live_rows, Op.APPEND, cause)
+
+
+def as_retractions(live_rows: DataFrame, cause: str) -> DataFrame:
+    """A delta that takes every row of a live frame back."""
+    return _signed(live_rows, Op.RETRACT, cause)
+
+
+def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
+    names = image_columns(live_rows)
+    envelope = [_code(op).alias(OP), F.col(KEY), F.lit(cause).alias(CAUSE)]
+    return told(live_rows.select(*envelope, *map(column, names)), with_envelope(among(known(live_rows), names), OP, KEY, CAUSE))
+
+
+def negate(delta: DataFrame) -> DataFrame:
+    """The inverse delta: what came in is taken back and the other way round. Applying both changes nothing."""
+    inverse = ((Op.APPEND, Op.RETRACT), (Op.RETRACT, Op.APPEND), (Op.CORRECT_FROM, Op.CORRECT_TO), (Op.CORRECT_TO, Op.CORRECT_FROM))
+    return delta.withColumn(OP, F.coalesce(*(F.when(F.col(OP) == int(op), _code(other)) for op, other in inverse)))
+
+
+def consolidate(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
+    """The net change of each key, with at most one row of each sign; `_epoch`, where there is one, is dropped.
+
+    Equal images of opposite sign cancel, what is left becomes `-C`/`+C` where both signs are left and `-R` or `+A` where one is.
+    `ops` is what the caller knows the delta to hold: with appends alone it is returned as it is, without a shuffle. With
+    `compare`, a correction that shows in none of these columns vanishes too. Both rows of a correction have the cause of the row
+    brought in; of several causes of one image, the first in order of text stands.
+    """
+    return delta.drop(EPOCH) if only_appends(ops) else repair(_cancelled(delta), compare=compare)
+
+
+def _cancelled(delta: DataFrame) -> DataFrame:
+    """Images grouped within their key, without those whose signs add up to nothing, as `+A` and `-R` rows."""
+    names = image_columns(delta)
+    split = [part.alias(f"_part{at}") for at, part in enumerate(parts(delta, names))]
+    pieces = [f"_part{at}" for at in range(len(split))]
+    signed = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("_weight"), *split)
+    net, sign = F.sum("_weight").alias("_net"), F.col("_weight")
+    causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("_went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("_came"))
+    left = signed.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
+    came = F.col("_net") > 0
+    op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
+    net_rows = left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))
+    return told(net_rows, with_envelope(among(known(delta), names), OP, KEY, CAUSE))
+
+
+def _op(positive: Column, both: Column) -> Column:
+    came = F.when(both, _code(Op.CORRECT_TO)).otherwise(_code(Op.APPEND))
+    return F.when(positive, came).otherwise(F.when(both, _code(Op.CORRECT_FROM)).otherwise(_code(Op.RETRACT)))
+
+
+def _code(op: Op) -> Column:
+    return F.lit(int(op)).cast("tinyint")
+
+
+def pair(delta: DataFrame) -> DataFrame:
+    """One row a key, the images taken back and brought in as structs: `_key`, `_cause`, `_old`, `_new`, and `_epoch` where there is one.
+
+    In: a delta with at most one row of each sign a key (and epoch). A struct is null where there is no such row. The cause is
+    that of the row brought in, else of the row taken back. Reads `delta` twice, each row once.
+    """
+    keys = [name for name in (EPOCH, KEY) if name in delta.columns]
+    return _joined(*_halves(delta), keys, image_columns(delta), None).select(*keys, CAUSE, _OLD, _NEW)
+
+
+def _unpaired(pairs: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    old, new = F.col(_OLD), F.col(_NEW)
+    sides = pairs.withColumn("_came", F.explode(F.array(F.lit(False), F.lit(True))))
+    came, both = F.col("_came"), old.isNotNull() & new.isNotNull()
+    there = sides.where(F.when(came, new.isNotNull()).otherwise(old.isNotNull()))
+    # field by field: an engine whose optimizer learns that a field is never null on one side has two types of struct
+    image = [F.when(came, new.getField(name)).otherwise(old.getField(name)).alias(name) for name in names]
+    return there.select(_op(came, both).alias(OP), *map(column, keys), *image)
+
+
+def repair(delta: DataFrame, ops: Collection[Op] | None = None, compare: Sequence[str] | None = None) -> DataFrame:
+    """`consolidate` for a delta with at most one row of each sign a key, as a row-wise map or filter of a consolidated one gives.
+
+    A hash join instead of sorts; it reads `delta` twice, each row once. Arguments and result are those of `consolidate`.
+    """
+    if only_appends(ops):
+        return delta.drop(EPOCH)
+    return _net(*_halves(without(delta, EPOCH)), image_columns(delta), compare)
+
+
+def changed(old_live: DataFrame, new_live: DataFrame, cause: str) -> DataFrame:
+    """What takes every row of a live frame back and brings every one of another in: `consolidate` makes of it what `diff` gives."""
+    names = _both(old_live, new_live)
+    return united(as_retractions(_widened(old_live, new_live, names, cause), cause), as_appends(_widened(new_live, old_live, names, cause), cause))
+
+
+def diff(old_live: DataFrame, new_live: DataFrame, cause: str, compare: Sequence[str] | None = None) -> DataFrame:
+    """The delta that turns one live frame into another: `+A`, `-R`, or `-C` and `+C`, by `_key`; nothing where the images agree.
+
+    `compare` names the columns whose change counts (default: the whole image). A column that one side lacks is null there.
+    """
+    names = _both(old_live, new_live)
+    return _net(_widened(old_live, new_live, names, cause), _widened(new_live, old_live, names, cause), names, compare)
+
+
+def _net(old: DataFrame, new: DataFrame, names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
+    """The op rows from one side to the other, each of `_key`, `_cause` and the image `names`."""
+    changed = _joined(old, new, [KEY], names, compare).where(~F.col("_same")).select(KEY, CAUSE, _OLD, _NEW)
+    return told(_unpaired(changed, [KEY, CAUSE], names), with_envelope(among(known(new), names), OP, KEY, CAUSE))
+
+
+def _both(old_live: DataFrame, new_live: DataFrame) -> list[str]:
+    """The image's columns of two live frames, those of the new one first."""
+    return [*image_columns(new_live), *(name for name in image_columns(old_live) if name not in new_live.columns)]
+
+
+def undone(live_rows: DataFrame, delta: DataFrame) -> DataFrame:
+    """The live rows before a delta that is counted in already: `_key` and image. In: `_key` and image, the delta as `consolidate` gives it."""
+    names = [KEY, *image_columns(live_rows)]
+    gone, came = _halves(delta)
+    return united(chosen(live_rows.join(came.select(KEY), KEY, "left_anti"), names), chosen(gone, names))
+
+
+def _halves(delta: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The rows that a delta takes back, and those that it brings in."""
+    return delta.where(is_negative(F.col(OP))), delta.where(is_positive(F.col(OP)))
+
+
+def _joined(old: DataFrame, new: DataFrame, keys: Sequence[str], names: Sequence[str], compare: Sequence[str] | None) -> DataFrame:
+    """`keys`, `_cause`, `_old` and `_new` (structs of `names`), and `_same`: whether the sides' `compare` columns are."""
+    sides = []
+    for frame, side in ((old, _OLD), (new, _NEW)):
+        image = F.struct(*map(column, names)).alias(side)
+        printed = fingerprint(frame, names if compare is None else compare).alias(f"{side}_print")
+        sides.append(frame.select(*keys, F.col(CAUSE).alias(f"{side}{CAUSE}"), image, printed))
+    joined = sides[0].join(sides[1], list(keys), "full")
+    same = alike(F.col(f"{_OLD}_print"), F.col(f"{_NEW}_print"), len(parts(new, names if compare is None else compare)))
+    return joined.withColumns({CAUSE: F.coalesce(f"{_NEW}{CAUSE}", f"{_OLD}{CAUSE}"), "_same": same})
+
+
+def _widened(frame: DataFrame, other: DataFrame, names: Sequence[str], cause: str) -> DataFrame:
+    """`_key`, `_cause` and the columns `names` of a frame, with nulls in those that only `other` has."""
+    types = {field.name: field for field in (*other.schema.fields, *frame.schema.fields)}
+    values = [column(name) if name in frame.columns else F.lit(None).cast(types[name].dataType).alias(name) for name in names]
+    return told(frame.select(KEY, F.lit(cause).alias(CAUSE), *values), with_envelope([types[name] for name in names], KEY, CAUSE))

@@ -1,0 +1,1 @@
+"""From an untyped tree to a typed one: names, types, calls."""

@@ -1,0 +1,312 @@
+"""Calls: methods, aggregates, window functions (user guide, "Built-in Methods", "Aggregate Functions", "Window Functions")."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
+
+from cxl.check import advice
+from cxl.check.imports import CallSite, function_call
+from cxl.check.names import Scope, poison
+from cxl.diagnostics.diagnostics import did_you_mean
+from cxl.functions import re2
+from cxl.functions.registry import Builtin, Param, accepts, names, overloads
+from cxl.syntax import ast
+from cxl.syntax.source import Span
+from cxl.typed import tree
+from cxl.typed.rewrite import inline, shape
+from cxl.types import rules
+from cxl.types.types import ANY, INT, NULL, Kind, Type
+
+if TYPE_CHECKING:
+    from cxl.check.expressions import Checker
+
+ROW_FUNCTIONS = ("first", "last", "lag", "lead")
+"""Window functions that give a row, of which a field is read."""
+_AGGREGATE_MODES = ("aggregate", "set")
+
+
+def method(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+    """`receiver.name(args)`."""
+    if isinstance(node.receiver, ast.SystemRoot):
+        return _system_call(check, node, node.receiver)
+    found = overloads(node.name)
+    receiver = check.expr(node.receiver)
+    if not found:
+        help = advice.for_word(node.name) or did_you_mean(node.name, names()) or "cxl fn lists the methods"
+        check.error("CXL-T001", f"unknown method '{node.name}'", node.name_span, help=help)
+        return _checked_arguments(check, node)
+    fitting = tuple(entry for entry in found if receiver.type == NULL or accepts(entry.receiver or ANY, receiver.type))
+    if not fitting:
+        return _receiver_error(check, node, found, receiver.type)
+    return _method_call(check, node, _by_closure(fitting, node.args), receiver)
+
+
+def _checked_arguments(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+    for arg in node.args:
+        if not isinstance(arg, ast.Closure):
+            check.expr(arg)
+    return poison(check.at(node.span))
+
+
+def _by_closure(found: tuple[Builtin, ...], args: tuple[ast.Expr | ast.Closure, ...]) -> tuple[Builtin, ...]:
+    """The entries that want a closure where there is one, or a value where there is none; all where none does."""
+    given = bool(args) and isinstance(args[0], ast.Closure)
+    return tuple(entry for entry in found if bool(entry.params and entry.params[0].closure) == given) or found
+
+
+def _receiver_error(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], type_: Type) -> tree.Expr:
+    _checked_arguments(check, node)
+    types = tuple(dict.fromkeys(one for entry in found for one in _types(entry.receiver or ANY)))
+    wanted = " or ".join(map(str, types))
+    message = f"method '{node.name}' expects {wanted}, got {type_.base}"
+    help = advice.for_value(type_, types) or f"'{node.name}' is a method of {wanted}"
+    return check.error("CXL-T002", message, node.name_span, help=help)
+
+
+def _types(accepted: Type | tuple[Type, ...]) -> tuple[Type, ...]:
+    return accepted if isinstance(accepted, tuple) else (accepted,)
+
+
+def _method_call(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], receiver: tree.Expr) -> tree.Expr:
+    entry = found[0]
+    args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span)
+    if args is None:
+        return poison(check.at(node.span))
+    type_ = _call_type(found, receiver.type, args)
+    return tree.Call(type_, check.at(node.span), node.name, found, receiver, args)
+
+
+def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[tree.Expr, ...]) -> Type:
+    types = tuple(arg.type for arg in args)
+    type_ = found[0].result(receiver.base, types)
+    for entry in found[1:]:
+        type_ = rules.join(type_, entry.result(receiver.base, types))
+    if all(entry.takes_null for entry in found):
+        return type_
+    values = [receiver, *(arg.type for arg in args if not isinstance(arg, tree.Closure))]
+    return type_.or_null if any(one.nullable or one.kind in (Kind.ANY, Kind.NULL) for one in values) else type_
+
+
+# Arguments --------------------------------------------------------------------------------------------------------------
+
+
+def _arguments(
+    check: "Checker", entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span
+) -> tuple[tree.Expr, ...] | None:
+    """The arguments of a call, or None where one is in error or their number is wrong."""
+    if not _number_fits(check, entry, len(nodes), what, span):
+        for node in nodes:
+            if not isinstance(node, ast.Closure):
+                check.expr(node)
+        return None
+    args = [_argument(check, entry.param(index), node, what) for index, node in enumerate(nodes)]
+    return None if any(arg is None for arg in args) else tuple(arg for arg in args if arg is not None)
+
+
+def _number_fits(check: "Checker", entry: Builtin, given: int, what: str, span: Span) -> bool:
+    most = entry.most
+    if given >= entry.required and (most is None or given <= most):
+        return True
+    if most == entry.required:
+        wanted = advice.counted(most)
+    else:
+        wanted = f"at least {entry.required}" if most is None else f"{entry.required} to {most} arguments"
+    check.error("CXL-T003", f"{what} takes {wanted}, got {given}", span, help=entry.signature)
+    return False
+
+
+def _argument(check: "Checker", param: Param, node: ast.Expr | ast.Closure, what: str) -> tree.Expr | None:
+    if isinstance(node, ast.Closure):
+        return _closure(check, param, node, what)
+    value = check.expr(node)
+    if param.closure is not None:
+        check.error("CXL-T010", f"{what} takes a closure", node.span, help="write it => ...")
+        return None
+    if not param.takes(value.type):
+        wanted = _types(param.accepts)
+        message = f"{what} expects {' or '.join(map(str, wanted))} for '{param.name}', got {value.type.base}"
+        check.error("CXL-T005", message, node.span, help=advice.for_value(value.type, wanted))
+        return None
+    return value if not param.regex or _regex_fits(check, value, node, what) else None
+
+
+def _regex_fits(check: "Checker", value: tree.Expr, node: ast.Expr, what: str) -> bool:
+    if not isinstance(node, ast.Literal) or not isinstance(value, tree.Literal) or value.type == ANY:
+        if isinstance(value, tree.Literal) and value.value is None:
+            return True
+        check.error(
+            "CXL-T008", f"the regex of {what} must be a string literal", node.span, help="patterns are checked before any record is read"
+        )
+        return False
+    reason = re2.problem(value.value) if value.value is not None else None
+    if reason:
+        check.error("CXL-T008", f"invalid regex: {reason}", node.span, help="RE2 syntax: no look-around, no back-references")
+    return reason is None
+
+
+def _closure(check: "Checker", param: Param, node: ast.Closure, what: str) -> tree.Expr | None:
+    if param.closure is None:
+        check.error("CXL-T010", f"{what} takes no closure", node.span, help="closures are for filter, map, find, any and flat_map")
+        return None
+    outer, check.scope = check.scope, Scope(check.scope)
+    variable = check.define("it", ANY)
+    wants_bool = param.closure.kind is Kind.BOOL
+    body = check.condition(node.body, f"the closure of {what}") if wants_bool else check.expr(node.body)
+    check.scope = outer
+    return tree.Closure(body.type, check.at(node.span), variable.slot, body)
+
+
+# Aggregates -------------------------------------------------------------------------------------------------------------
+
+
+def free(check: "Checker", node: ast.FreeCall) -> tree.Expr:
+    """`name(args)`: a function of this module, or an aggregate."""
+    if node.name in check.functions:
+        site = CallSite(node.name, node.args, node.name_span, node.span, check.module)
+        return function_call(check, check.functions[node.name], site)
+    found = overloads(node.name, "aggregate")
+    if found:
+        return _aggregate(check, node, found[0])
+    for arg in node.args:
+        check.expr(arg)
+    help = advice.for_word(node.name) or did_you_mean(node.name, [*check.functions, *names("aggregate")])
+    if overloads(node.name):
+        help = f"'{node.name}' is a method: value.{node.name}(...)"
+    return check.error(
+        "CXL-R008", f"unknown function '{node.name}'", node.name_span, help=help or "functions of modules are written alias::name(...)"
+    )
+
+
+def _aggregate(check: "Checker", node: ast.FreeCall, entry: Builtin) -> tree.Expr:
+    refusal = _aggregate_refusal(check, node.name)
+    if refusal is not None:
+        code, message, help = refusal
+        return check.error(code, message, node.name_span, help=help)
+    if node.star and not entry.star:
+        return check.error("CXL-T005", f"aggregate function '{node.name}' expects an expression, got '*'", node.name_span)
+    before, check.inside = check.inside, "aggregate"
+    star = entry.star and (node.star or not node.args)
+    args = () if star else _arguments(check, entry, node.args, f"aggregate function '{node.name}'", node.name_span)
+    check.inside = before
+    return poison(check.at(node.span)) if args is None else _aggregate_use(check, node, entry, args, star)
+
+
+def _aggregate_refusal(check: "Checker", name: str) -> tuple[str, str, str] | None:
+    """Why an aggregate call may not stand here: code, message, help."""
+    shown = f"aggregate function '{name}'"
+    if check.target.mode not in _AGGREGATE_MODES:
+        return "CXL-A001", f"{shown} is not allowed in a row-level program", "use an aggregate node, or $window functions"
+    if check.inside == "aggregate":
+        return "CXL-A004", f"{shown} cannot be nested inside another aggregate", ""
+    if check.inside == "filter":
+        return (
+            "CXL-A002",
+            f"{shown} is not allowed in a filter: filters apply before grouping",
+            "filter in a transform behind the aggregate",
+        )
+    if check.inside == "let":
+        return "CXL-A003", f"{shown} is not allowed in let: a let of an aggregate is computed for each row", "put the call into the emit"
+    return None
+
+
+def _aggregate_use(check: "Checker", node: ast.FreeCall, entry: Builtin, args: tuple[tree.Expr, ...], star: bool) -> tree.Expr:
+    uses, span = check.uses.aggregates, check.at(node.span)
+    key = (entry.name, star, tuple(map(shape, args)))
+    for use in uses:
+        if key == (use.function.name, use.star, tuple(map(shape, use.args))):
+            return tree.Result(use.type, span, use.column)
+    index = len(uses)
+    type_ = INT if star else entry.result(NULL, tuple(arg.type for arg in args))
+    columns = tuple(f"{tree.ARGUMENT}{index}_{position}" for position in range(len(args)))
+    uses.append(tree.AggregateUse(f"__agg_{index}", columns, entry, args, star, type_, span))
+    return tree.Result(type_, span, uses[-1].column)
+
+
+# Windows ----------------------------------------------------------------------------------------------------------------
+
+
+def is_row_call(node: ast.Expr) -> TypeGuard[ast.MethodCall]:
+    """Whether it is `$window.lag(n)` or another call that gives a row."""
+    is_window = isinstance(node, ast.MethodCall) and isinstance(node.receiver, ast.SystemRoot) and node.receiver.namespace == "window"
+    return is_window and isinstance(node, ast.MethodCall) and node.name in ROW_FUNCTIONS
+
+
+def _system_call(check: "Checker", node: ast.MethodCall, root: ast.SystemRoot) -> tree.Expr:
+    if root.namespace != "window":
+        check.resolver.system(root, [(node.name, check.at(node.name_span))])
+        return check.error("CXL-R005", f"'${root.namespace}.{node.name}' is no function", node.name_span, help="leave the parentheses out")
+    if is_row_call(node):
+        return _bare_row_call(check, node)
+    return _window_call(check, node, None)
+
+
+def _bare_row_call(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+    """A row without a field: the field of the name that is being emitted, where there is one."""
+    target = check.target
+    if not target.window or (check.emitting is not None and _row_value(check, check.emitting, node.span) is not None):
+        return _window_call(check, node, check.emitting)
+    help = f"write $window.{node.name}(...).field"
+    return check.error("CXL-W003", f"'$window.{node.name}' gives a row: name the field that is read", node.name_span, help=help)
+
+
+def window_row(check: "Checker", node: ast.MethodCall, member: str, span: Span) -> tree.Expr:
+    """`$window.lag(1).amount`."""
+    target = check.target
+    if target.window and _row_value(check, member, span) is None:
+        help = did_you_mean(member, target.window_schema or target.schema)
+        return check.error("CXL-R001", f"unknown field '{member}' in the rows of the window", span, help=help)
+    return _window_call(check, node, member)
+
+
+def _row_value(check: "Checker", name: str, span: Span) -> tree.Expr | None:
+    """What a name is in the rows of the window: of the program's own rows, what a statement ahead defined hides the input field."""
+    variable = check.scope.find(name) if check.target.window_schema is None else None
+    if variable is not None:
+        return inline(variable.read(check.at(span)), check.definitions)
+    type_ = check.target.row_field(name)
+    return None if type_ is None else tree.Field(type_, check.at(span), name)
+
+
+def _window_call(check: "Checker", node: ast.MethodCall, member: str | None) -> tree.Expr:
+    found = overloads(node.name, "window")
+    if not found:
+        help = did_you_mean(node.name, names("window"))
+        return check.error("CXL-W002", f"unknown window function '$window.{node.name}'", node.name_span, help=help)
+    if not check.target.window:
+        help = "declare analytic_window in the transform"
+        return check.error("CXL-W001", f"'$window.{node.name}' needs a window", node.name_span, help=help)
+    if check.inside == "window":
+        return check.error("CXL-W004", f"'$window.{node.name}' cannot stand inside another window call", node.name_span)
+    args = _window_arguments(check, found[0], node)
+    return poison(check.at(node.span)) if args is None else _window_use(check, node, found[0], args, member)
+
+
+def _window_arguments(check: "Checker", entry: Builtin, node: ast.MethodCall) -> tuple[tree.Expr, ...] | None:
+    """The arguments, read from the rows of the window: over other rows than the program's own, names are their fields alone."""
+    outer, resolver, scope = check.inside, check.resolver, check.scope
+    check.inside = "window"
+    if check.target.window_schema is not None:
+        check.resolver = replace(resolver, target=replace(check.target, schema=check.target.window_schema), later={})
+        check.scope = Scope()
+    args = _arguments(check, entry, node.args, f"window function '{node.name}'", node.name_span)
+    check.inside, check.resolver, check.scope = outer, resolver, scope
+    return args
+
+
+def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tuple[tree.Expr, ...], member: str | None) -> tree.Expr:
+    uses, span = check.uses.windows, check.at(node.span)
+    args = tuple(inline(arg, check.definitions) for arg in args)
+    type_ = entry.result(NULL, tuple(arg.type for arg in args))
+    value = None if member is None else _row_value(check, member, node.span)
+    type_ = (type_ if member is None else ANY if value is None else value.type).or_null
+    is_made = value is not None and not isinstance(value, tree.Field)
+    args = (*args, value) if value is not None and is_made else args
+    member = value.name if isinstance(value, tree.Field) else None if is_made else member
+    key = (entry.name, is_made, member, tuple(map(shape, args)))
+    for use in uses:
+        if key == (use.function.name, use.member in use.columns, use.read_field, tuple(map(shape, use.args))):
+            return tree.Result(use.type, span, use.column)
+    index = len(uses)
+    columns = tuple(f"{tree.ARGUMENT}{index}_{position}" for position in range(len(args)))
+    member = columns[-1] if is_made else member
+    uses.append(tree.WindowUse(f"__win_{index}", columns, entry, args, member, type_, span))
+    return tree.Result(type_, span, uses[-1].column)

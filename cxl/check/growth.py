@@ -1,0 +1,37 @@
+"""How far an expression makes its texts longer, as far as its form tells: what may double line by line is computed where each step is measured."""
+
+import math
+from collections.abc import Mapping
+
+from cxl.typed import tree
+
+_NEW_TEXT = 64
+"""What `replace` with a replacement that is no literal counts for."""
+_MOST = 1e12
+
+
+def growth(expr: tree.Expr, growths: Mapping[int, float]) -> float:
+    """The factor by which a value may be longer than the longest text that it reads; `growths` has the factors of variables."""
+    if isinstance(expr, tree.Local):
+        return growths.get(expr.slot, 1)
+    parts = [growth(part, growths) for part in _parts(expr)]
+    if (isinstance(expr, tree.Binary) and expr.op == "+") or (isinstance(expr, tree.Call) and expr.name == "concat"):
+        return min(sum(parts), _MOST)
+    if isinstance(expr, tree.Call) and expr.name == "replace":
+        return min(parts[0] * _replaced(expr, parts), _MOST)
+    return max(parts, default=1)
+
+
+def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:
+    """What an expression is made of: the operands of a chain, else its direct parts."""
+    if not isinstance(expr, tree.Binary):
+        return tree.children(expr)
+    first, chain = tree.spine(expr)
+    return (first, *(link.right for link in chain))
+
+
+def _replaced(call: tree.Call, parts: list[float]) -> float:
+    find, replacement = call.args
+    if not isinstance(replacement, tree.Literal) or not isinstance(find, tree.Literal):
+        return _NEW_TEXT * parts[2]
+    return max(1.0, math.ceil(len(str(replacement.value)) / max(1, len(str(find.value)))))

@@ -1,0 +1,119 @@
+"""Modules: files of functions and constants that programs `use` (user guide, "Modules & use")."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cxl.diagnostics.diagnostics import Diagnostic, Findings
+from cxl.syntax import ast
+from cxl.syntax.canonical import statement_text
+from cxl.syntax.parse import Parsed, parse_program
+from cxl.syntax.source import Origin, TextOrigin
+
+MAX_BYTES = 1_048_576
+"""The largest module that is read."""
+
+
+class ModuleMissing(Exception):
+    """There is no such module, or it cannot be read; the text says where it was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module: its functions and constants by name, and what is wrong with its text."""
+
+    name: str
+    origin: Origin
+    functions: dict[str, ast.Fn]
+    constants: dict[str, ast.Let]
+    statements: tuple[ast.Statement, ...]
+    errors: tuple[Diagnostic, ...]
+    file: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that can stand behind `::`."""
+        return [*self.functions, *self.constants]
+
+    def normal_text(self) -> str:
+        """Its statements in one spelling, for fingerprints."""
+        return "\n".join(statement_text(statement) for statement in self.statements)
+
+
+def read_module(name: str, text: str, file: str = "") -> Module:
+    """Parse a module's text; only fn and let may stand in it."""
+    parsed = parse_program(text.removeprefix("\ufeff"))
+    origin = TextOrigin(text.removeprefix("\ufeff"), file)
+    findings = Findings()
+    functions, constants = _definitions(parsed, findings)
+    return Module(name, origin, functions, constants, parsed.statements, findings.located(text, origin), file)
+
+
+def _definitions(parsed: Parsed, findings: Findings) -> tuple[dict[str, ast.Fn], dict[str, ast.Let]]:
+    findings.add(parsed.errors)
+    functions: dict[str, ast.Fn] = {}
+    constants: dict[str, ast.Let] = {}
+    for statement in parsed.statements:
+        if not isinstance(statement, ast.Fn | ast.Let):
+            findings.error("CXL-R007", "only fn and let may stand in a module", statement.span, help="statements belong to programs")
+        elif statement.name in functions or statement.name in constants:
+            findings.error("CXL-R009", f"'{statement.name}' is defined twice in this module", statement.name_span)
+        elif isinstance(statement, ast.Fn):
+            functions[statement.name] = statement
+        else:
+            constants[statement.name] = statement
+    return functions, constants
+
+
+@dataclass(frozen=True)
+class Modules:
+    """Finds modules by their path; each is read once. `read` gives text and file name, or raises ModuleMissing."""
+
+    read: Callable[[tuple[str, ...]], tuple[str, str]]
+
+    @classmethod
+    def under(cls, folder: Path) -> "Modules":
+        """Modules below a rules folder: `use shared.dates` is `<folder>/shared/dates.cxl`."""
+        return cls(lambda path: _read_file(folder.joinpath(*path).with_suffix(".cxl")))
+
+    @classmethod
+    def of(cls, texts: dict[str, str]) -> "Modules":
+        """Modules from memory: dotted name to text."""
+        return cls(lambda path: _read_text(texts, ".".join(path)))
+
+    @cached_property
+    def _loaded(self) -> dict[tuple[str, ...], Module]:
+        return {}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the modules that were read."""
+        return tuple(module.file for module in self._loaded.values() if module.file)
+
+    def load(self, path: tuple[str, ...]) -> Module:
+        """The module of a path. Raises ModuleMissing."""
+        if path not in self._loaded:
+            text, file = self.read(path)
+            self._loaded[path] = read_module(".".join(path), text, file)
+        return self._loaded[path]
+
+
+def _read_file(file: Path) -> tuple[str, str]:
+    try:
+        data = file.read_bytes()
+        if len(data) > MAX_BYTES:
+            raise ModuleMissing(f"{file} is larger than {MAX_BYTES} bytes")
+        return data.decode("utf-8"), str(file)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise ModuleMissing(f"looked for {file}: {reason}") from error
+
+
+def _read_text(texts: dict[str, str], name: str) -> tuple[str, str]:
+    if name not in texts:
+        raise ModuleMissing(f"there is no module {name}")
+    return texts[name], f"{name}.cxl"
+
+
+NO_MODULES = Modules.of({})

@@ -1,0 +1,223 @@
+"""Names: what a word means where it stands (user guide, "Statements", "System Variables"; SPEC-DECISIONS, Language 3 to 7).
+
+Innermost first: closure parameter, emit each binding, let and emitted names, then the fields of the input.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cxl.check import advice
+from cxl.check.modules import NO_MODULES, Modules
+from cxl.check.system import NAMESPACES, SystemTypes
+from cxl.diagnostics.diagnostics import Findings, did_you_mean
+from cxl.syntax import ast
+from cxl.syntax.source import Span
+from cxl.typed import tree
+from cxl.types.types import ANY, DATE_TIME, Schema, Type
+
+Mode = Literal["row", "aggregate", "predicate", "expression", "combine", "set"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a program is compiled against.
+
+    `inputs`: qualifier to schema where fields must be written `orders.amount` (combine) or may be `this.amount` (mode set).
+    `group_by`: the fields that an aggregate's emits may read outside of calls. `window`: `$window` calls are allowed, over
+    rows of `window_schema` (default: the input). `window_bounds`: `$window.start` and `$window.end` are there. `open`: the
+    fields are not known, so any name may be one.
+    """
+
+    schema: Schema = field(default_factory=Schema)
+    mode: Mode = "row"
+    inputs: Mapping[str, Schema] = field(default_factory=dict)
+    system: SystemTypes = field(default_factory=SystemTypes)
+    modules: Modules = NO_MODULES
+    group_by: tuple[str, ...] = ()
+    window: bool = False
+    window_schema: Schema | None = None
+    window_bounds: bool = False
+    open: bool = False
+
+    def row_field(self, name: str) -> Type | None:
+        """The type of a field of the window's rows, None where there is none."""
+        return (self.schema if self.window_schema is None else self.window_schema).get(name, ANY if self.open else None)
+
+    @property
+    def qualified_only(self) -> bool:
+        """Whether a bare field name is an error."""
+        return bool(self.inputs) and self.mode != "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Something the program defined."""
+
+    name: str
+    slot: int
+    type: Type
+
+    def read(self, span: Span) -> tree.Local:
+        """A reference to it."""
+        return tree.Local(self.type, span, self.slot, self.name)
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names defined so far, in the scope's own block and in those around it."""
+
+    outer: "Scope | None" = None
+    own: dict[str, Variable] = field(default_factory=dict)
+
+    def find(self, name: str) -> Variable | None:
+        """The innermost variable of a name."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.own:
+                return scope.own[name]
+            scope = scope.outer
+        return None
+
+    def names(self) -> Iterator[str]:
+        """Every visible name."""
+        yield from self.own
+        if self.outer is not None:
+            yield from self.outer.names()
+
+
+def defined_later(statements: Iterable[ast.Statement]) -> dict[str, Span]:
+    """Names that let and emit define anywhere on the top level, with the place of the first definition."""
+    found: dict[str, Span] = {}
+    for statement in statements:
+        if isinstance(statement, ast.Let | ast.Emit):
+            found.setdefault(statement.name, statement.name_span)
+    return found
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Answers what names mean, and notes those that mean nothing."""
+
+    target: Target
+    findings: Findings
+    later: dict[str, Span] = field(default_factory=dict)
+
+    def field(self, name: str, span: Span) -> tree.Expr | None:
+        """The input field of a name; the errors of bare names where they must be qualified."""
+        target = self.target
+        if name in target.schema and not target.qualified_only:
+            return tree.Field(target.schema[name], span, name)
+        owners = [qualifier for qualifier, schema in target.inputs.items() if name in schema]
+        if target.qualified_only and owners:
+            forms = " or ".join(f"{owner}.{name}" for owner in owners)
+            self.findings.error("CXL-R010", f"field '{name}' must be qualified", span, help=f"write {forms}")
+            return poison(span)
+        return tree.Field(ANY, span, name) if target.open and name != "it" else None
+
+    def declares(self, name: str) -> bool:
+        """Whether an input has a field of this name."""
+        return name in self.target.schema or any(name in schema for schema in self.target.inputs.values())
+
+    def unknown(self, name: str, span: Span, scope: Scope, *, emits: bool = False) -> tree.Expr:
+        """Note a name that means nothing here. `emits`: it stands in the emit of this name, so a field is meant."""
+        if name == "it":
+            help = "'it' is the element inside a closure: items.filter(it => it > 1)"
+            self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
+        elif name in self.later and not emits:
+            self.findings.error(
+                "CXL-R002", f"'{name}' is not defined yet", span, help="a name can be read behind the statement that defines it"
+            )
+        else:
+            known = [*scope.names(), *self.target.schema, *self.target.inputs]
+            help = did_you_mean(name, known) or advice.for_word(name) or _listed("fields", self.target.schema)
+            self.findings.error("CXL-R001", f"unknown field '{name}'", span, help=help)
+        return poison(span)
+
+    def qualified(self, qualifier: str, name: str, span: Span, name_span: Span) -> tree.Expr:
+        """`orders.amount` of an input called orders."""
+        schema = self.target.inputs[qualifier]
+        if name not in schema:
+            help = did_you_mean(name, schema) or _listed("fields", schema)
+            self.findings.error("CXL-R001", f"unknown field '{name}' in input '{qualifier}'", name_span, help=help)
+            return poison(span)
+        return tree.Field(schema[name], span, name, None if self.target.mode == "set" else qualifier)
+
+    # System variables ---------------------------------------------------------------------------------------------------
+
+    def system(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[tree.Expr, int]:
+        """What `$namespace.path` reads, and how many names of the path that takes."""
+        namespace = root.namespace
+        if namespace not in NAMESPACES:
+            help = did_you_mean(namespace, NAMESPACES) or f"there are {', '.join('$' + name for name in NAMESPACES)}"
+            self.findings.error("CXL-R004", f"unknown system namespace '${namespace}'", root.span, help=help)
+            return poison(root.span), len(path)
+        if not path:
+            self.findings.error("CXL-R005", f"'${namespace}' needs a member", root.span, help=f"${namespace}.name")
+            return poison(root.span), 0
+        if namespace == "doc":
+            return self._doc(root, path)
+        if namespace == "window":
+            return self._window_bound(root, path)
+        if namespace == "source" and path[0][0] in self.target.system.qualified and len(path) > 1:
+            known = self.target.system.qualified[path[0][0]]
+            return self._member(root, path[:2], known), 2
+        return self._member(root, path[:1], self.target.system.members(namespace)), 1
+
+    def _member(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]], known: Mapping[str, Type] | None) -> tree.Expr:
+        names = tuple(name for name, _ in path)
+        known = None if self.target.open and root.namespace in ("vars", "record", "ck") else known
+        span = root.span.to(path[-1][1])
+        dotted = ".".join((root.namespace, *names))
+        if dotted in self.target.system.withheld:
+            help = "declare it in the composition's _compose.scoped_vars"
+            self.findings.error("E173", f"composition body references parent-scope variable '${dotted}'", span, help=help)
+            return poison(span)
+        if known is not None and names[-1] not in known:
+            self.findings.error(
+                "E200", f"unknown {root.namespace} member '${dotted}'", path[-1][1], help=self._declare(root, names[-1], known)
+            )
+            return poison(span)
+        return tree.System(ANY if known is None else known[names[-1]], span, root.namespace, names)
+
+    def _declare(self, root: ast.SystemRoot, name: str, known: Mapping[str, Type]) -> str:
+        if root.namespace == "ck":
+            return did_you_mean(name, known) or _listed("correlation fields", known)
+        place = "pipeline.vars" if root.namespace == "vars" else f"pipeline.vars.{root.namespace}"
+        return did_you_mean(name, known) or f"declare it in {place}"
+
+    def _doc(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[tree.Expr, int]:
+        if len(path) < 2:
+            self.findings.error("CXL-R005", "'$doc' needs a section and a field", root.span, help="$doc.section.field")
+            return poison(root.span), len(path)
+        (section, _), (name, name_span) = path[:2]
+        type_ = self.target.system.doc_type(section, name)
+        if type_ is None:
+            sections = self.target.system.doc or {}
+            near = did_you_mean(section, sections) if section not in sections else did_you_mean(name, sections[section])
+            message = f"no source declares the document field '$doc.{section}.{name}', so it is null"
+            self.findings.warning("CXL-L003", message, path[0][1].to(name_span), help=near)
+            return poison(root.span.to(name_span)), 2
+        return tree.System(type_.or_null, root.span.to(name_span), "doc", (section, name)), 2
+
+    def _window_bound(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[tree.Expr, int]:
+        name, span = path[0]
+        if name in ("start", "end") and self.target.window_bounds:
+            return tree.System(DATE_TIME, root.span.to(span), "window", (name,)), 1
+        help = (
+            "only an aggregate with a time window has bounds"
+            if name in ("start", "end")
+            else f"a window function has parentheses: $window.{name}()"
+        )
+        self.findings.error("CXL-W001", f"'$window.{name}' cannot be read here", root.span.to(span), help=help)
+        return poison(root.span), 1
+
+
+def poison(span: Span) -> tree.Literal:
+    """A null whose type is not known, so that nothing follows from it: it stands for an expression that is in error or for what nobody declares."""
+    return tree.Literal(ANY, span, None)
+
+
+def _listed(what: str, names: Iterable[str]) -> str:
+    shown = list(names)
+    return f"{what}: {', '.join(shown[:8])}{', ...' if len(shown) > 8 else ''}" if shown else ""

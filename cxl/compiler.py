@@ -1,0 +1,79 @@
+"""From text to `Program`: parse, resolve, check, and take apart what an operator computes (user guide, "Compile-time type checking")."""
+
+from dataclasses import replace
+from typing import Any
+
+from cxl.check.expressions import Checker
+from cxl.check.imports import module_errors
+from cxl.check.modules import Module, Modules
+from cxl.check.names import Resolver, Target, defined_later
+from cxl.check.statements import Emitted, check_statements
+from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic, Findings
+from cxl.syntax.parse import Parsed, parse_expression, parse_program
+from cxl.syntax.source import Origin, TextOrigin
+from cxl.typed import split, tree
+from cxl.typed.outputs import output_schemas
+from cxl.typed.program import Program
+from cxl.types.types import Schema
+
+_EXPRESSION_MODES = ("predicate", "expression", "set")
+
+
+def compile_program(text: str, schema: Schema | None = None, *, origin: Origin | None = None, **settings: Any) -> Program:
+    """Compile a text against a schema; `settings` are the fields of `Target` (mode, system, inputs, modules, ...).
+
+    The modes predicate, expression and set take one expression, the others statements. Raises `CxlErrors` with every
+    independent error.
+    """
+    return compile_for(text, Target(schema=schema if schema is not None else Schema(), **settings), origin)
+
+
+def compile_for(text: str, target: Target, origin: Origin | None = None) -> Program:
+    """Compile a text against a target. Raises `CxlErrors`."""
+    bare = target.mode in _EXPRESSION_MODES
+    parsed = parse_expression(text) if bare else parse_program(text)
+    findings = Findings()
+    findings.add(parsed.errors)
+    home = origin or TextOrigin(text)
+    program = _checked(text, parsed, target, findings, home) if parsed.statements or parsed.expression or not parsed.errors else None
+    found = findings.located(text, home)
+    if program is None or findings.failed:
+        raise CxlErrors(one for one in found if one.severity == "error")
+    return replace(program, warnings=found)
+
+
+def _checked(text: str, parsed: Parsed, target: Target, findings: Findings, home: Origin) -> Program:
+    resolver = Resolver(target, findings, defined_later(parsed.statements))
+    check = Checker(target, findings, resolver)
+    emitted: Emitted = {}
+    statements = check_statements(check, parsed.statements, emitted)
+    expression = _expression(check, parsed)
+    output, meta = output_schemas(statements, findings)
+    program = Program(
+        text, target.mode, target.schema, home, parsed, statements, expression, output, meta,
+        tuple(check.uses.aggregates), tuple(check.uses.windows), slots=check.uses.slots, modules=tuple(check.uses.modules.values()),
+    )  # fmt: skip
+    return split.taken_apart(program, target, check)
+
+
+def _expression(check: Checker, parsed: Parsed) -> tree.Expr | None:
+    if parsed.expression is None:
+        return None
+    if check.target.mode == "predicate":
+        return check.condition(parsed.expression, "filter predicate")
+    return check.expr(parsed.expression)
+
+
+def module_findings(module: Module, modules: Modules) -> tuple[Diagnostic, ...]:
+    """The errors of a module: of its text, its functions with arguments of any type, its constants."""
+    target = Target(modules=modules, mode="expression")
+    findings = Findings()
+    return module_errors(Checker(target, findings, Resolver(target, findings)), module)
+
+
+def findings_of(text: str, target: Target, origin: Origin | None = None) -> tuple[Diagnostic, ...]:
+    """The errors and warnings of a text; empty when there is nothing to say."""
+    try:
+        return compile_for(text, target, origin).warnings
+    except CxlErrors as errors:
+        return errors.diagnostics

@@ -1,0 +1,1 @@
+"""Format strings of dates and times."""

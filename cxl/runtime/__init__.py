@@ -1,0 +1,1 @@
+"""The interpreter: one record at a time, in Python."""

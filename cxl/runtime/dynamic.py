@@ -1,0 +1,67 @@
+"""Dynamic values as text: how a column holds arrays, maps and values whose type only the record knows.
+
+The text is compact JSON: members of a map in their own order, one spelling a number (an Int has no point, a Float has one
+or an exponent), dates and times as strings. A column's null is a null; NaN, which JSON lacks, is null too, and an infinite
+Float is `1e999`, which reads back (DESIGN section 3, "Dynamic values").
+"""
+
+import json
+import math
+from datetime import date, datetime
+from typing import Any
+
+from cxl.runtime.text import date_text, date_time_text
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+
+def dumps(value: Any) -> str | None:
+    """The text of a value; None for null."""
+    return None if value is None else _write(value)
+
+
+def loads(text: str | None) -> Any:
+    """The value of a text that `dumps` or any JSON writer made; whole numbers beyond 64 bits are Floats.
+
+    Raises ValueError where the text is not JSON.
+    """
+    return None if text is None else json.loads(text, parse_int=_read_int, parse_constant=_refuse)
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{','.join(map(_write, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_write(key)}:{_write(member)}' for key, member in value.items())}}}"
+    return _write_scalar(value)
+
+
+def _write_scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _write_float(value)
+    if isinstance(value, datetime):
+        return f'"{date_time_text(value)}"'
+    return f'"{date_text(value)}"' if isinstance(value, date) else str(value)
+
+
+def _write_float(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "null" if math.isnan(value) else "1e999" if value > 0 else "-1e999"
+
+
+def _read_int(digits: str) -> int | float:
+    if len(digits) > 20:
+        return float(digits)
+    value = int(digits)
+    return value if INT_MIN <= value <= INT_MAX else float(value)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

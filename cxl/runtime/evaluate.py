@@ -1,0 +1,333 @@
+"""Typed expressions to Python functions of a frame (SPEC-DECISIONS, Language 17: only what is needed is evaluated).
+
+An expression is turned into closures once; running it is plain calls. A failure gets the place of the innermost operation
+that raised it.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from cxl.functions.registry import Builtin, Param, accepts
+from cxl.runtime.context import Context
+from cxl.runtime.failure import CxlFailure
+from cxl.runtime.operators import BINARY, UNARY, boxed, equal
+from cxl.typed import tree
+from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type
+
+_VALUE_TYPES: dict[type, Type] = {
+    bool: BOOL, int: INT, float: FLOAT, str: STRING, date: DATE, datetime: DATE_TIME, list: ARRAY, dict: MAP,
+}  # fmt: skip
+
+
+class Frame:
+    """One record being evaluated: its fields, the program's variables, the context."""
+
+    __slots__ = ("_now", "context", "locals", "record")
+
+    def __init__(self, record: Mapping[str, Any], slots: int, context: Context) -> None:
+        self.record = record
+        self.locals: list[Any] = [None] * slots
+        self.context = context
+        self._now: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time at which the record is evaluated: the clock is read once."""
+        if self._now is None:
+            self._now = self.context.now()
+        return self._now
+
+
+Evaluate = Callable[[Frame], Any]
+
+
+def build(expr: tree.Expr) -> Evaluate:
+    """The function that evaluates an expression."""
+    return _BUILDERS[type(expr)](expr)
+
+
+def _literal(expr: tree.Literal) -> Evaluate:
+    value = expr.value
+    return lambda frame: value
+
+
+def _field(expr: tree.Field) -> Evaluate:
+    name = expr.name if expr.qualifier is None else f"{expr.qualifier}.{expr.name}"
+    return lambda frame: frame.record.get(name)
+
+
+def _local(expr: tree.Local) -> Evaluate:
+    slot = expr.slot
+    return lambda frame: frame.locals[slot]
+
+
+def _system(expr: tree.System) -> Evaluate:
+    if expr.namespace == "now":
+        return lambda frame: frame.now
+    name = expr.name
+    return lambda frame: frame.context.values.get(name)
+
+
+def _result(expr: tree.Result) -> Evaluate:
+    column = expr.column
+    return lambda frame: frame.record.get(column)
+
+
+def _promote(expr: tree.Promote) -> Evaluate:
+    operand = build(expr.operand)
+    if expr.type.kind is not Kind.FLOAT:
+        return lambda frame: boxed(operand(frame))
+
+    def run(frame: Frame) -> Any:
+        value = operand(frame)
+        return None if value is None else float(value)
+
+    return run
+
+
+# Operators --------------------------------------------------------------------------------------------------------------
+
+
+def _unary(expr: tree.Unary) -> Evaluate:
+    operand, apply, span = build(expr.operand), UNARY[expr.op], expr.span
+
+    def run(frame: Frame) -> Any:
+        value = operand(frame)
+        try:
+            return apply(value)
+        except CxlFailure as failure:
+            failure.span = failure.span or span
+            raise
+
+    return run
+
+
+def _binary(expr: tree.Binary) -> Evaluate:
+    """A chain is one loop; `and` and `or` decide for themselves what they evaluate."""
+    first, chain = tree.spine(expr)
+    value = build(first)
+    if len(chain) == 1:
+        return _link(value, chain[0])
+    steps = [(_STEPS.get(link.op) or _applied(link), build(link.right)) for link in chain]
+
+    def run(frame: Frame) -> Any:
+        total = value(frame)
+        for step, right in steps:
+            total = step(frame, total, right)
+        return total
+
+    return run
+
+
+def _link(left: Evaluate, link: tree.Binary) -> Evaluate:
+    step, right = _STEPS.get(link.op) or _applied(link), build(link.right)
+    return lambda frame: step(frame, left(frame), right)
+
+
+Step = Callable[[Frame, Any, Evaluate], Any]
+
+
+def _applied(link: tree.Binary) -> Step:
+    apply, span = BINARY[link.op], link.span
+
+    def step(frame: Frame, left: Any, right: Evaluate) -> Any:
+        other = right(frame)
+        if left is None or other is None:
+            return None
+        try:
+            return apply(left, other)
+        except CxlFailure as failure:
+            failure.span = failure.span or span
+            raise
+
+    return step
+
+
+def _and(frame: Frame, left: Any, right: Evaluate) -> Any:
+    if left is False:
+        return False
+    other = right(frame)
+    if other is False:
+        return False
+    return True if left is True and other is True else None
+
+
+def _or(frame: Frame, left: Any, right: Evaluate) -> Any:
+    if left is True:
+        return True
+    other = right(frame)
+    if other is True:
+        return True
+    return False if left is False and other is False else None
+
+
+_STEPS: dict[str, Step] = {"and": _and, "or": _or}
+
+
+def _coalesce(expr: tree.Coalesce) -> Evaluate:
+    left, right = build(expr.left), build(expr.right)
+
+    def run(frame: Frame) -> Any:
+        value = left(frame)
+        return right(frame) if value is None else value
+
+    return run
+
+
+def _if(expr: tree.If) -> Evaluate:
+    condition, then, otherwise = build(expr.condition), build(expr.then), build(expr.otherwise)
+    return lambda frame: then(frame) if condition(frame) is True else otherwise(frame)
+
+
+def _match(expr: tree.Match) -> Evaluate:
+    arms = [(_fires(arm.pattern, expr.subject is not None), build(arm.result)) for arm in expr.arms]
+    subject = build(expr.subject) if expr.subject is not None else _literal(tree.Literal(ANY, expr.span, None))
+
+    def run(frame: Frame) -> Any:
+        value = subject(frame)
+        return next(result(frame) for fires, result in arms if fires(frame, value))
+
+    return run
+
+
+def _fires(pattern: tree.Expr | None, with_subject: bool) -> Callable[[Frame, Any], bool]:
+    """Whether an arm is taken for a subject; a `null` pattern is for the null subject."""
+    if pattern is None:
+        return lambda frame, subject: True
+    if isinstance(pattern, tree.Literal) and pattern.value is None:
+        return lambda frame, subject: with_subject and subject is None
+    value = build(pattern)
+    if with_subject:
+        return lambda frame, subject: equal(subject, value(frame)) is True
+    return lambda frame, subject: value(frame) is True
+
+
+# Paths ------------------------------------------------------------------------------------------------------------------
+
+
+def _index(expr: tree.Index) -> Evaluate:
+    receiver, index = build(expr.receiver), build(expr.index)
+
+    def run(frame: Frame) -> Any:
+        value = receiver(frame)
+        return None if value is None else _element(value, index(frame))
+
+    return run
+
+
+def _element(value: Any, index: Any) -> Any:
+    if isinstance(value, list):
+        return value[index] if type(index) is int and 0 <= index < len(value) else None
+    return value.get(index) if isinstance(value, dict) and isinstance(index, str) else None
+
+
+def _member(expr: tree.Member) -> Evaluate:
+    receiver, name = build(expr.receiver), expr.name
+
+    def run(frame: Frame) -> Any:
+        value = receiver(frame)
+        return value.get(name) if isinstance(value, dict) else None
+
+    return run
+
+
+def _bind(expr: tree.Bind) -> Evaluate:
+    slot, value, body = expr.slot, build(expr.value), build(expr.body)
+
+    def run(frame: Frame) -> Any:
+        frame.locals[slot] = value(frame)
+        return body(frame)
+
+    return run
+
+
+# Calls ------------------------------------------------------------------------------------------------------------------
+
+
+def _closure(expr: tree.Closure) -> Evaluate:
+    """Gives the Python function that a builtin calls with each element."""
+    slot, body = expr.slot, build(expr.body)
+
+    def make(frame: Frame) -> Callable[[Any], Any]:
+        def call(element: Any) -> Any:
+            saved = frame.locals[slot]
+            frame.locals[slot] = element
+            result = body(frame)
+            frame.locals[slot] = saved
+            return result
+
+        return call
+
+    return make
+
+
+def _call(expr: tree.Call) -> Evaluate:
+    receiver, args, span = build(expr.receiver), [build(arg) for arg in expr.args], expr.span
+    choose = _chooser(expr)
+    to_float = expr.type.kind is Kind.FLOAT
+
+    def run(frame: Frame) -> Any:
+        value = receiver(frame)
+        values = [arg(frame) for arg in args]
+        entry = choose(value, values)
+        if entry is None or entry.python is None:
+            return None
+        try:
+            result = entry.python(value, *values)
+        except CxlFailure as failure:
+            failure.span = failure.span or span
+            raise
+        return float(result) if to_float and type(result) is int else result
+
+    return run
+
+
+def _chooser(expr: tree.Call) -> Callable[[Any, list[Any]], Builtin | None]:
+    """Which entry takes the receiver and the arguments; None where one of them makes the call null."""
+    plain = len(expr.overloads) == 1 and not any(_is_open(part.type) for part in (expr.receiver, *expr.args))
+    if plain:
+        return _plain_chooser(expr.overloads[0])
+    overloads = expr.overloads
+
+    def choose(value: Any, values: list[Any]) -> Builtin | None:
+        entry = next((one for one in overloads if _receives(one, value)), None)
+        return entry if entry is not None and _takes(entry, values) else None
+
+    return choose
+
+
+def _is_open(type_: Type) -> bool:
+    return type_.is_dynamic or type_.kind is Kind.NULL
+
+
+def _plain_chooser(entry: Builtin) -> Callable[[Any, list[Any]], Builtin | None]:
+    def choose(value: Any, values: list[Any]) -> Builtin | None:
+        if value is None and not entry.takes_null:
+            return None
+        return None if not entry.null_arguments and None in values else entry
+
+    return choose
+
+
+def _receives(entry: Builtin, value: Any) -> bool:
+    if value is None:
+        return entry.takes_null
+    return accepts(entry.receiver or ANY, _VALUE_TYPES[type(value)])
+
+
+def _takes(entry: Builtin, values: list[Any]) -> bool:
+    return all(_fits(entry.param(index), entry, value) for index, value in enumerate(values))
+
+
+def _fits(param: Param, entry: Builtin, value: Any) -> bool:
+    if value is None:
+        return entry.null_arguments
+    return callable(value) or param.shown or param.takes(_VALUE_TYPES[type(value)])
+
+
+_BUILDERS: dict[type, Callable[[Any], Evaluate]] = {
+    tree.Literal: _literal, tree.Field: _field, tree.Local: _local, tree.System: _system, tree.Result: _result,
+    tree.Promote: _promote, tree.Unary: _unary, tree.Binary: _binary, tree.Coalesce: _coalesce, tree.If: _if,
+    tree.Match: _match, tree.Index: _index, tree.Member: _member, tree.Bind: _bind, tree.Closure: _closure, tree.Call: _call,
+}  # fmt: skip

@@ -1,0 +1,137 @@
+"""What operators do with Python values (SPEC-DECISIONS, Language 14 to 23). Values of kinds that do not go together give null."""
+
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+from cxl.runtime.dynamic import dumps
+from cxl.runtime.failure import division_by_zero, measured, overflow
+from cxl.runtime.text import date_text, date_time_text
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+_NAMES = {"+": "addition", "-": "subtraction", "*": "multiplication", "/": "division", "%": "modulo"}
+
+
+def _fits(value: int, op: str) -> int:
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    raise overflow(f"{_NAMES[op]} operation")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is an Int or a Float."""
+    return type(value) is int or type(value) is float
+
+
+def add(left: Any, right: Any) -> Any:
+    """`+`: numbers, or two strings."""
+    if type(left) is int and type(right) is int:
+        return _fits(left + right, "+")
+    if is_number(left) and is_number(right):
+        return left + right
+    if type(left) is str and type(right) is str:
+        measured(len(left) + len(right))
+        return left + right
+    return None
+
+
+def subtract(left: Any, right: Any) -> Any:
+    """`-`: numbers."""
+    if type(left) is int and type(right) is int:
+        return _fits(left - right, "-")
+    return left - right if is_number(left) and is_number(right) else None
+
+
+def multiply(left: Any, right: Any) -> Any:
+    """`*`: numbers."""
+    if type(left) is int and type(right) is int:
+        return _fits(left * right, "*")
+    return left * right if is_number(left) and is_number(right) else None
+
+
+def divide(left: Any, right: Any) -> Any:
+    """`/`: two integers are truncated toward zero."""
+    if not (is_number(left) and is_number(right)):
+        return None
+    if right == 0:
+        raise division_by_zero()
+    if type(left) is int and type(right) is int:
+        quotient = abs(left) // abs(right)
+        return _fits(quotient if (left < 0) == (right < 0) else -quotient, "/")
+    return left / right
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """`%`: has the sign of the dividend."""
+    if not (is_number(left) and is_number(right)):
+        return None
+    if right == 0:
+        raise division_by_zero()
+    if type(left) is int and type(right) is int:
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+    return math.nan if math.isinf(left) or math.isnan(left) else math.fmod(left, right)
+
+
+def negate(value: Any) -> Any:
+    """Unary `-`."""
+    if type(value) is int and value == INT_MIN:
+        raise overflow("negation operation")
+    return -value if is_number(value) else None
+
+
+def invert(value: Any) -> Any:
+    """`not`."""
+    return (not value) if isinstance(value, bool) else None
+
+
+# Comparison -------------------------------------------------------------------------------------------------------------
+
+
+def equal(left: Any, right: Any) -> bool | None:
+    """`==`: null with null; arrays and maps are equal when their text is."""
+    if left is None or right is None:
+        return None
+    if is_number(left) and is_number(right):
+        return bool(left == right) if type(left) is type(right) else float(left) == float(right)
+    if type(left) is not type(right):
+        return False
+    return dumps(left) == dumps(right) if isinstance(left, list | dict) else bool(left == right)
+
+
+def unequal(left: Any, right: Any) -> bool | None:
+    """`!=`: not `==`; null with null."""
+    same = equal(left, right)
+    return None if same is None else not same
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool | None]:
+    def ordered(left: Any, right: Any) -> bool | None:
+        if left is None or right is None:
+            return None
+        if type(left) is type(right):
+            return False if isinstance(left, list | dict) else compare(left, right)
+        return compare(float(left), float(right)) if is_number(left) and is_number(right) else False
+
+    return ordered
+
+
+def is_nan(value: Any) -> bool:
+    """Whether it is the float that is no number."""
+    return type(value) is float and math.isnan(value)
+
+
+def boxed(value: Any) -> Any:
+    """A typed value as a dynamic one: dates and times are text there, as in JSON."""
+    if isinstance(value, datetime):
+        return date_time_text(value)
+    return date_text(value) if isinstance(value, date) else value
+
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": add, "-": subtract, "*": multiply, "/": divide, "%": remainder, "==": equal, "!=": unequal,
+    "<": _ordering(lambda a, b: bool(a < b)), "<=": _ordering(lambda a, b: bool(a <= b)),
+    ">": _ordering(lambda a, b: bool(a > b)), ">=": _ordering(lambda a, b: bool(a >= b)),
+}  # fmt: skip
+UNARY: dict[str, Callable[[Any], Any]] = {"-": negate, "not": invert}

@@ -1,0 +1,1 @@
+"""From text to an untyped tree and back."""

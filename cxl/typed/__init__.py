@@ -1,0 +1,1 @@
+"""The typed tree that both backends read."""

@@ -1,0 +1,47 @@
+"""Which input columns each emitted column is computed from, for lineage: values and what chooses between them count, filters do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cxl.typed import tree
+
+if TYPE_CHECKING:
+    from cxl.typed.program import Program
+
+
+def origins(program: Program) -> Mapping[str, frozenset[str]]:
+    """Emitted column to the input columns that it reads, directly or through let; `qualifier.name` for qualified ones."""
+    uses: tuple[tree.AggregateUse | tree.WindowUse, ...] = (*program.calls, *program.windows)
+    results: dict[str, frozenset[str]] = {}
+    for use in uses:  # a window call may read calls ahead of it
+        results[use.column] = _fields(use.args, {}, results) | _member(use)
+    slots: dict[int, frozenset[str]] = {}
+    found: dict[str, frozenset[str]] = {}
+    for statement in tree.walk_statements(program.statements):
+        if isinstance(statement, tree.EmitEach):
+            slots[statement.slot] = _fields((statement.source,), slots, results)
+        elif isinstance(statement, tree.Let | tree.Emit):
+            slots[statement.slot] = _fields((statement.value,), slots, results)
+            if isinstance(statement, tree.Emit):
+                found[statement.name] = slots[statement.slot]
+    return found
+
+
+def _member(use: tree.AggregateUse | tree.WindowUse) -> frozenset[str]:
+    return frozenset({use.read_field}) if isinstance(use, tree.WindowUse) and use.read_field is not None else frozenset()
+
+
+def _fields(
+    expressions: tuple[tree.Expr, ...], slots: Mapping[int, frozenset[str]], results: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    found: set[str] = set()
+    for node in (node for expression in expressions for node in tree.walk(expression)):
+        if isinstance(node, tree.Field):
+            found.add(node.name if node.qualifier is None else f"{node.qualifier}.{node.name}")
+        elif isinstance(node, tree.Local):
+            found |= slots.get(node.slot, frozenset())
+        elif isinstance(node, tree.Result):
+            found |= results.get(node.column, frozenset())
+    return frozenset(found)

@@ -1,0 +1,68 @@
+"""Typed trees compared and rewritten."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from cxl.functions.registry import Builtin
+from cxl.typed import tree
+
+_SKIPPED = ("span", "type")
+
+
+def shape(value: Any) -> Any:
+    """What an expression is, without its places: equal shapes compute the same."""
+    if isinstance(value, tree.Binary):
+        first, chain = tree.spine(value)
+        return ("Binary", shape(first), *((link.op, shape(link.right)) for link in chain))
+    if isinstance(value, tree.Literal):
+        return ("Literal", value.type.kind, repr(value.value))
+    if isinstance(value, tree.Expr | tree.Arm):
+        return (type(value).__name__, *(shape(getattr(value, part.name)) for part in fields(value) if part.name not in _SKIPPED))
+    if isinstance(value, tuple):
+        return tuple(shape(part) for part in value)
+    return value.name if isinstance(value, Builtin) else value
+
+
+def inline(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
+    """The expression with each variable that is defined replaced by its definition, through and through."""
+    if isinstance(expr, tree.Local):
+        return inline(definitions[expr.slot], definitions) if expr.slot in definitions else expr
+    if isinstance(expr, tree.Binary):
+        first, chain = tree.spine(expr)
+        value = inline(first, definitions)
+        for link in chain:
+            value = replace(link, left=value, right=inline(link.right, definitions))
+        return value
+    return _rebuilt(expr, definitions)
+
+
+def weight(expr: tree.Expr, weights: dict[int, int]) -> int:
+    """How many nodes an expression has where each variable is replaced by its definition.
+
+    `weights` has the weights of variables. The function adds the weights of the variables that the expression binds.
+    """
+    found = 0
+    for node in tree.walk(expr):
+        if isinstance(node, tree.Bind) and node.slot not in weights:
+            weights[node.slot] = weight(node.value, weights)
+        found += weights.get(node.slot, 1) if isinstance(node, tree.Local) else 1
+    return found
+
+
+def _rebuilt(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
+    changes: dict[str, Any] = {}
+    for part in fields(expr):
+        value = getattr(expr, part.name)
+        if isinstance(value, tree.Expr):
+            changes[part.name] = inline(value, definitions)
+        elif part.name == "args":
+            changes["args"] = tuple(inline(arg, definitions) for arg in value)
+        elif part.name == "arms":
+            changes["arms"] = tuple(_inline_arm(arm, definitions) for arm in value)
+    return replace(expr, **changes) if changes else expr
+
+
+def _inline_arm(arm: tree.Arm, definitions: Mapping[int, tree.Expr]) -> tree.Arm:
+    pattern = inline(arm.pattern, definitions) if arm.pattern is not None else None
+    return tree.Arm(pattern, inline(arm.result, definitions))

@@ -1,0 +1,1 @@
+"""The types of CXL and their rules."""

@@ -1,0 +1,51 @@
+"""Implicit conversions made explicit: Int to Float where they meet, a typed value to a dynamic one (user guide, "Type promotion")."""
+
+from dataclasses import replace
+
+from cxl.typed import tree
+from cxl.types.types import BOOL, FLOAT, Kind, Type
+
+
+def convert(value: tree.Expr, type_: Type) -> tree.Expr:
+    """The value as the type that it was joined to; null literals take the type."""
+    kind = value.type.kind
+    if isinstance(value, tree.Literal) and value.value is None:
+        return tree.Literal(type_.or_null, value.span, None)
+    if kind is type_.kind or kind is Kind.ANY or type_.kind is Kind.NULL:
+        return value
+    nullable = value.type.nullable or kind is Kind.NULL
+    return tree.Promote(Type(type_.kind, nullable and type_.kind is not Kind.ANY), value.span, value)
+
+
+def decided(value: tree.Expr) -> tree.Expr:
+    """A condition as Bool: of a value that is dynamic or null, whether it is true."""
+    if value.type.kind is Kind.BOOL:
+        return value
+    return tree.Binary(BOOL.or_null, value.span, "==", value, tree.Literal(BOOL, value.span, True))
+
+
+def same_number(left: tree.Expr, right: tree.Expr) -> tuple[tree.Expr, tree.Expr]:
+    """Operands with the Int among them made Float where the other is Float; null literals with the other's type."""
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {Kind.INT, Kind.FLOAT}:
+        return _to_float(left), _to_float(right)
+    if Kind.NULL in kinds:
+        return convert(left, right.type), convert(right, left.type)
+    return left, right
+
+
+def _to_float(value: tree.Expr) -> tree.Expr:
+    return value if value.type.kind is Kind.FLOAT else convert(value, FLOAT)
+
+
+def same_patterns(subject: tree.Expr, arms: list[tree.Arm]) -> tuple[tree.Expr, list[tree.Arm]]:
+    """Subject and patterns as Float where Int and Float are among them."""
+    values = [subject, *(arm.pattern for arm in arms if arm.pattern is not None)]
+    kinds = {value.type.kind for value in values} - {Kind.NULL}
+    if kinds != {Kind.INT, Kind.FLOAT}:
+        return subject, arms
+    return _number(subject), [replace(arm, pattern=_number(arm.pattern)) if arm.pattern else arm for arm in arms]
+
+
+def _number(value: tree.Expr) -> tree.Expr:
+    return convert(value, FLOAT) if value.type.kind is Kind.INT else value

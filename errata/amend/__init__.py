@@ -1,0 +1,1 @@
+"""Epochs that no file brings: corrections, reverts, compaction."""

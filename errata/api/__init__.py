@@ -1,0 +1,1 @@
+"""The Python interface: `load` and the loaded pipeline."""

@@ -1,0 +1,309 @@
+"""A loaded pipeline: `errata.load` gives one, commands and notebooks call it (CONTRACT, "Python", "Commands")."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errata.core.diagnostics import Diagnostic, raise_errors
+from errata.core.env_references import process_environment
+from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
+from errata.execution.rest_sources import fetched_below
+from errata.plan.own_files import OwnFiles, check_targets
+from errata.plan.plan import Plan
+from errata.plan.planner import make_plan
+from errata.project.findings import Findings
+from errata.project.workspace import Workspace, find_workspace
+from errata.yaml import Document, read_yaml
+from operators.core.settings import PipelineSettings
+from storage.state.location import State, state_of, temporary_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from errata.inspect.next_run import Outlook
+    from errata.inspect.snapshot import Reading
+    from errata.project.channels.overlay import Overlay
+    from storage.state.ledger import Entry
+
+Row = Mapping[str, Any]
+
+
+def load(
+    path: str | Path,
+    *,
+    channel: str | Path | None = None,
+    variables: Mapping[str, Any] | None = None,
+    base_dir: str | Path | None = None,
+    environment: str | None = None,
+    rules_path: str | Path | None = None,
+    allow_absolute_paths: bool = False,
+    state: str | None = None,
+) -> Project:
+    """Load and plan a pipeline file.
+
+    `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
+    Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
+    """
+    from cxl.check.modules import Modules
+
+    file = Path(path)
+    variables_of_process = process_environment(environment)
+    document = read_yaml(file, env=variables_of_process)
+    findings = Findings(list(document.diagnostics))
+    workspace = find_workspace(file)
+    overlay = None if channel is None else _channel_overlay(channel, document, file, workspace.folder, environment)
+    findings.diagnostics.extend(overlay.diagnostics if overlay else ())
+    folder = Path(base_dir).resolve() if base_dir else file.resolve().parent
+    rules = _rules_folder(rules_path, document.value, (folder, file.resolve().parent, workspace.folder))
+    name = _pipeline_name(document.value)
+    place = _state(name, workspace, state)
+    given = dict(variables or {})
+    settings = PipelineSettings(
+        name, folder, fetched=fetched_below(place), allow_absolute_paths=allow_absolute_paths,
+        channel=overlay.channel if overlay else None, modules=Modules.under(rules),
+        source_defaults=_source_defaults(overlay, given) if overlay else {},
+    )  # fmt: skip
+    plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
+    plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
+    findings.diagnostics.extend(check_targets(OwnFiles(plan, place, inputs=False), document))
+    raise_errors(findings.diagnostics)
+    return Project(plan, place, findings.diagnostics, document)
+
+
+def stored(path: str | Path, state: str | None = None) -> Reading | None:
+    """What the state of a pipeline tells although its file cannot be planned; None where no run of it was committed."""
+    import re
+
+    from errata.inspect.snapshot import Reading
+
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^pipeline:\s*(?:\n(?:[ \t]+.*\n)*?[ \t]+|\{(?:[^}]*,)?\s*)name:[ \t]*[\"']?([A-Za-z0-9_.-]+)", text, re.MULTILINE)
+    if not found:
+        return None
+    place = _state(found[1], find_workspace(file), state)
+    reading = Reading(found[1], place, None)
+    return reading if reading.head is not None else None
+
+
+def _state(name: str, workspace: Workspace, given: str | None) -> State:
+    """Where the state of a pipeline is: what was given goes before the environment, that before the workspace's file."""
+    return state_of(name, workspace.folder, named=given or os.environ.get("ERRATA_STATE") or None, configured=workspace.settings.state.path)
+
+
+def _pipeline_name(value: Any) -> str:
+    block = value.get("pipeline") if isinstance(value, dict) else None
+    return str(block.get("name", "")) if isinstance(block, dict) else ""
+
+
+def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path]) -> Path:
+    """`--rules-path`, else `pipeline.rules_path` in the first of some folders, else the first `rules/` that there is in one of them (CONTRACT, "Files")."""
+    if given is not None:
+        return Path(given)
+    block = value.get("pipeline") if isinstance(value, dict) else None
+    configured = block.get("rules_path") if isinstance(block, dict) else None
+    if isinstance(configured, str):
+        return folders[0] / configured
+    return next((place for folder in folders if (place := folder / "rules").is_dir()), folders[0] / "rules")
+
+
+def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
+    """A channel laid over the pipeline's document."""
+    from errata.project.channels.overlay import apply, find_channel, load_channel
+
+    variables = process_environment(environment)
+    loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
+    return apply(loaded, document, file, workspace, environment)
+
+
+def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """The defaults of `$source` variables that a channel gives to single sources, as values; it has checked them. The command line goes before it."""
+    from cxl.types.types import parse_type
+    from errata.project.variables import read_value
+
+    channels = {key: one for key, one in overlay.source_variables.items() if f"source.{key[1]}" not in given}
+    return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in channels.items()}
+
+
+class Project:
+    """A pipeline that was planned without errors, and its state.
+
+    `document`: the pipeline's file; None where the plan was made from another one, which writes elsewhere.
+    """
+
+    def __init__(self, plan: Plan, state: State, diagnostics: Sequence[Diagnostic], document: Document | None = None) -> None:
+        self.plan = plan
+        self.state = state
+        self.diagnostics = tuple(diagnostics)
+        self._document = document
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """All nodes in the plan's order."""
+        return tuple(self.plan.nodes)
+
+    @property
+    def composition_outputs(self) -> Mapping[str, str]:
+        """The nodes behind the ports of compositions (`name.port`), and behind the first port by the name alone."""
+        return self.plan.outputs
+
+    def head(self) -> Entry | None:
+        """The ledger's last entry, None before the first run."""
+        from storage.state.ledger import Ledger
+
+        return Ledger(self.state.ledger).head()
+
+    def before(self) -> Entry | None:
+        """The same entry as the next run reads it: with what it is to know of nodes that are back (`errata.plan.restored_nodes`)."""
+        from errata.plan.restored_nodes import with_returned
+        from storage.state.ledger import Ledger
+
+        return with_returned(self.head(), self.plan, Ledger(self.state.ledger).entries)
+
+    def head_epoch(self) -> int | None:
+        """The last committed epoch, None before the first."""
+        head = self.head()
+        return None if head is None else head.epoch
+
+    def check(self) -> OwnFiles:
+        """Where nothing may be written. Raises PipelineErrors where the pipeline writes over a file that a source reads; `load` does not look for those."""
+        own = OwnFiles(self.plan, self.state)
+        raise_errors([] if self._document is None else list(check_targets(own, self._document)))
+        return own
+
+    def run(self, options: RunOptions | None = None) -> RunResult:
+        """One run. Raises Failure; then the state is that of the last committed epoch."""
+        from errata.execution.epoch import run
+
+        return run(self, options or RunOptions())
+
+    def at_state(self, state: State) -> Project:
+        """The same project with its state elsewhere."""
+        return Project(self.plan, state, self.diagnostics, self._document)
+
+    def ephemeral(self) -> Project:
+        """The same project with a state that goes with the process."""
+        return self.at_state(temporary_state(self.plan.settings.name))
+
+    # -- looking
+
+    def live(self, node: str, at: int | None = None) -> DataFrame:
+        """The live rows of a node, now or at an epoch: its data columns, in no particular order."""
+        return self._reading().live(node, at)
+
+    def changelog(self, node: str, epochs: tuple[int, int] | None = None) -> DataFrame:
+        """The op rows of a node, of all committed epochs or from the first to the last named."""
+        return self._reading().changelog(node, epochs)
+
+    def _reading(self) -> Reading:
+        from errata.inspect.snapshot import Reading
+
+        return Reading(self.plan.settings.name, self.state, self.plan)
+
+    def status(self) -> Mapping[str, Any]:
+        """The object of CONTRACT.md, "`errata status --format json`"."""
+        return self._reading().status()
+
+    def runs(self) -> Iterable[Row]:
+        """One row a committed run."""
+        return self._reading().runs()
+
+    def log(self, node: str, filters: LogFilter | None = None) -> Iterable[Row]:
+        """Changelog rows as CONTRACT.md says, in changelog order."""
+        return self._reading().log(node, filters or LogFilter())
+
+    def show(self, node: str, at: int | None = None) -> Iterable[Row]:
+        """Live rows in their order, data columns only."""
+        return self._reading().show(node, at)
+
+    def columns(self, node: str, form: str | None = None) -> Sequence[str]:
+        """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
+        return self._reading().columns(node, form)
+
+    def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
+        """Net difference between two epochs by key: op, before, after."""
+        return self._reading().diff(node, start, end)
+
+    def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
+        """The source records behind the live rows that meet the conditions, and the corrections of each (`errata.inspect.why`)."""
+        return self._reading().why(node, conditions)
+
+    def dlq_list(self) -> Iterable[Row]:
+        """Rejected and suppressed records with what is said of them, and their source fields."""
+        from errata.inspect.dlq import entries
+
+        return entries(self._reading())
+
+    def dlq_groups(self) -> Iterable[Row]:
+        """Suppressed correlation groups with their triggers."""
+        from errata.inspect.dlq import groups
+
+        return groups(self._reading())
+
+    def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
+        """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
+        from errata.inspect.dlq import retry
+
+        return retry(self, group, options)
+
+    def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
+        """check, node, epoch, verdict (`ok` or `violation`), detail."""
+        from errata.inspect.verify import verify
+
+        return verify(self, recompute, engine)
+
+    def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
+        """A correction by hand as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
+        from errata.amend.rewrite import correct
+
+        return correct(self, correction, options or RunOptions())
+
+    def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
+        """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure."""
+        from errata.amend.rewrite import revert
+
+        return revert(self, epoch, options or RunOptions())
+
+    def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
+        """Put small files together; fold the epochs before `before` to a base: table, files and rows before and after. Raises Failure."""
+        from errata.amend.compact import compact
+
+        return compact(self, before, engine)
+
+    def report(self) -> str:
+        """One self-contained HTML page (`errata.inspect.report`)."""
+        from errata.inspect.report import report
+
+        return report(self, self._reading())
+
+    def plan_next(self) -> Iterator[Row]:
+        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason (`errata.inspect.next_run`)."""
+        return self.outlook().rows()
+
+    def outlook(self) -> Outlook:
+        """What the next run would do, and on which engine."""
+        from errata.inspect.next_run import Outlook
+
+        return Outlook.of(self)
+
+    def explain_field(self, node: str, parameter: str) -> str:
+        """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""
+        from errata.inspect.explain import explain_field
+
+        return explain_field(self.plan, node, parameter)
+
+    def explain(self, format: str = "text") -> str:
+        """The plan as `text`, `json` or `dot`."""
+        from errata.inspect.explain import explain
+
+        return explain(self, format)
+
+
+__all__ = ["Project", "load", "replace"]

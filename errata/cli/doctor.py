@@ -1,0 +1,136 @@
+"""`errata doctor`: what Errata needs of the machine, what is there, and how to repair what is not."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from errata.core.options import EngineKind
+
+Row = Mapping[str, str]
+
+_PACKAGES = ("pyspark", "delta-spark", "pysail", "deltalake", "pyarrow", "polars", "pandas", "google-re2")
+_MIN_FREE = 2 * 1024**3
+
+
+def examine(engine: EngineKind = "auto") -> Iterator[Row]:
+    """One row a thing: what, verdict (`ok`, `warning` or `missing`), what was found, how to repair it. Starts no engine, also not the one asked for."""
+    yield _row("python", "ok" if sys.version_info >= (3, 11) else "missing", platform.python_version(), "install Python 3.11 or later")
+    packages = [_package(name) for name in _PACKAGES]
+    yield from packages
+    java = _java()
+    yield java
+    if java["verdict"] == "ok":
+        yield _delta_jars()
+        yield _class_archive()
+    yield _engine(engine, java, packages)
+    yield _engine_port()
+    yield from _s3(java)
+    yield from _folders()
+
+
+def _row(what: str, verdict: str, found: str, repair: str = "") -> Row:
+    return {"what": what, "verdict": verdict, "found": found, "repair": "" if verdict == "ok" else repair}
+
+
+def _package(name: str) -> Row:
+    try:
+        return _row(name, "ok", version(name))
+    except PackageNotFoundError:
+        return _row(name, "missing", "", f"pip install {name}, at the version that Errata's requirements name")
+
+
+def _java() -> Row:
+    """The Java that Spark would start. Without one there is still the sail engine."""
+    from storage.engines.spark.java import OLDEST_JAVA, any_java
+
+    java = any_java()
+    repair = f"install Java {OLDEST_JAVA} or 21 and put it on PATH or in JAVA_HOME, or use --engine sail"
+    if java is None:
+        return _row("java", "warning", "not found", repair)
+    return _row("java", "ok" if java.suits else "warning", f"{java.major} ({java.path})", repair)
+
+
+def _delta_jars() -> Row:
+    """The jars that let Spark read and write Delta tables: cached, or to be fetched by the first run."""
+    from storage.engines.spark.jars import DELTA_VERSION, found_jars
+
+    found = found_jars()
+    repair = "run once with --engine spark while connected, or name a folder that holds them in ERRATA_DELTA_JARS"
+    if not found:
+        return _row("delta jars", "warning", f"{DELTA_VERSION} is not in the cache yet", repair)
+    return _row("delta jars", "ok", f"{DELTA_VERSION} ({found[0].parent})")
+
+
+def _class_archive() -> Row:
+    """What lets a session of Spark start in half the time; the first one of a machine writes it."""
+    from storage.engines.spark.cache import cache_folder
+
+    written = sorted((cache_folder() / "jvm").glob("*.jsa"))
+    if not written:
+        return _row("class archive", "ok", "none yet: the first session of Spark writes it as it ends")
+    return _row("class archive", "ok", f"{sum(one.stat().st_size for one in written) / 1024**2:,.0f} MiB ({written[0].parent})")
+
+
+_NEEDED = {"spark": "Java 17, pyspark and delta-spark", "sail": "pyspark and pysail"}
+
+
+def _engine(asked: EngineKind, java: Row, packages: list[Row]) -> Row:
+    """What a run would take where `--engine` or ERRATA_ENGINE says so, or says `auto`."""
+    there = {row["what"] for row in packages if row["verdict"] == "ok"}
+    spark = java["verdict"] == "ok" and {"pyspark", "delta-spark"} <= there
+    found = [engine for engine, works in (("spark", spark), ("sail", {"pyspark", "pysail"} <= there)) if works]
+    if asked == "auto":
+        return _row("engine", "ok" if "sail" in found else "missing", _auto(spark=spark) if found else "none", f"install {_NEEDED['sail']}")
+    return _row("engine", "ok" if asked in found else "missing", f"{asked}, as --engine or ERRATA_ENGINE says", f"install {_NEEDED[asked]}, or choose another engine")
+
+
+def _auto(*, spark: bool) -> str:
+    """What `auto` takes on this machine."""
+    from storage.engines.choice import MEMORY_OF_WORK, shown_bytes
+    from storage.engines.memory import machine_memory
+
+    return f"auto means sail, and spark for more than {shown_bytes(machine_memory() // MEMORY_OF_WORK)} of work" if spark else "auto means sail"
+
+
+def _engine_port() -> Row:
+    """Whether other users of this machine can use the engine of a run."""
+    from storage.engines.private_port import filters_work, others_logged_on
+
+    if filters_work():
+        return _row("engine's port", "ok", "closed to other users")
+    others = ", ".join(others_logged_on()) or "nobody"
+    repair = "use --engine spark on machines that others use; docs/security.md tells more"
+    return _row("engine's port", "warning", f"open to other users of this machine, of whom {others} is logged on", repair)
+
+
+def _s3(java: Row) -> Iterator[Row]:
+    """What S3 needs, where the environment has settings for it or ERRATA_STATE lies there."""
+    from storage.files.object_stores import RECIPE, jars_missing, on_s3, settings_missing, settings_refused
+
+    state = os.environ.get("ERRATA_STATE", "")
+    if not on_s3(state) and not any(name.startswith("AWS_") for name in os.environ):
+        return
+    missing, _, repair = settings_missing("s3://").partition(": ")
+    verdict = "missing" if settings_refused("s3://") else "warning" if missing else "ok"
+    yield _row("s3 settings", verdict, missing or "AWS_…", repair)
+    if java["verdict"] == "ok":
+        lacking = jars_missing()
+        yield _row("s3 for spark", "warning" if lacking else "ok", lacking or "hadoop-aws", f"see {RECIPE}; or use --engine sail, which needs no jar")
+
+
+def _folders() -> Iterator[Row]:
+    """Places that are written to: the working directory, the temporary folder, the user's cache."""
+    from storage.engines.spark.cache import cache_folder
+
+    for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(tempfile.gettempdir())), ("cache", cache_folder())):
+        place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+        free = shutil.disk_usage(place).free
+        writable = os.access(place, os.W_OK)
+        verdict = "missing" if not writable else "ok" if free >= _MIN_FREE else "warning"
+        found = f"{folder}: {free / 1024**3:,.1f} GiB free" if writable else f"{folder} cannot be written"
+        yield _row(what, verdict, found, "make room" if writable else "change its permissions, or work in another folder")

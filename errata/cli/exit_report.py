@@ -1,0 +1,92 @@
+"""How a command ends that did not succeed: exit code, message, and what it left behind."""
+
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from errata.cli.console import Console
+from errata.core.diagnostics import PipelineErrors
+from errata.core.exits import Exit
+from errata.core.failures import AGAIN, REPAIR, Failure, Usage, repair
+
+
+def ended(error: BaseException, console: Console) -> int:
+    """Tell the error and give the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return _stopped(console, "interrupted", "", Exit.INTERRUPTED, way_on=AGAIN)
+    if isinstance(error, (click.ClickException, Usage)):
+        return _wrong_usage(error, console)
+    if isinstance(error, PipelineErrors):
+        console.diagnostics(error.diagnostics)
+        console.nothing_changed()
+        return Exit.CONFIGURATION
+    if isinstance(error, Failure):
+        return _stopped(console, error.message, error.help, error.exit_code, error.details, way_on=error.way_on)
+    if isinstance(error, MemoryError):
+        return _stopped(console, "this process has no memory left", "give it more, or split the input", Exit.STORAGE)
+    if isinstance(error, OSError):
+        return _stopped(console, _told(error), "", Exit.STORAGE, way_on=_way_on(error))
+    return _outside(error, console) or _defect(error, console)
+
+
+def _outside(error: BaseException, console: Console) -> int:
+    """What storage, formats and engines raise; 0 for what is none of theirs."""
+    from storage.engines.errors import EngineUnavailable
+    from storage.errors import StorageError, engine_failures, unreadable
+    from storage.formats.base import FormatError, OptionError
+
+    if isinstance(error, engine_failures()):
+        if lost := unreadable(str(error)):
+            return _stopped(console, lost, "", Exit.STORAGE)
+        error = EngineUnavailable.gone(str(error)) or error
+    if isinstance(error, EngineUnavailable):
+        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE, way_on=AGAIN if error.again else REPAIR)
+    if isinstance(error, OptionError):
+        return _stopped(console, str(error), "", Exit.CONFIGURATION)
+    return _stopped(console, str(error), "", Exit.STORAGE) if isinstance(error, (StorageError, FormatError)) else 0
+
+
+def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = (), *, way_on: str = REPAIR) -> int:
+    console.failure(message, help_line, details)
+    console.left_behind(way_on)
+    return code
+
+
+def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
+    """Words that no command takes, or that do not go together."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        console.tell(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
+    if isinstance(error, click.ClickException):
+        console.failure(error.format_message())
+    else:
+        console.failure(error.message, error.help)
+    console.nothing_changed()
+    return Exit.USAGE
+
+
+def _told(error: OSError) -> str:
+    """An operating system's error with its file."""
+    names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{names}: {reason}" if names else reason
+
+
+def _way_on(error: OSError) -> str:
+    """What helps against an operating system's error: another try where a connection failed, else the file that it names."""
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return AGAIN
+    return repair(str(error.filename) if error.filename is not None else "")
+
+
+def _defect(error: BaseException, console: Console) -> int:
+    """A defect of Errata itself: what it was, where, and the whole trace with -v."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" ({last[0].name}, line {last[0].lineno})" if last else ""
+    console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")
+    if console.tells("debug"):
+        console.tell("".join(traceback.format_exception(error)))
+    console.left_behind("")
+    return Exit.DEFECT

@@ -1,0 +1,1 @@
+"""What the whole application uses: diagnostics, failures, options, files."""

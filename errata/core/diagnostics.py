@@ -1,0 +1,164 @@
+"""What is wrong with a project, for people and for programs (STYLE.md, "A diagnostic").
+
+`Diagnostic` is one finding with its place; `PipelineErrors` is raised with every independent one at once.
+Codes are registered, each with a page and an example, in `errata.core.codes`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from cxl.diagnostics.diagnostics import Diagnostic as CxlDiagnostic
+
+__all__ = ["Diagnostic", "Label", "LineSource", "PipelineErrors", "did_you_mean", "from_cxl"]
+
+Severity = Literal["error", "warning"]
+
+
+class LineSource(Protocol):
+    """Who knows the lines of the file that a diagnostic points into."""
+
+    def line_text(self, line: int) -> str:
+        """The text of a line, counted from 1, without its end."""
+        ...
+
+
+class Place(Protocol):
+    """A stretch of a line: `errata.yaml.Span` is one."""
+
+    @property
+    def file(self) -> str:
+        """The file."""
+        ...
+
+    @property
+    def line(self) -> int:
+        """The line, from 1."""
+        ...
+
+    @property
+    def column(self) -> int:
+        """The column, from 1."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """Characters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A second place that a diagnostic points to, and what is there."""
+
+    text: str
+    file: str
+    line: int
+    column: int
+    length: int = 1
+
+    @classmethod
+    def at(cls, place: Place, text: str) -> "Label":
+        """The label at a span."""
+        return cls(text, place.file, place.line, place.column, place.length)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. Lines and columns count from 1, columns in characters; line 0 says that it has no place in a file.
+
+    `node` names the node concerned; `lines` gives the text for the excerpt and takes no part in comparisons.
+    """
+
+    code: str
+    message: str
+    severity: Severity = "error"
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    length: int = 0
+    node: str = ""
+    labels: tuple[Label, ...] = ()
+    help: str = ""
+    lines: LineSource | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def at(
+        cls,
+        place: Place,
+        code: str,
+        message: str,
+        *,
+        severity: Severity = "error",
+        node: str = "",
+        labels: Sequence[Label] = (),
+        help: str = "",
+        lines: LineSource | None = None,
+    ) -> "Diagnostic":
+        """The finding at a span."""
+        return cls(code, message, severity, place.file, place.line, place.column, place.length, node, tuple(labels), help, lines)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stops the command."""
+        return self.severity == "error"
+
+    def for_node(self, node: str) -> "Diagnostic":
+        """The same finding with its node, unless it names one."""
+        return self if self.node else replace(self, node=node)
+
+
+class PipelineErrors(Exception):
+    """A project that cannot run: every independent finding, errors and warnings, in the order of the files.
+
+    Ends a command with exit code 1, nothing read and nothing changed.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(f"{one.severity}[{one.code}]: {one.message}" for one in self.diagnostics))
+
+
+def raise_errors(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise PipelineErrors where there is an error among them."""
+    found = tuple(diagnostics)
+    if any(one.is_error for one in found):
+        raise PipelineErrors(ordered(found))
+
+
+def ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Each finding once, in the order of files, lines and columns."""
+    unique = dict.fromkeys(diagnostics)
+    return tuple(sorted(unique, key=lambda one: (one.file, one.line, one.column, one.code)))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'amount'?` for the nearest known name, or the empty text. The language is imported only when it is asked."""
+    from cxl.diagnostics.diagnostics import did_you_mean as nearest
+
+    return nearest(name, known)
+
+
+def from_cxl(found: "CxlDiagnostic", *, node: str = "") -> Diagnostic:
+    """A finding of the language in the file that its origin names."""
+    place = found.position
+    labels = tuple(_label(found, label.span.start, label.span.length, label.text) for label in found.labels)
+    return Diagnostic(
+        found.code,
+        found.message,
+        found.severity,
+        place.file,
+        place.line,
+        place.column,
+        max(found.span.length, 1),
+        node,
+        labels,
+        found.help,
+        found.origin,
+    )
+
+
+def _label(found: "CxlDiagnostic", start: int, length: int, text: str) -> Label:
+    place = found.origin.locate(start) if found.origin else found.position
+    return Label(text, place.file, place.line, place.column, max(length, 1))

@@ -1,0 +1,1 @@
+"""A run: sources read, nodes computed, one epoch committed."""

@@ -1,0 +1,164 @@
+"""What was changed by hand at a source and stands (`errata correct`, `errata revert`): an edit of the source reads its files again, and takes nothing of it back.
+
+It stands until its file changes (SPEC-DECISIONS, Commands 29): the last change of the record that was neither one of logic nor one of rollback was made by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from itertools import pairwise
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+from changelog.frames import chosen, united
+from changelog.lazy_imports import F
+from changelog.ops import is_negative, is_positive
+from errata.state.node_tables import stored_rows
+from errata.state.suppressed_rows import truth
+from operators.source.diff.hashes import image_hash, joined
+from operators.source.schema_changes import WIDENED, of_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node
+    from errata.state.committed_node import Kept
+    from operators.core.evaluate import Narrow
+    from operators.source.file_changes import FileRecord
+    from operators.source.request import Ingested, Intake, Stood
+    from storage.engines import Engine
+    from storage.state.ledger import Entry
+
+_PASSING: Final = ("logic", "readmit", "rollback:")
+"""Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Records that are as a change by hand left them: their keys, and of those that it brought or took back `brought` and `taken`, with the images that went."""
+
+    given: Intake
+    keys: pa.Table
+    brought: pa.Table
+    taken: DataFrame
+    resigned: list[FileRecord] = field(default_factory=list)
+    """Files that have other records than those that were changed: they say what stands."""
+
+    @property
+    def engine(self) -> Engine:
+        """What computes."""
+        return self.given.engine
+
+    def intake(self) -> Intake:
+        """What a source is to be read by: records that are told apart by their places need all of them."""
+        return self.given if self.given.source.keyed or self.given.before is None else replace(self.given, before=AsFilesSay(self.given.before, self))
+
+    def passed_over(self, made: Ingested) -> tuple[Ingested, ByHand]:
+        """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
+        rows = made.rows(self.engine)
+        if rows is None:
+            return made, self
+        left = self._not_told(rows)
+        kept = joined(rows, left.keys, self.engine, "left_anti")
+        return replace(made, table=None, frame=chosen(kept, rows.columns), bound=None), left
+
+    def among(self, rows: DataFrame) -> DataFrame:
+        """Rows of these keys."""
+        return joined(rows, self.keys, self.engine, "left_semi")
+
+    def _not_told(self, rows: DataFrame) -> ByHand:
+        """These without the records that files which came or changed tell of, by op rows of a source."""
+        delivered = self.given.delivered
+        files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.resigned
+        if not files:
+            return self
+        told = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
+        keys = self.engine.to_arrow(self.among(told.where(of_files(self.given, files)).select("_key").distinct()))
+        return replace(self, keys=self.keys.join(keys, "_key", join_type="left anti"))
+
+
+@dataclass(frozen=True)
+class AsFilesSay:
+    """The live rows of a source with the records that its files had when they were read, whatever was brought or taken back by hand."""
+
+    stood: Stood
+    by_hand: ByHand
+
+    @property
+    def rows(self) -> DataFrame:
+        """All of them."""
+        resigned = of_files(self.by_hand.given, self.by_hand.resigned)
+        return united(self._said.where(~resigned), self.stood.rows.where(resigned)) if self.by_hand.resigned else self._said
+
+    @cached_property
+    def _said(self) -> DataFrame:
+        rows = joined(self.stood.rows, self.by_hand.brought, self.by_hand.engine, "left_anti")
+        return united(rows, chosen(self.by_hand.taken, rows.columns))
+
+    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+        """Those that stand, whose keys lie within some ranges."""
+        return self.stood.near(ranges)
+
+    def narrowed(self, narrow: Narrow) -> DataFrame:
+        """Those that a function chooses."""
+        return narrow(self.rows)
+
+    def resigned(self, record: FileRecord) -> bool:
+        """Told of a file that has other records now: what was changed by hand of them cannot be told, and its rows are as they stand."""
+        self.by_hand.resigned.append(record)
+        return True
+
+
+def changed_by_hand(flow: Flow, node: Node, intake: Intake, before: Kept, history: Sequence[Entry]) -> ByHand | None:
+    """The records of files that stayed that are as changes by hand left them, also suppressed ones; None where there are none. `before`: the source as it was, `history`: the ledger's entries."""
+    epochs = _epochs_by_hand(history, node.name)
+    if not epochs:
+        return None
+    engine, kept, delivered = flow.engine, F.col("_epoch").isin(*epochs), intake.delivered
+    rows = truth(stored_rows(engine, flow.tables.wider(node, before.columns()), at=flow.epoch - 1))
+    fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
+    candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
+    told = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]
+    steps = _steps(joined(rows, candidates, engine, "left_semi"), told, _edits(history, node.name))
+    newest = steps.groupBy("_key").agg(F.max(F.when(kept, F.col("_epoch"))).alias("_hand"), F.coalesce(F.max(F.when(~kept & ~F.col("_passes"), F.col("_epoch"))), F.lit(0)).alias("_other"))
+    since = steps.where(kept).join(newest.where(F.col("_hand") > F.col("_other")), "_key").where(F.col("_epoch") > F.col("_other"))
+    by_key = since.groupBy("_key").agg(F.min(F.struct("_epoch", "_was")).alias("_first"), F.max(F.struct("_epoch", "_is")).alias("_last"))
+    brought, gone = F.col("_first._was").isNull(), F.col("_last._is").isNull()
+    ends = {"_brought": brought, "_taken": gone & ~brought, "_at": F.col("_last._epoch")}
+    found = engine.to_arrow(by_key.select("_key", *(end.alias(name) for name, end in ends.items())))
+    if not found.num_rows:
+        return None
+    brought, went = (found.filter(found.column(name)) for name in ("_brought", "_taken"))
+    taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "_at"]), engine, "inner")
+    return ByHand(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
+
+
+def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:
+    """The epochs in which records of a source were corrected or brought back by hand, but for those that are folded: their rows are as those of any other."""
+    base = max((int(entry.counters.get("base", 0)) for entry in entries), default=0)
+    by_hand = [entry for entry in entries if entry.epoch > base]
+    return [entry.epoch for entry in by_hand if entry.counters.get("kind") == "revert" or (entry.counters.get("kind") == "correct" and entry.counters.get("source") == source)]
+
+
+def _edits(entries: Sequence[Entry], source: str) -> list[int]:
+    """The epochs at which the source had been edited since the one before."""
+    told = [(entry.epoch, entry.plan.get(source, {}).get("fingerprint")) for entry in entries]
+    return [epoch for (_, before), (epoch, now) in pairwise(told) if now != before]
+
+
+def _steps(rows: DataFrame, names: Sequence[str], edits: Sequence[int]) -> DataFrame:
+    """What became of records in each epoch that changed what they say: hashes before and after (`_was`, `_is`; null: it was not there), whether it `_passes`.
+
+    Suppressed records whose cause is a rollback are told by the values of `names`.
+    """
+    image, op = image_hash(rows, names), F.col("_op")
+    passing = reduce(or_, (F.col("_cause").startswith(cause) for cause in _PASSING))
+    sides = {"_was": F.max(F.when(is_negative(op), image)), "_is": F.max(F.when(is_positive(op), image))}
+    causes = {"_told": F.max(F.when(passing, 0).otherwise(1)), "_logic": F.max(F.when(F.col("_cause") == "logic", 1).otherwise(0))}
+    by_epoch = rows.groupBy("_key", "_epoch").agg(*(value.alias(name) for name, value in (sides | causes).items()))
+    passes = (F.col("_told") == 0) & ((F.col("_logic") == 1) | (F.col("_epoch").isin(*edits) if edits else F.lit(False)))
+    return by_epoch.where((F.col("_told") == 1) | ~F.col("_was").eqNullSafe(F.col("_is"))).select("_key", "_epoch", "_was", "_is", passes.alias("_passes"))

@@ -1,0 +1,56 @@
+"""A source that was edited has all its files read again: what its rows become, and those that are not read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from changelog.frames import chosen, united
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+    from errata.execution.ingest import SourceFiles, StoodRows
+    from errata.execution.manual_corrections import ByHand
+    from errata.execution.node_runner import Flow
+    from errata.state.committed_node import Kept
+    from operators.source.request import Ingested, Intake
+
+
+def replaced(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
+    """All records as new ones, in the place of all rows that stood under keys of another kind."""
+    from changelog.spark_algebra import as_retractions, consolidate
+
+    gone = as_retractions(stood, "logic")
+    came = made.rows(flow.engine)
+    rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
+    return replace(made, table=None, frame=rows, signed=True, bound=None)
+
+
+def read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Kept, read: Callable[[Intake], Ingested]) -> Ingested:
+    """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
+    from errata.execution.manual_corrections import changed_by_hand
+
+    by_hand = changed_by_hand(stood.flow, source.node, intake, before, source.history)
+    if by_hand is None:
+        return _redeclared(intake, read(intake), stood, before, None)
+    made, left = by_hand.passed_over(read(by_hand.intake()))
+    return _redeclared(intake, made, stood, before, left)
+
+
+def _redeclared(intake: Intake, made: Ingested, stood: StoodRows, before: Kept, by_hand: ByHand | None) -> Ingested:
+    """The delta, with the values of rows that are not read again where the source has them now."""
+    from operators.source.schema_changes import Redeclared, corrections, lasting
+
+    change = Redeclared.between(before.data, before.hidden, intake.source)
+    if not change or not (lasting(intake) or by_hand is not None):
+        return made
+    came = made.rows(intake.engine)
+    columns = before.columns()
+    more = corrections(intake, stood.beside({name: columns[name] for name in change.columns()}).rows, came, change, None if by_hand is None else by_hand.among)
+    stays = {record.label for record in lasting(intake)}
+    files = tuple(change.told(record, intake.source) if record.label in stays else record for record in made.files)
+    rows = more if came is None else united(chosen(came, more.columns), more)
+    return replace(made, table=None, frame=rows, signed=True, bound=None, files=files)

@@ -1,0 +1,119 @@
+"""`errata dlq`: what stands rejected or rolled back, by record and by correlation group, and another try (CONTRACT, "Commands")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from errata.core.diagnostics import did_you_mean
+from errata.core.failures import Usage
+from errata.plan.correlation import key_fields
+from errata.rollback.attribution import CORRELATED
+from errata.rollback.dead_letters import COLUMNS, Rejects, field_of, source_columns
+from errata.rollback.record_locations import Places, SourceState
+from errata.state.node_tables import Tables
+from errata.state.trigger_table import TRIGGERS, standing
+
+if TYPE_CHECKING:
+    from errata.api.pipeline import Project
+    from errata.core.options import RunOptions, RunResult
+    from errata.inspect.snapshot import Reading
+    from errata.plan.plan import Plan
+    from storage.engines import Engine
+    from storage.state.ledger import Entry
+    from storage.state.location import State
+
+Row = Mapping[str, Any]
+ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "trigger", "epoch")
+"""What is told of an entry ahead of its source fields."""
+GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "category", "stage", "detail")
+"""What is told of a suppressed group."""
+
+
+def rejects_of(reading: Reading) -> pl.DataFrame:
+    """Everything that stands rejected after the last epoch. Raises Usage where an edit since gave records keys of another kind, by which those of the rejects cannot be read."""
+    if reading.head is None or reading.plan is None:
+        return pl.DataFrame(schema=COLUMNS)
+    try:
+        return rejects_at(reading.head, reading.plan, reading.state, reading.engine, rejecting_nodes(reading.head, reading.plan))
+    except ValueError as error:
+        raise Usage("the pipeline was edited since its last run so that records have other keys", help="run it first") from error
+
+
+def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
+    """The nodes of which rejects stood after an epoch."""
+    return [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
+
+
+def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
+    """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
+    from operators.core.evaluate import RunValues
+
+    tables = Tables(state.root, plan)
+    values = RunValues.none()
+    places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)
+    found = Rejects(plan, tables, engine, values, places)
+    rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
+    return found.standing(nodes, rows)
+
+
+def entries(reading: Reading) -> Iterator[Row]:
+    """One row an entry of the DLQ: where the record came from, what is said of it, its source fields."""
+    rejects = rejects_of(reading)
+    told = [pl.col(name).fill_null("") if name in ("source", "file") else pl.col(name) for name in ENTRIES]
+    told += [pl.col("raw")] if (rejects["raw"] != "").any() else []
+    names = {one.meta.output_name() for one in told}
+    fields = [name for name in (source_columns(reading.plan, rejects) if reading.plan else ()) if name not in names]
+    yield from rejects.select(*told, *(field_of(rejects, name).alias(name) for name in fields)).iter_rows(named=True)
+
+
+def groups(reading: Reading) -> Iterator[Row]:
+    """One row a suppressed group: its key, its source, the record or row that failed first and why, and how many records are suppressed."""
+    failed = pl.col("category") != CORRELATED
+    first = {name: pl.coalesce(pl.col(name).filter(failed).first(), pl.col(name).first()).alias(name) for name in ("category", "stage", "detail")}
+    told = (
+        pl.len().alias("records"), failed.sum().alias("triggers"), (~failed).sum().alias("collateral"),
+        pl.coalesce(_place().filter(failed).first(), pl.col("by").first().str.extract("^([^:]*)")).alias("trigger"), *first.values(),
+    )  # fmt: skip
+    found = _grouped(reading).group_by("source", "group", "text", maintain_order=True).agg(*told)
+    yield from found.select(pl.col("text").alias("group"), *GROUPS[1:]).iter_rows(named=True)
+
+
+def _place() -> pl.Expr:
+    """File and row of a record, of a row of a table the file alone."""
+    return pl.concat_str("file", pl.col("row").cast(pl.String), separator=":", ignore_nulls=True)
+
+
+def _grouped(reading: Reading) -> pl.DataFrame:
+    """The suppressed records with their groups as people write them (`text`): the values of the key, an empty text as `""`; of a record without one its place."""
+    suppressed = rejects_of(reading).filter(pl.col("by") != "", pl.col("source").is_not_null())
+    found = [suppressed.clear().with_columns(text=pl.lit(""))]
+    for node in reading.plan.of_kind("source") if reading.plan else ():
+        values = [field_of(suppressed, name).replace("", '""') for name in key_fields(node)] or [pl.lit("")]
+        text = pl.when(pl.col("group").is_null()).then(_place()).otherwise(pl.concat_str(values, separator=","))
+        found.append(suppressed.filter(pl.col("source") == node.name).with_columns(text=text))
+    return pl.concat(found)
+
+
+def retry(project: Project, group: str, options: RunOptions) -> RunResult:
+    """A run that lets every suppressed record take part again, that of `group` among them."""
+    from errata.execution.epoch import exclusive
+    from errata.execution.run import Run
+    from errata.inspect.snapshot import Reading
+    from errata.telemetry.metrics import measured
+
+    reading = Reading(project.plan.settings.name, project.state, project.plan)
+    known = _grouped(reading)["text"].unique(maintain_order=True).to_list()
+    if group not in known:
+        listed = ", ".join(known[:10]) or "none"
+        raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")
+
+    own = project.check()
+
+    def again(told: RunOptions) -> RunResult:
+        with exclusive(project, told, Run, retry=True, own=own) as one:
+            return one.execute()
+
+    return measured(project, options, again)

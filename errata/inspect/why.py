@@ -1,0 +1,169 @@
+"""`errata why`: the source records behind live rows, and what became of each of them (DESIGN section 9, I9; SPEC-DECISIONS, Commands 27).
+
+From node to node upwards: each operator leads the keys of its rows to the keys of the input rows that they come from. At the
+sources the keys are the records; their changelog has the chain of corrections.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from changelog.columns import column
+from changelog.lazy_imports import F
+from changelog.ops import SYMBOLS, Op
+from cxl.types.types import STRING, Type
+from errata.core.diagnostics import did_you_mean
+from errata.core.failures import Usage
+from errata.rollback.record_locations import Places, SourceState
+from errata.state.node_tables import Tables, entered, stands
+from operators.core.row_type import physical_type
+from storage.values.python_rows import dictionaries
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from errata.inspect.snapshot import Reading
+    from errata.plan.plan import Node, Plan
+    from errata.state.committed_node import Kept
+    from operators.core.evaluate import RunValues
+
+Row = Mapping[str, Any]
+
+
+def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
+    """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
+
+    Members: source, file, row (its number in the file as it is now), epoch, op, cause, reason (of a correction by hand), live,
+    data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
+    """
+    node = reading.committed(name)
+    trail = Trail(reading)
+    last = (reading.last, reading.last)
+    live = reading.with_undeclared(node, reading.live_rows(node), last, ["_key"])
+    met = live.where(_meets(node, reading.undeclared(node, last), conditions)).select("_key")
+    keys = {bytes(key) for key in reading.engine.to_arrow(met).column("_key").to_pylist()}
+    if not keys:
+        raise Usage(f"no live row of '{name}' has {', '.join(f'{field}={value}' for field, value in conditions.items())}", help=_in_dlq(reading, name, conditions))
+    for source, records in trail.sources(name, keys).items():
+        yield from _records(trail, source, records)
+
+
+def _in_dlq(reading: Reading, name: str, conditions: Mapping[str, str]) -> str:
+    """Where to look for a row of a node that does not stand: the dead letter queue where records of its sources are in it, those with the values that were asked for before others."""
+    import polars as pl
+
+    from errata.inspect.dlq import rejects_of
+    from errata.rollback.dead_letters import FIELD
+
+    assert reading.plan is not None  # nothing else has the trail
+    above = pl.col("source").is_in(sorted(reading.plan.sources_of(name))) | pl.col("source").is_null()
+    rejects = rejects_of(reading).filter(above)
+    if not rejects.height:
+        return ""
+    met = [pl.col(FIELD + name) == text if FIELD + name in rejects.columns else pl.lit(False) for name, text in conditions.items()]
+    alike = rejects.filter(*met).height
+    count, which = (alike, " of these values") if alike else (rejects.height, "")
+    told = f"1 record{which} is" if count == 1 else f"{count:,} records{which} are"
+    return f"{told} rejected or rolled back: errata dlq lists them and says why"
+
+
+def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
+    """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
+    found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], STRING) | dict(node.data)
+    for name, text in conditions.items():
+        if name not in known:
+            raise Usage(f"node '{node.name}' has no field '{name}'", help=did_you_mean(name, list(known)) or f"its fields: {', '.join(known)}")
+        found = found & value_is(column(name), known[name], text)
+    return found
+
+
+def value_is(value: Column, type_: Type, text: str) -> Column:
+    """Whether a column has the value that a text says; empty text is null or empty. A text among dynamic values may be given without its quotes."""
+    kind = physical_type(type_)
+    if type_.is_dynamic:
+        return F.coalesce(value.isin(text, json.dumps(text, ensure_ascii=False)), F.lit(not text))
+    if not text:
+        return value.isNull() | (value.cast("string") == "")
+    given = F.lit(text).try_cast(kind)
+    return F.coalesce(F.isnan(value) & F.isnan(given) | (value == given) if kind == "double" else value == given, F.lit(False))
+
+
+class Trail:
+    """The way from a node's rows up to the sources."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.engine = reading.engine
+        self.plan, self.values = _planned(reading)
+        self.tables = Tables(reading.state.root, self.plan)
+
+    def sources(self, name: str, keys: set[bytes]) -> dict[str, set[bytes]]:
+        """The keys of source records, by source in the plan's order, behind rows of a node."""
+        wanted: dict[str, set[bytes]] = {name: keys}
+        reads: dict[str, frozenset[str]] = {}
+        for node in reversed([*self.plan.upstream(name), self.plan[name]]):
+            if node.name not in wanted or node.kind == "source":
+                continue
+            told = reads.get(node.name, frozenset()) | node.operator.reads_source()
+            for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], told), strict=True):
+                wanted.setdefault(above, set()).update(found)
+                reads[above] = reads.get(above, frozenset()) | told
+        return {node.name: wanted[node.name] for node in self.plan.of_kind("source") if wanted.get(node.name)}
+
+    def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:
+        """File and row number of source records, counted from 1 in the file as it is now. `records`: by key the newest version of each, with its hidden columns."""
+        import polars as pl
+
+        head = self.reading.head
+        assert head is not None  # a row of it stands
+        known = pl.DataFrame([(row.get("_file"), row.get("_row")) for row in records.values()], schema={"file": pl.String, "row": pl.Int64}, orient="row")
+        places = Places(self.plan, self.tables, self.engine, self.values, SourceState.left(head, self.plan), head.epoch)
+        found = places.of(source, pl.Series(list(records), dtype=pl.Binary), known)
+        return {key: (file or "", row) for key, (file, row) in zip(records, found.select("file", "row").iter_rows(), strict=True)}
+
+    def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
+        rows = self._live(node).join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
+        inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at) for at, (name, port) in enumerate(node.inputs)]
+        for found in node.operator.origins(rows, inputs, self.values, reads):
+            yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
+
+    def _live(self, node: Node) -> DataFrame:
+        rows = self.tables.live(self.engine, node, self.values, at=self.reading.last).drop("_epoch")
+        return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+
+
+def _planned(reading: Reading) -> tuple[Plan, RunValues]:
+    """The plan, if it is the one that last ran: what leads rows back is its logic."""
+    if reading.plan is None:
+        raise Usage("the pipeline file cannot be planned, so nothing says how its rows came about")
+    changed = [name for name, kept in (reading.head.plan if reading.head else {}).items() if not _same(reading.plan, name, kept)]
+    if changed:
+        raise Usage(f"the pipeline is not the one of epoch {reading.last}: {', '.join(changed)} changed", help="run it first")
+    return reading.plan, reading.values()
+
+
+def _same(plan: Plan, name: str, kept: Mapping[str, Any]) -> bool:
+    return name in plan.nodes and plan[name].fingerprint() == kept["fingerprint"]
+
+
+def _records(trail: Trail, source: str, keys: set[bytes]) -> Iterator[Row]:
+    """The versions of source records in order, with the place of each record."""
+    reading = trail.reading
+    node = reading.committed(source)
+    kept = [name for name in ("_file", "_row") if name in node.hidden]
+    rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").where(F.col("_op") != int(Op.CORRECT_FROM))
+    table = reading.engine.to_arrow(rows.select("_epoch", "_op", "_key", "_cause", *kept, *map(column, node.data)))
+    found = sorted(dictionaries(table), key=lambda row: (bytes(row["_key"]), row["_epoch"], row["_op"]))
+    newest = {bytes(row["_key"]): row for row in found}
+    places = trail.places(source, newest)
+    reasons = reading.reasons()
+    for row in found:
+        key = bytes(row["_key"])
+        file, number = places[key]
+        yield {
+            "source": source, "file": file, "row": number, "epoch": row["_epoch"], "op": SYMBOLS[Op(row["_op"])], "cause": row["_cause"],
+            "reason": reasons.get(row["_epoch"], "") if row["_cause"] == "correction" else "", "live": row is newest[key],
+            "data": node.values(row),
+        }  # fmt: skip

@@ -1,0 +1,90 @@
+"""The changes of an output with ODF's own columns first, as tables and Parquet files of op rows hold them (CONTRACT.md; ODF, "Representing changes in streams")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from changelog.columns import OP
+from changelog.forms.frames import flat_stream
+from errata.outputs.writer import OutputRows, output_columns
+from errata.state.node_tables import DRIVER_ROWS
+from errata.state.stream_forms import beside
+from errata.state.undeclared_columns import expanded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node
+    from operators.output.bind import Output
+
+_GROUP_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class OdfEvents:
+    """Events in order: `offset`, `op` (a code; the letters of forms that have their own), `system_time`, `event_time`, then the data. They are read once.
+
+    `count`: the op rows that they are made of.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    count: int
+
+    def parquet(self) -> Iterator[bytes]:
+        """The content of a Parquet file, a row group at a time."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from storage.formats.typed.writing import Drained
+
+        sink, held = Drained(), list[pa.RecordBatch]()
+        with pq.ParquetWriter(sink, self.schema) as writer:
+            for batch in self.batches:
+                held.append(batch)
+                if sum(one.num_rows for one in held) >= _GROUP_ROWS:
+                    writer.write_table(pa.Table.from_batches(held))
+                    held.clear()
+                    yield sink.take()
+            writer.write_table(pa.Table.from_batches(held, self.schema))
+        yield sink.take()
+
+
+def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
+    """The changes of an epoch, made at a moment, which is the event time too: an output's rows have none of their own.
+
+    `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.
+    """
+    epoch, moment = made
+    shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], flow.tables.changelog(node)
+    rows = expanded(flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), shape)
+    events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
+    count = sum(stored.counts(epoch).values())
+    few = count <= DRIVER_ROWS
+    table = flow.engine.to_arrow(events, None if few else 0)
+    found = OutputRows(table, None) if few else OutputRows(None, events)
+    typed = (batch.cast(table.schema) for batch in found.batches(flow.engine, lambda batch: batch))
+    [empty] = _numbered(iter([_none_of(table.schema)]), 0, moment)
+    return OdfEvents(empty.schema, _numbered(typed, flow.offset(node, epoch), moment), count)
+
+
+def _none_of(schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([], schema)
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], start: int, moment: datetime) -> Iterator[pa.RecordBatch]:
+    """Events in order with their offsets from `start` on."""
+    import pyarrow as pa
+
+    for batch in batches:
+        end = start + batch.num_rows
+        stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), batch.num_rows)
+        system = {"offset": pa.arange(start, end), "op": batch.column(OP), "system_time": stamp, "event_time": stamp}
+        yield pa.RecordBatch.from_pydict(beside(system, {name: batch.column(name) for name in batch.schema.names if name != OP}))
+        start = end

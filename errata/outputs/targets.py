@@ -1,0 +1,368 @@
+"""Where outputs and the DLQ are written, and which of the files there are this pipeline's own (SPEC-DECISIONS, Output 23 to 25)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from errata.core.diagnostics import PipelineErrors
+from errata.core.failures import StorageFailed
+from errata.outputs.unique_names import FreeNames
+from errata.outputs.writer import Exports, is_intact
+from errata.plan.own_files import HELP, OwnFiles
+from operators.core.paths import leads_out
+from operators.core.row_type import CK
+from storage.state.location import is_local
+
+if TYPE_CHECKING:
+    from errata.execution.run import Run
+    from errata.plan.plan import Node, Plan
+    from operators.output.bind import Output
+    from operators.output.config import OutputConfig
+    from storage.files.path_tokens import TokenValues
+    from storage.state.ledger import Entry
+
+
+History = Callable[[], "Sequence[Entry]"]
+"""The ledger's entries, read where they are asked for."""
+ANY_FILE = "{source_file}"
+"""Stands for the name of any source file."""
+CHANGES = "changes"
+"""What the ledger keeps of a file of changes alone: the path of all of them, with its tokens."""
+FINISHED = "finished"
+"""What the ledger keeps of a sidecar alone: when the run ended that it tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The paths of one run: of each output by node, and of the DLQ file (None where the pipeline names none)."""
+
+    folder: Path
+    outputs: Mapping[str, Path]
+    configs: Mapping[str, OutputConfig]
+    tokens: Mapping[str, TokenValues]
+    dlq: Path | None
+    dlq_form: Mapping[str, Any]
+    """What the pipeline says of the columns of the DLQ file."""
+    own: OwnFiles
+    """Where nothing may be written."""
+
+    @classmethod
+    def of(cls, plan: Plan, run: Run) -> Targets:
+        """The targets of a run, tokens replaced, free names chosen."""
+        folder = plan.settings.folder
+        tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
+        wanted = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
+        outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
+        configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
+        path = plan.model.error_handling.dlq.path
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), run.own or OwnFiles(plan, run.state))
+        found._refuse_shared(plan)
+        found._refuse_own(plan)
+        return found
+
+    def _refuse_shared(self, plan: Plan) -> None:
+        """Raise PipelineErrors where tokens make one path of two (E322)."""
+        owners = {os.path.normpath(self.dlq): "the dead letter queue"} if self.dlq else {}
+        for node, path in self._written(plan):
+            if path in owners:
+                message = f"{owners[path]} and output '{node.name}' both write '{below(path, self.folder)}'"
+                raise PipelineErrors([node.spec.document.error((*node.spec.path, "config", "path"), "E322", message)])
+            owners[path] = f"output '{node.name}'"
+
+    def _refuse_own(self, plan: Plan) -> None:
+        """Raise PipelineErrors where tokens make a path at which nothing may be written (E349)."""
+        for node, path in self._written(plan):
+            fault = self.own.fault(path) if is_local(self.configs[node.name].path) else self.own.fault(self.place(node))
+            if fault is not None:
+                error = node.spec.document.error((*node.spec.path, "config", "path"), "E349", f"'{below(path, self.folder)}' {fault}", help=HELP)
+                raise PipelineErrors([error])
+
+    def _written(self, plan: Plan) -> Iterator[tuple[Node, str]]:
+        """What the outputs write, tokens replaced, as far as it does not depend on the rows."""
+        for node in plan.of_kind("output"):
+            config, path = self.configs[node.name], self.outputs[node.name]
+            paths = [] if self.by_source_file(node) else [path, *([path.with_name(f"{path.name}.meta.json")] if config.write_meta else [])]
+            paths += [self._rendered(config.changelog.path, self.tokens[node.name])] if config.changelog else []
+            yield from ((node, os.path.normpath(one)) for one in paths)
+
+    def path(self, node: Node) -> Path:
+        """Where an output is written."""
+        return self.outputs[node.name]
+
+    def place(self, node: Node) -> str:
+        """Where the table of an output is: a path or a URI."""
+        from storage.files.path_tokens import PathTemplate
+
+        path = self.configs[node.name].path
+        return str(self.outputs[node.name]) if is_local(path) else PathTemplate.parse(path).render(self.tokens[node.name])
+
+    def told(self, node: Node) -> str:
+        """The place of an output's table as the ledger keeps it."""
+        return below(self.place(node), self.folder)
+
+    def kept(self, node: Node) -> dict[str, str]:
+        """What the ledger keeps of the place of an output's table."""
+        path, wanted = self.told(node), self.configs[node.name].path
+        named = below(str(self._rendered(wanted, self.tokens[node.name])), self.folder) if is_local(wanted) else path
+        return {"path": path} if path == named else {"path": path, "instead_of": named}
+
+    def paths(self) -> dict[str, Path]:
+        """All outputs by node."""
+        return dict(self.outputs)
+
+    def standing(self, plan: Plan, entry: Entry) -> dict[str, Path]:
+        """Where the outputs stand after an epoch, which need not have written them; of one in parts, or of one for each source file, the path that their names are made of."""
+        found = dict(self.outputs)
+        for node in plan.of_kind("output"):
+            data = [] if self.configs[node.name].split is not None or self.by_source_file(node) else entry.nodes.get(node.name, {}).get("files", [])
+            found |= {node.name: self.folder / data[0]["path"]} if data and is_local(data[0]["path"]) else {}
+        return found
+
+    def files(self, head: Entry | None) -> set[Path]:
+        """All files that this run or the last one writes, as far as they are known before."""
+        return {*self.outputs.values(), *([self.dlq] if self.dlq else []), *self.known(head)}
+
+    def known(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+        """All files that the last run wrote, with what the ledger keeps of them."""
+        return {self.folder / entry["path"]: entry for entry in _files(head)}
+
+    def by_source_file(self, node: Node) -> bool:
+        """Whether an output is one file for each source file."""
+        from storage.files.path_tokens import PathTemplate
+
+        return PathTemplate.parse(self.configs[node.name].path).by_file
+
+    def path_for(self, node: Node, stem: str) -> Path:
+        """Where the rows of a source file of this stem are written."""
+        return self._rendered(self.configs[node.name].path, replace(self.tokens[node.name], source_file=stem))
+
+    def rendered(self, node: Node, path: str, epoch: int) -> Path:
+        """Another path of an output, with an epoch's tokens replaced."""
+        return self._rendered(path, replace(self.tokens[node.name], epoch=epoch))
+
+    def _rendered(self, path: str, values: TokenValues) -> Path:
+        from storage.files.path_tokens import PathTemplate
+
+        return self.folder / PathTemplate.parse(path).render(values)
+
+    def refuse_foreign(self, plan: Plan, head: Entry | None, history: History, *, force: bool) -> None:
+        """Raise StorageFailed where something is in the way that this pipeline did not write and may not replace, or that no file can replace."""
+        self._refuse_obstacles(plan)
+        if not force:
+            for name, path in self.outputs.items():
+                self._refuse(name, [*_present(path, self.configs[name]), *_sidecar_of(path, self.configs[name])], head, history)
+            if self.dlq is not None and self._foreign([self.dlq], head, history):
+                raise StorageFailed(f"the dead letter queue: {self.dlq} exists and was not written by this pipeline", help="name another path, or replace it with --force")
+
+    def _refuse_obstacles(self, plan: Plan) -> None:
+        """Raise StorageFailed where a folder stands that has to be a file, or a file that has to be a folder, as far as it does not depend on the rows."""
+        written = [(f"output '{node.name}'", Path(path), self._is_file(node, path)) for node, path in self._written(plan) if is_local(self.configs[node.name].path)]
+        for told, path, is_file in [*written, *([("the dead letter queue", self.dlq, True)] if self.dlq else [])]:
+            obstacle = path if is_file and path.is_dir() else next((one for one in path.parents if one.exists() and not one.is_dir()), None)
+            if obstacle is not None:
+                raise StorageFailed(f"{told}: {obstacle} is {'a folder' if obstacle is path else 'no folder'}", help="name another path, or move what is there")
+
+    def _is_file(self, node: Node, path: str) -> bool:
+        """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""
+        from storage import formats
+
+        config = self.configs[node.name]
+        return path != os.path.normpath(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
+
+    def refuse_written(self, node: Node, paths: Sequence[Path], head: Entry | None, history: History, *, force: bool) -> None:
+        """`refuse_foreign` for paths that are known only once the rows are. Raises StorageFailed also where nothing may be written, `force` or not."""
+        for path in paths:
+            if (fault := self.own.fault(path)) is not None:
+                raise StorageFailed(f"output '{node.name}': '{below(str(path), self.folder)}' {fault}", help=HELP)
+        if not force:
+            self._refuse(node.name, paths, head, history)
+
+    def names(self, node: Node, head: Entry | None, history: History, wanted: Sequence[Path]) -> Callable[[Path], Path]:
+        """Where files of an output that are wanted at some paths are written: beside foreign ones where its names may have a suffix, and just there where not."""
+        config = self.configs[node.name]
+        if config.if_exists != "unique_suffix":
+            return lambda path: path
+        runs = cache(history)
+        reserved = frozenset({*wanted, *self.outputs.values()})
+        return FreeNames(config.unique_suffix_width, lambda path: bool(self._foreign([path], head, runs)), _names_before(node, self.folder, head, tables=False), reserved)
+
+    def _refuse(self, name: str, present: Sequence[Path], head: Entry | None, history: History) -> None:
+        if self.configs[name].if_exists == "error" and (found := self._foreign(present, head, history)):
+            raise StorageFailed(f"output '{name}': {found[0]} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
+
+    def _foreign(self, paths: Sequence[Path], head: Entry | None, history: History) -> list[Path]:
+        """Those of some paths at which something is that this pipeline did not write."""
+        if not (present := [path for path in paths if path.exists()]):
+            return []
+        own = {self.folder / entry["path"] for entry in _files(head)}
+        foreign = {path for path in present if path not in own}
+        left = foreign - self._left_by_runs_before(foreign, history) if foreign else foreign
+        return [path for path in present if path in left]
+
+    def _left_by_runs_before(self, paths: Collection[Path], history: History) -> set[Path]:
+        """Those of some paths that an epoch wrote, under another channel say, and that are as it left them."""
+        files = [(self.folder / one["path"], one) for entry in history() for one in _files(entry) if "size" in one or "mark" in one]
+        return {path for path, one in files if path in paths and self._is_intact(one)}
+
+    def intact(self, node: Node, head: Entry) -> bool:
+        """Whether the files that the last epoch wrote for an output are there, at its present path."""
+        entries = head.nodes.get(node.name, {}).get("files", [])
+        return bool(entries) and all(self._is_intact(entry) for entry in entries) and self._at_its_path(node, entries[0])
+
+    def _at_its_path(self, node: Node, entry: Mapping[str, Any]) -> bool:
+        """Whether the first file that an epoch wrote for an output lies where the output is written now."""
+        from storage.files.path_tokens import PathTemplate
+
+        config, path = self.configs[node.name], self.outputs[node.name]
+        template = PathTemplate.parse(config.path)
+        if "of" in entry and template.steady_but_for_files:
+            return bool(entry["of"] == self.whole(node))
+        if not template.steady:
+            return True
+        if "mark" in entry and not is_local(config.path):
+            return bool(entry["path"] == self.told(node))
+        first = self.folder / entry.get("instead_of", entry["path"])
+        return bool(first.parent == path.parent if config.split else first == path)
+
+    def moved(self, plan: Plan, head: Entry) -> set[str]:
+        """The outputs, and "dlq", that the last epoch wrote elsewhere than they are written now."""
+        written = [(node, head.nodes.get(node.name, {}).get("files", [])) for node in plan.of_kind("output")]
+        found = {node.name for node, entries in written if entries and not self._at_its_path(node, entries[0])}
+        return found if self._dlq_at_its_path(head) else {*found, "dlq"}
+
+    def _is_intact(self, entry: Mapping[str, Any]) -> bool:
+        if "mark" not in entry:
+            return is_intact(entry, self.folder)
+        from errata.outputs import delta_table
+
+        return delta_table.is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
+
+    def dlq_intact(self, head: Entry) -> bool:
+        """Whether the DLQ file is as the last epoch left it: there, at its present path, or rightly absent."""
+        return self._dlq_at_its_path(head) and all(is_intact(entry, self.folder) for entry in self.of_dlq(head).values())
+
+    def _dlq_at_its_path(self, head: Entry) -> bool:
+        """Whether what stands rejected was written to the file that the pipeline names now, if it names one, with the columns that it asks for."""
+        if self.dlq is None or not head.counters.get("rejected"):
+            return True
+        return self.dlq in self.of_dlq(head) and head.nodes["dlq"].get("form", self.dlq_form) == self.dlq_form
+
+    def of_dlq(self, head: Entry) -> dict[Path, Mapping[str, Any]]:
+        """The DLQ file that the last epoch wrote, if it did."""
+        return {self.folder / entry["path"]: entry for entry in head.nodes.get("dlq", {}).get("files", [])}
+
+    def leftovers(self, head: Entry | None) -> dict[Path, Mapping[str, Any]]:
+        """The files that the last epoch was to remove and that are there all the same, since its run died before it came to that."""
+        entries = () if head is None else head.counters.get("gone", ())
+        return {self.folder / entry["path"]: entry for entry in entries if is_intact(entry, self.folder)}
+
+    def forgotten(self, plan: Plan, history: Sequence[Entry]) -> dict[Path, Mapping[str, Any]]:
+        """The files of changes that the forgotten epochs in `history` wrote, of the outputs that still have the same path for changes."""
+        wanted = {node.name: changes.path for node in plan.of_kind("output") if (changes := self.configs[node.name].changelog) is not None}
+        written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
+        return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
+
+    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
+        """Parts of an output that is or was split, and files of source files, that are not written any more at the output's present path are removed."""
+        if head is None:
+            return
+        kept = {below(str(path), self.folder) for path in written}
+        exports.gone |= {self.folder / entry["path"]: entry for entry in self._data(node, head) if entry["path"] not in kept}
+
+    def whole(self, node: Node) -> str:
+        """What the ledger keeps of each part of an output: the present path of the whole, without a suffix, whichever source file it may be for."""
+        return below(str(self.path_for(node, ANY_FILE)), self.folder)
+
+    def part_of(self, node: Node) -> dict[str, Any]:
+        """What the ledger keeps of each file of the data besides: of one of several, what it is a part of."""
+        return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
+
+    def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
+        """The parts that the last epoch wrote for an output at its present path; of one in parts also the single file that it was. Earlier versions did not mark them, and wrote one sidecar for all source files."""
+        entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
+        if not self.part_of(node) or any("of" in entry for entry in entries):
+            return [entry for entry in entries if entry.get("of") == whole or (self.by_source_file(node) and FINISHED in entry and "of" not in entry)]
+        names, changes = self._names(node, whole), self._changes(node, head)
+        return [entry for entry in entries if names.fullmatch(entry["path"]) and entry["path"] not in changes]
+
+    def _names(self, node: Node, whole: str) -> re.Pattern[str]:
+        """What the parts of an output are called, and what it is called that was one file."""
+        from storage.formats.splitting import SplitPlan
+
+        split, name = self.configs[node.name].split, Path(whole).name
+        parts = "" if split is None else f"|{SplitPlan(**split.model_dump()).pattern(name)}"
+        return re.compile(f"{re.escape(whole.removesuffix(name))}({re.escape(name)}{parts})".replace(re.escape(ANY_FILE), "[^/]+"))
+
+    def _changes(self, node: Node, head: Entry) -> set[str]:
+        """What the ledger calls the files of changes that epochs up to now wrote."""
+        wanted = self.configs[node.name].changelog
+        return set() if wanted is None else {below(str(self.rendered(node, wanted.path, epoch)), self.folder) for epoch in range(1, head.epoch + 1)}
+
+
+def dlq_form(plan: Plan) -> dict[str, Any]:
+    """What a pipeline says of the columns of the DLQ file, as the ledger keeps it."""
+    dlq = plan.model.error_handling.dlq
+    sources = [(node.name, node.operator.output) for node in plan.of_kind("source")] if dlq.include_source_row else []
+    return dlq.model_dump(mode="json", exclude={"path"}) | {"columns": {name: [*output.data, *output.riding(CK)] for name, output in sources}}
+
+
+def below(place: str, folder: Path) -> str:
+    """A path as it is from a folder; a URI as it is."""
+    return os.path.relpath(place, folder) if is_local(place) else place
+
+
+def _names_before(node: Node, folder: Path, head: Entry | None, *, tables: bool) -> dict[Path, Path]:
+    """The files, or the tables, that the last epoch wrote for an output, by the path at which each was wanted."""
+    written = [] if head is None else head.nodes.get(node.name, {}).get("files", [])
+    entries = [entry for entry in written if ("mark" in entry) == tables]
+    return {folder / entry.get("instead_of", entry["path"]): folder / entry["path"] for entry in entries if is_local(entry["path"])}
+
+
+def _files(head: Entry | None) -> list[Mapping[str, Any]]:
+    return [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", [])]
+
+
+def _present(path: Path, config: OutputConfig) -> list[Path]:
+    """The files in the way of an output: its path, or for a split one whatever a first part would replace."""
+    if config.split is None:
+        return [path] if path.exists() else []
+    from storage.formats.splitting import SplitPlan
+
+    first = path.with_name(SplitPlan(**config.split.model_dump()).name(path.name, 1))
+    return [first] if first.exists() else []
+
+
+def _sidecar_of(path: Path, config: OutputConfig) -> list[Path]:
+    """The file beside an output that tells which run wrote it."""
+    return [path.with_name(f"{path.name}.meta.json")] if config.write_meta and config.split is None else []
+
+
+def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
+    from storage.files.path_tokens import TokenValues
+
+    return TokenValues(plan.source_stems(node.name), run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
+
+
+def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
+    from storage.files.path_tokens import PathTemplate
+
+    config = cast("Output", node.operator).config
+    text = PathTemplate.parse(config.path).render(values)
+    relative = is_local(config.path) and not Path(config.path).is_absolute()
+    if relative and not plan.settings.allow_absolute_paths and leads_out(plan.settings.folder, text):
+        raise StorageFailed(f"output '{node.name}': '{text}' leads out of the pipeline's folder")
+    return plan.settings.folder / text
+
+
+def _table_beside(node: Node, wanted: Mapping[str, Path], folder: Path, head: Entry | None) -> Path:
+    """Where an output is written that is `wanted` at a path: a table that may stand beside foreign ones where the last epoch wrote it, else at the first free path."""
+    output, path = cast("Output", node.operator), wanted[node.name]
+    if not (output.config.if_exists == "unique_suffix" and output.versioned and is_local(output.config.path)):
+        return path
+    return FreeNames(output.config.unique_suffix_width, Path.exists, _names_before(node, folder, head, tables=True), frozenset(wanted.values()))(path)

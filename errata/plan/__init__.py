@@ -1,0 +1,1 @@
+"""From a pipeline document to bound nodes and the steps of a run."""

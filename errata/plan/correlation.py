@@ -1,0 +1,75 @@
+"""What a plan says of correlation: which sources have a key, which nodes wait for which to be settled, whether there is anything to settle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from errata.state.trigger_table import TRIGGERS
+from operators.core.row_type import CK
+
+if TYPE_CHECKING:
+    from errata.plan.plan import Node, Plan
+    from storage.state.ledger import Entry
+
+LAST = 1 << 30
+"""The rank of outputs: they are written when everything else is settled."""
+
+
+def key_fields(node: Node) -> tuple[str, ...]:
+    """The fields of a source's correlation key, none where it has none."""
+    return tuple(node.operator.output.riding(CK))
+
+
+def concerns(plan: Plan, head: Entry | None) -> bool:
+    """Whether a run has to be settled: a source has a correlation key, or records are still suppressed from the time when one had."""
+    if any(key_fields(node) for node in plan.of_kind("source")):
+        return True
+    return head is not None and bool(Before.of(head).held or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the last epoch left. `held`: how many records of a source are suppressed; sources without any are left out.
+
+    `largest`: no correlation group has more records (None: not known); `rules`: those by which records were rolled back.
+    """
+
+    held: Mapping[str, int] = field(default_factory=dict)
+    largest: int | None = None
+    rules: str | None = None
+
+    @classmethod
+    def of(cls, head: Entry | None) -> Before:
+        """Out of the ledger's entry."""
+        held = {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
+        kept = head.nodes.get(TRIGGERS, {}) if head else {}
+        return cls(held, kept.get("largest"), kept.get("rules"))
+
+
+def rules(plan: Plan) -> str:
+    """What decides which records a failure rolls back, as text: the settings of the pipeline and of its nodes."""
+    handling = plan.model.error_handling
+    own = {node.name: policy for node in plan if (policy := getattr(node.spec.config, "correlation_fanout_policy", None))}
+    return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])
+
+
+def ruled_anew(plan: Plan, before: Before) -> dict[str, str]:
+    """The sources with a correlation key and why they are looked at again, where the rules of rollback are not those of the last epoch."""
+    if before.rules in (None, rules(plan)):
+        return {}
+    return {node.name: "the rules of rollback changed" for node in plan.of_kind("source") if key_fields(node)}
+
+
+def ranks(plan: Plan) -> dict[str, int]:
+    """The rank of each node: even for nodes that map row by row, odd for those whose rows depend on several records."""
+    found: dict[str, int] = {}
+    behind: dict[str, int] = {}
+    for node in plan:
+        above = max((behind[name] for name in (*(name for name, _ in node.inputs), *node.feeds.values())), default=0)
+        alone = node.operator.explain_class in ("linear", "source")
+        found[node.name] = LAST if node.kind == "output" else above if alone else above + 1
+        behind[node.name] = above if alone else above + 2
+    return found

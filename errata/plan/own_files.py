@@ -1,0 +1,166 @@
+"""Where a run may not write: into the state or a Git repository, and over the files that the pipeline is made of or reads (E349)."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from errata.core.failures import StorageFailed
+from storage.state.location import STATE_FOLDER, is_local
+
+if TYPE_CHECKING:
+    from errata.core.diagnostics import Diagnostic
+    from errata.plan.plan import Node, Plan
+    from errata.yaml import Document
+    from operators.output.bind import Output
+    from storage.state.location import State
+
+REFUSED_FOLDERS: Mapping[str, str] = {STATE_FOLDER: "the state of pipelines", ".git": "a Git repository"}
+HELP = "name another path"
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """The files and folders of a pipeline that nothing is written to. Files are compared by their identity too, so links and letter case hide nothing.
+
+    `inputs`: whether the files that sources read belong to them. They are looked up once, when something exists at a path that is to be written.
+    """
+
+    plan: Plan
+    state: State
+    inputs: bool = True
+
+    def fault(self, place: str | Path) -> str | None:
+        """What is wrong with writing to a path or URI, as the end of a sentence; None where nothing is."""
+        if not is_local(str(place)):
+            return self._table_fault(str(place).rstrip("/"))
+        path = self.plan.settings.folder / str(place).removeprefix("file://")
+        return self._folder_fault(Path(os.path.realpath(path))) or self._file_fault(path)
+
+    def _table_fault(self, uri: str) -> str | None:
+        if f"{uri}/".startswith(f"{self.state.root}/"):
+            return "lies in the pipeline's state"
+        reader = next((node.name for node, table in _tables(self.plan) if table.rstrip("/") == uri), None)
+        return None if reader is None else f"is read by source '{reader}'"
+
+    def _folder_fault(self, real: Path) -> str | None:
+        parts = {part.casefold() for part in real.parts}
+        for name, told in REFUSED_FOLDERS.items():
+            if name in parts:
+                return f"lies in {told}, '{name}'"
+        if not self.state.local:
+            return None
+        state = Path(os.path.realpath(self.state.root.removeprefix("file://")))
+        identity = _identity(state)
+        below = real.is_relative_to(state) or (identity is not None and identity in map(_identity, (real, *real.parents)))
+        return "lies in the pipeline's state" if below else None
+
+    def _file_fault(self, path: Path) -> str | None:
+        identity = _identity(path)
+        if identity is None:
+            return None
+        return self._files.get(identity) or self._inputs.get(identity)
+
+    @cached_property
+    def _files(self) -> dict[Identity, str]:
+        """What the pipeline is made of, with what to say of each."""
+        plan = self.plan
+        documents = {Path(node.spec.document.file) for node in plan if node.spec.document is not None}
+        layouts = {plan.settings.folder / text for node in plan for text in _layouts(node)}
+        named = [
+            *((file, "is the pipeline's own file") for file in (*plan.files, *documents)),
+            *((file, "is a schema that the pipeline reads") for file in layouts),
+            *((Path(file), "is a module that the pipeline uses") for file in plan.settings.modules.files),
+            *((plan.settings.folder / table.removeprefix("file://"), f"is read by source '{node.name}'") for node, table in _tables(plan) if is_local(table)),
+        ]
+        if plan.workspace is not None and plan.workspace.file is not None:
+            named.append((plan.workspace.file, "is the workspace's own file"))
+        return {identity: told for file, told in reversed(named) if (identity := _identity(file)) is not None}
+
+    @cached_property
+    def _inputs(self) -> dict[Identity, str]:
+        """The files that sources read, with what to say of each."""
+        return dict(_read(self.plan)) if self.inputs else {}
+
+
+def check_targets(own: OwnFiles, document: Document) -> Iterator[Diagnostic]:
+    """E349 for each path that the pipeline may not write to, as far as the path is known before a run."""
+    plan = own.plan
+    for node in plan.of_kind("output"):
+        for keys, path in _outputs(node):
+            if (fault := own.fault(known_part(path))) is not None:
+                place = (*node.spec.path, "config", *keys)
+                yield node.spec.document.error(place, "E349", f"'{path}' {fault}", help=HELP, node=node.name)
+    for place, named in _others(plan):
+        if named is not None and (wrong := own.fault(named)) is not None:
+            yield document.error(place, "E349", f"'{named}' {wrong}", help=HELP)
+
+
+def known_part(path: str) -> str:
+    """The part of a path that is the same in every run: all of it, or the folder ahead of its first token."""
+    from storage.files.path_tokens import PathTemplate
+
+    template = PathTemplate.parse(path)
+    steady = template.parts[0] if template.parts and isinstance(template.parts[0], str) else ""
+    return steady if len(template.parts) == 1 else posixpath.dirname(steady)
+
+
+def _outputs(node: Node) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What an output writes: the key that names it, and its path."""
+    config = cast("Output", node.operator).config
+    yield ("path",), config.path
+    if config.write_meta:
+        yield ("path",), f"{config.path}.meta.json"
+    if config.changelog is not None:
+        yield ("changelog", "path"), config.changelog.path
+
+
+def _others(plan: Plan) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """What the pipeline itself writes beside its outputs."""
+    metrics = plan.model.pipeline.metrics
+    yield ("error_handling", "dlq", "path"), plan.model.error_handling.dlq.path
+    yield ("pipeline", "metrics", "spool_dir"), metrics.spool_dir
+    yield ("pipeline", "metrics", "prometheus"), metrics.prometheus
+    yield ("pipeline", "metrics", "openlineage", "path"), metrics.openlineage.path if metrics.openlineage else None
+
+
+def _layouts(node: Node) -> Iterator[str]:
+    """The files that a source or output names as its schema."""
+    for name in ("schema_", "format_schema"):
+        if isinstance(value := getattr(node.spec.config, name, None), str):
+            yield value
+
+
+def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
+    from errata.state.source_files import discovered
+
+    for node in plan.of_kind("source"):
+        try:
+            found = discovered(node, plan)
+        except StorageFailed:  # what is wrong with a source is said when it is read
+            continue
+        for file in found:
+            if (identity := _identity(file.path)) is not None:
+                yield identity, f"is read by source '{node.name}'"
+
+
+def _tables(plan: Plan) -> Iterator[tuple[Node, str]]:
+    """The sources that read a table, with its path or URI."""
+    for node in plan.of_kind("source"):
+        if getattr(node.operator, "versioned", False) and node.spec.config.path is not None:
+            yield node, node.spec.config.path
+
+
+def _identity(path: Path) -> Identity | None:
+    """The device and number of what is at a path, a link followed; None where nothing is."""
+    try:
+        known = path.stat()
+    except (OSError, ValueError):
+        return None
+    return known.st_dev, known.st_ino

@@ -1,0 +1,40 @@
+"""Nodes that a pipeline had once, had not in the last epoch, and has again: they go on from where they stood.
+
+Their tables are still there. So the last epoch's ledger entry is read as if it told of them what the last one did that had them: a source follows what
+its files became since then, every other node is computed anew and compared with its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from errata.plan.plan import Plan
+    from storage.state.ledger import Entry
+
+NONE = ""
+"""The fingerprint of a node that missed what its inputs became."""
+
+
+def with_returned(head: Entry | None, plan: Plan, history: Callable[[], Sequence[Entry]]) -> Entry | None:
+    """The last epoch's entry, with what earlier ones tell of nodes that are back; of sources that are gone it tells the numbers, which are taken."""
+    if head is None:
+        return None
+    back = [node for node in plan if node.name not in head.plan and f"changelog/{node.name}" in head.tables]
+    new = any(node.name not in head.sources for node in plan.of_kind("source"))
+    entries = history() if back or new else [head]
+    plans, nodes = dict(head.plan), dict(head.nodes)
+    for node in back:
+        last = next(entry for entry in reversed(entries) if node.name in entry.plan)
+        plans[node.name] = last.plan[node.name] if node.kind == "source" else {**last.plan[node.name], "fingerprint": NONE}
+        nodes[node.name] = last.nodes[node.name]
+    return replace(head, plan=plans, nodes=nodes, sources=_sources(plan, entries))
+
+
+def _sources(plan: Plan, entries: Sequence[Entry]) -> dict[str, Any]:
+    """What the entries tell last of each source."""
+    own = {node.name for node in plan.of_kind("source")}
+    last = {name: one for entry in entries for name, one in entry.sources.items()}
+    return {name: one if name in own else {"number": one["number"]} for name, one in last.items()}

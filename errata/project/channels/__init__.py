@@ -1,0 +1,1 @@
+"""Channels: overlays on a pipeline file."""

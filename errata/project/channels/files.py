@@ -1,0 +1,136 @@
+"""Channel files: finding the one that `--channel` names, and reading it (user guide, "Channel manifest")."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.project.validation import model_problems
+from errata.yaml import Document, load_yaml, read_yaml
+
+SUFFIX = ".channel.yaml"
+COMPOSITION = ".comp.yaml"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, populate_by_name=True)
+
+
+class _Conditional(_Strict):
+    """What holds in some environments (`--env`) only, those that `when` names; none: in all."""
+
+    when: str | list[str] | None = None
+
+    def holds(self, environment: str | None) -> bool:
+        """Whether it counts in the active environment."""
+        names = [self.when] if isinstance(self.when, str) else self.when
+        return names is None or environment in names
+
+
+class VariableEntry(_Conditional):
+    """One override or addition."""
+
+    type: str
+    default: Any = None
+
+
+class Identity(_Strict):
+    """The `channel:` block."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$")
+    target: str
+    description: str | None = None
+
+
+class Knobs(_Conditional):
+    """The `config:` block: parameters of compositions by `alias.param`."""
+
+    default: dict[str, Any] = Field(default_factory=dict)
+    fixed: dict[str, Any] = Field(default_factory=dict)
+
+
+class Variables(_Strict):
+    """The `vars:` block: the four registries."""
+
+    static: dict[str, VariableEntry] = Field(default_factory=dict)
+    pipeline: dict[str, VariableEntry] = Field(default_factory=dict)
+    source: dict[str, dict[str, VariableEntry]] = Field(default_factory=dict)
+    record: dict[str, VariableEntry] = Field(default_factory=dict)
+
+
+class ChannelFile(_Conditional):
+    """A channel file. Where it does not hold it changes nothing, and its name alone counts."""
+
+    channel: Identity
+    config: Knobs = Knobs()
+    vars: Variables = Variables()
+    resources: Any = None
+    notes: Any = Field(None, alias="_notes")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel file that was read, with its document for the places of diagnostics."""
+
+    content: ChannelFile
+    document: Document
+
+    @property
+    def name(self) -> str:
+        """The channel's name, `{channel}` in output paths."""
+        return self.content.channel.name
+
+    @property
+    def for_composition(self) -> bool:
+        """Whether the target is a composition."""
+        return self.content.channel.target.endswith(COMPOSITION)
+
+
+def find_channel(given: str | Path, pipeline: Path, workspace: Path, *, env: Mapping[str, str] | None = None) -> Path:
+    """The file that `--channel` names: a path, or a file in a `channels` folder, the workspace's or that beside the pipeline, by its name or its `channel.name`.
+
+    A path is looked for from the working directory, then from the pipeline's folder. Raises PipelineErrors.
+    """
+    folders = [workspace / "channels", pipeline.parent / "channels"]
+    places = [Path(given), pipeline.parent / given, *(folder / f"{given}{SUFFIX}" for folder in folders)]
+    found = next((place for place in places if place.is_file()), None)
+    return found or _called(os.fspath(given), {path.resolve(): path for folder in reversed(folders) for path in sorted(folder.glob(f"*{SUFFIX}"))}, env)
+
+
+def _called(name: str, files: Mapping[Path, Path], env: Mapping[str, str] | None) -> Path:
+    """The one of the channel files whose `channel.name` is the name. Raises PipelineErrors."""
+    found = [path for path in files.values() if _name_in(path, env) == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        message = f"several channel files are called '{name}': {', '.join(map(str, sorted(found)))}"
+        raise PipelineErrors([Diagnostic("FILE-001", message, file=name, help="give the path of the one that is meant")])
+    known = sorted({path.name.removesuffix(SUFFIX) for path in files.values()})
+    help_line = f"channels here: {', '.join(known)}" if known else ""
+    raise PipelineErrors([Diagnostic("FILE-001", f"there is no channel file {name}", file=name, help=help_line)])
+
+
+def _name_in(path: Path, env: Mapping[str, str] | None) -> object:
+    """The `channel.name` of a file, None where it has none."""
+    content: Any = read_yaml(path, env=env).value
+    identity = content.get("channel") if isinstance(content, dict) else None
+    return identity.get("name") if isinstance(identity, dict) else None
+
+
+def load_channel(path: Path, *, env: Mapping[str, str] | None = None) -> Channel:
+    """Read a channel file. Raises PipelineErrors: no YAML, unknown keys, E109."""
+    document = load_yaml(path, env=env)
+    try:
+        content = ChannelFile.model_validate(document.value)
+    except ValidationError as error:
+        raise PipelineErrors(model_problems(error, document, (), ChannelFile)) from None
+    channel = Channel(content, document)
+    if channel.for_composition and content.vars != Variables():
+        message = "a channel of a composition cannot carry variables"
+        help_line = "move the variables to a channel whose target is a pipeline"
+        raise PipelineErrors([document.error(("vars",), "E109", message, key=True, help=help_line)])
+    return channel

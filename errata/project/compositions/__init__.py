@@ -1,0 +1,1 @@
+"""Compositions: pipelines used as nodes."""

@@ -1,0 +1,232 @@
+"""The workspace of a pipeline: the nearest folder at or above it with `errata.toml` or `clinker.toml`, and what that file says.
+
+CONTRACT.md, "Files of a project"; user guide, "Storage & Spill Location". Unknown tables are left alone, unknown keys of
+the tables that are read are refused.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from errata.core.diagnostics import Diagnostic, PipelineErrors, raise_errors
+from errata.core.volumes import filesystem
+from errata.project.validation import model_problems
+from errata.yaml import SourceText
+from errata.yaml.document import Document
+from errata.yaml.nodes import Key, Node, Scalar
+from errata.yaml.nodes import Mapping as MapNode
+
+FILES = ("errata.toml", "clinker.toml")
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)B?", re.IGNORECASE)
+_SIGN = re.compile(r"\s*=\s*")
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def _decimal_size(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(f"'{value}' is not a size such as 500MB or 50GB")
+    return int(float(match[1]) * 1000 ** _POWERS[match[2].upper()])
+
+
+Size = Annotated[int, BeforeValidator(_decimal_size), Field(ge=0)]
+"""Bytes, or a decimal size such as "10GB"."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+
+class Spill(_Strict):
+    """`[storage.spill]`: where the engine puts what does not fit memory. The cap and compression are hints."""
+
+    dir: str | None = None
+    disk_cap_bytes: Size | None = None
+    compress: Literal["auto", "on", "off"] = "auto"
+
+
+class Staging(_Strict):
+    """`[storage.staging]`: local copies of inputs on slow shares."""
+
+    enabled: bool = False
+    dir: str | None = None
+    disk_cap_bytes: Size | None = None
+    verify: Literal["blake3", "none"] = "blake3"
+    on_existing: Literal["overwrite", "reuse", "error"] = "overwrite"
+    cleanup: Literal["on_success", "always", "never"] = "on_success"
+    patterns: list[str] = Field(default_factory=list)
+
+
+class Storage(_Strict):
+    """`[storage]`."""
+
+    spill: Spill = Spill()
+    staging: Staging = Staging()
+
+
+class State(_Strict):
+    """`[state]`: where state lives instead of `.errata`; a folder relative to the workspace, or a URI."""
+
+    path: str | None = None
+
+
+class Changelog(_Strict):
+    """`[changelog]`: how much is kept where a pipeline does not say (DESIGN section 8)."""
+
+    persist: Literal["all", "boundaries"] | None = None
+
+
+class Engine(_Strict):
+    """`[engine]`: which engine runs the pipelines, and on which cluster, where neither an option nor a variable says so.
+
+    `shared_host`: other users of this machine may use the engine where the system cannot keep them from it.
+    """
+
+    name: Literal["auto", "spark", "sail"] = "auto"
+    master: str | None = None
+    remote: str | None = None
+    shared_host: bool = False
+
+    @field_validator("remote")
+    @classmethod
+    def _one_cluster(cls, remote: str | None, info: ValidationInfo) -> str | None:
+        if remote and info.data.get("master"):
+            raise ValueError("master and remote exclude each other")
+        return remote
+
+
+class Settings(BaseModel):
+    """The tables that Errata reads."""
+
+    model_config = ConfigDict(defer_build=True, extra="ignore", frozen=True)
+
+    storage: Storage = Storage()
+    state: State = State()
+    changelog: Changelog = Changelog()
+    engine: Engine = Engine()
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A workspace: its folder, its file if it has one, and the settings."""
+
+    folder: Path
+    file: Path | None = None
+    settings: Settings = field(default_factory=Settings)
+
+
+def find_workspace(pipeline: Path) -> Workspace:
+    """The workspace of a pipeline file; without a workspace file it is the pipeline's own folder. Raises PipelineErrors."""
+    folder = pipeline.resolve().parent
+    for place in (folder, *folder.parents):
+        for name in FILES:
+            if (place / name).is_file():
+                return read_workspace(place / name)
+    return Workspace(folder)
+
+
+def read_workspace(file: Path) -> Workspace:
+    """Read a workspace file. Raises PipelineErrors: no TOML, unknown keys, unfit spill and staging folders (E330 to E334)."""
+    document = _document(file)
+    try:
+        settings = Settings.model_validate(document.value)
+    except ValidationError as error:
+        raise PipelineErrors(model_problems(error, document, (), Settings)) from None
+    raise_errors(_unfit(settings.storage, document, file.parent))
+    return Workspace(file.parent, file, settings)
+
+
+def _document(file: Path) -> Document:
+    """The file's tables with the places of their keys. Raises PipelineErrors."""
+    import tomllib
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineErrors([Diagnostic("FILE-001", f"cannot read {file}: {error}", file=str(file))]) from None
+    source = SourceText(text, str(file))
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PipelineErrors([_syntax(source, str(error))]) from None
+    return Document(source, text, _tree(tables, text, 0))
+
+
+def _syntax(source: SourceText, message: str) -> Diagnostic:
+    place = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    line, column = (int(place[1]), int(place[2])) if place else (source.line_count, 1)
+    start = source.line_bounds(line)[0] + column - 1
+    shown = message.partition(" (at ")[0]
+    return Diagnostic.at(source.span(start, start + 1), "TOML-001", f"{shown[:1].lower()}{shown[1:]}", lines=source)
+
+
+def _tree(value: Any, text: str, start: int) -> Node:
+    """The value as a tree; a key stands where its name is first found behind its table's header."""
+    if not isinstance(value, dict):
+        sign = _SIGN.match(text, start)
+        start = sign.end() if sign else start
+        end = text.find("\n", start)
+        plain = value if isinstance(value, (list, str, int, float, bool)) else str(value)
+        return Scalar(start, end if end >= 0 else len(text), plain, plain, "", "")
+    node = MapNode(start, len(text))
+    for name, inner in value.items():
+        match = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])").search(text, start)
+        begin, end = match.span() if match else (start, start)
+        node.entries[name] = (Key(name, begin, end), _tree(inner, text, end))
+    return node
+
+
+def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagnostic]:
+    """Folders that are not there or stand on the wrong kind of volume (user guide, "Storage validation")."""
+    spill, staging = (_folder(part.dir, folder) for part in (storage.spill, storage.staging))
+    if spill is not None:
+        yield from _unfit_spill(spill, document)
+    if storage.staging.enabled:
+        yield from _unfit_staging(storage.staging, staging, document)
+    if spill is not None and spill == staging:
+        yield document.error(("storage", "staging", "dir"), "E334", "storage.spill.dir and storage.staging.dir are one folder")
+
+
+def _unfit_staging(given: Staging, folder: Path | None, document: Document) -> Iterator[Diagnostic]:
+    from storage.files.discovery import PathRefused, path_matcher
+
+    path = ("storage", "staging", "dir")
+    if folder is None:
+        yield document.error(("storage", "staging"), "E332", "storage.staging.enabled needs storage.staging.dir", key=True)
+    elif not folder.is_dir() or not os.access(folder, os.W_OK):
+        wrong = "cannot be written" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
+        yield document.error(path, "FILE-001", f"storage.staging.dir {folder} {wrong}", help="create it or point at an existing local folder")
+    elif filesystem(folder) == "network":
+        yield document.error(path, "E332", f"storage.staging.dir {folder} is on a network filesystem")
+    for index, pattern in enumerate(given.patterns):
+        try:
+            path_matcher([pattern])
+        except PathRefused as error:
+            yield document.error(("storage", "staging", "patterns", index), "FILE-001", f"storage.staging.patterns: {error}")
+
+
+def _unfit_spill(folder: Path, document: Document) -> Iterator[Diagnostic]:
+    path = ("storage", "spill", "dir")
+    if not folder.is_dir():
+        wrong = "is no folder" if folder.exists() else "does not exist"
+        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} {wrong}; create it or point at an existing volume")
+    elif not os.access(folder, os.W_OK):
+        yield document.error(path, "FILE-001", f"storage.spill.dir {folder} cannot be written", help="grant the right to write or use another")
+    elif filesystem(folder) == "memory":
+        yield document.error(
+            path, "E330", f"storage.spill.dir {folder} is on an in-memory filesystem", help="spilling there frees no memory"
+        )
+    elif filesystem(folder) == "network":
+        yield document.error(path, "E331", f"storage.spill.dir {folder} is on a network filesystem", help="use a local volume")
+
+
+def _folder(given: str | None, folder: Path) -> Path | None:
+    return (folder / given).resolve() if given else None

@@ -1,0 +1,1 @@
+"""Correlation rollback: failing records take their groups back."""

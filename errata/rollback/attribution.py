@@ -1,0 +1,166 @@
+"""From failures to suppressed records: a trigger keeps the category of its failure, every other record of its group is `correlated`.
+
+(correlation-keys.txt, "DLQ semantics", "Per-source rollback narrowing", "Group buffering".)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.keys.encoding import bare, decode_key
+from errata.plan.correlation import key_fields
+from errata.plan.retraction_scope import COUNTED, keeps_mates
+from errata.rollback.outcome import Settled
+from errata.rollback.source_records import branch_of
+from errata.state.suppressed_rows import Suppression
+from operators.core.row_type import values_of_parts
+
+if TYPE_CHECKING:
+    from errata.plan.plan import Node, Plan
+    from errata.rollback.groups import Groups
+    from errata.rollback.provenance import Failure
+    from errata.rollback.record_locations import Places
+    from operators.aggregate.operator import Aggregate
+
+CORRELATED = "correlated"
+OVERFLOW = "group_size_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """What rolls records back: who did it (`by`, the same in every run), the cause of the rows, what the DLQ says of it."""
+
+    by: str
+    cause: str
+    told: Mapping[str, str]
+
+    def own(self) -> Suppression:
+        """The suppression of the record that failed."""
+        return Suppression(self._text(self.told), self.cause)
+
+    def collateral(self, *, counted: bool = False) -> Suppression:
+        """The suppression of a record that did not fail; `counted`: it still counts behind relaxed aggregates."""
+        detail = f"rolled back with its group: {self.told['detail']}"
+        return Suppression(self._text({**self.told, "category": CORRELATED, "detail": detail}), self.cause, collateral=True, counted=counted)
+
+    def _text(self, told: Mapping[str, str]) -> str:
+        return json.dumps({"by": self.by, **told}, ensure_ascii=False)
+
+
+class Blames:
+    """Decides which records a run suppresses."""
+
+    def __init__(self, plan: Plan, groups: Groups, places: Places, settled: Settled) -> None:
+        self.plan = plan
+        self.groups = groups
+        self.places = places
+        self.settled = settled
+
+    # -- what is wrong with the sources' records alone
+
+    def of_sources(self, rejected: Mapping[str, Sequence[Failure]], cap: int, at_most: int | None) -> dict[str, dict[bytes, Suppression]]:
+        """The group mates of records that a source rejected, and the groups with more records than the cap. `at_most`: no group has more."""
+        marks = {source: self._mates_of_rejects(source, failures) for source, failures in rejected.items()}
+        self.settled.largest, overflowing = self.groups.overflowing(cap, at_most)
+        for one in overflowing:
+            for source, found in self._overflowed(one.sources, one.groups, one.fields, cap).items():
+                marks[source] = {**marks.get(source, {}), **found}
+        return marks
+
+    def _mates_of_rejects(self, source: str, failures: Sequence[Failure]) -> dict[bytes, Suppression]:
+        fields = self._fields(self.plan[source], self.plan[source])
+        by_key = {one.lead.key: one for one in failures}
+        groups = self.groups.of_rejects(source, by_key, fields)
+        first = {group: by_key[key] for key, group in sorted(groups.items(), reverse=True)}
+        blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
+        return self._mates(self.plan[source], {group: blames[one.lead.key] for group, one in first.items()}, fields)
+
+    def _mates(self, node: Node, groups: Mapping[bytes, Blame], fields: Sequence[str]) -> dict[bytes, Suppression]:
+        """What becomes of the mates in groups of a source that were rolled back."""
+        record = self.plan.model.error_handling.retraction_scope == "record"
+        if not groups or (record and keeps_mates(self.plan.nodes, node)):
+            return {}
+        counted = record and COUNTED in node.operator.output.hidden
+        fates = {group: blame.collateral(counted=counted) for group, blame in groups.items()}
+        return {key: fates[group] for key, group in self.groups.mates(node.name, groups, fields).items()}
+
+    def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
+        members = {source: self.groups.mates(source, groups, fields) for source in names}
+        blames: dict[bytes, Blame] = {}
+        marks: dict[str, dict[bytes, Suppression]] = {}
+        for source, found in members.items():
+            numbers = self.places.numbers(source, found)
+            marks[source] = {}
+            for key, group in sorted(found.items()):
+                trigger = group not in blames
+                if trigger:
+                    told = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
+                    blames[group] = Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), told)
+                marks[source][key] = blames[group].own() if trigger else blames[group].collateral()
+                if key in numbers:
+                    self.settled.lower(source, numbers[key])
+        return marks
+
+    # -- what failed at a node
+
+    def of_failures(self, records: Mapping[str, Mapping[bytes, Failure]], rows: Sequence[Failure]) -> dict[str, dict[bytes, Suppression]]:
+        """The records that failures roll back, with their group mates in the same source. `rows`: those that are rows of aggregates."""
+        behind = {(one.node, one.key): self._row_blame(one) for one in rows}
+        return {source: self._of_source(self.plan[source], found, behind) for source, found in records.items()}
+
+    def _of_source(self, node: Node, found: Mapping[bytes, Failure], behind: Mapping[tuple[str, bytes], Blame]) -> dict[bytes, Suppression]:
+        source = node.name
+        own = {key: one for key, one in found.items() if not one.lead.grouped}
+        blames = self._record_blames(source, own) | {key: behind[one.node, one.key] for key, one in found.items() if one.lead.grouped}
+        marks: dict[bytes, Suppression] = {}
+        mates: dict[bytes, Suppression] = {}
+        by_node = {name: self._fields(node, self.plan[name]) for name in dict.fromkeys(one.node for one in found.values())}
+        for fields in dict.fromkeys(by_node.values()):
+            keys = [key for key, one in found.items() if by_node[one.node] == fields]
+            groups = self.groups.of_records(source, keys, fields)
+            marks |= {key: blames[key].own() if key in own else blames[key].collateral() for key in groups}
+            first = {group: key for key, group in sorted(groups.items(), reverse=True) if group is not None}
+            mates |= self._mates(node, {group: blames[key] for group, key in first.items()}, fields)
+        return {**mates, **marks}
+
+    def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
+        numbers = self.places.numbers(source, failures)
+        return {key: Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._told(one)) for key, one in failures.items()}
+
+    def _row_blame(self, failure: Failure) -> Blame:
+        return Blame(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
+
+    def _group_text(self, failure: Failure) -> str:
+        node = cast("Aggregate", self.plan[failure.lead.node].operator)
+        values = values_of_parts(decode_key(failure.lead.key, node.output.key.types or ()), node.key_values)
+        return ",".join("" if value is None else str(value) for value in values)
+
+    def trigger_error(self, failure: Failure) -> dict[str, Any]:
+        """What the DLQ says of a failed row of an aggregate."""
+        return {"by": self._row_blame(failure).by, **self._told(failure)}
+
+    def _told(self, failure: Failure) -> dict[str, str]:
+        error, node = failure.error, self.plan[failure.node]
+        stage = error.get("stage") or f"{node.kind}:{node.name}"
+        route = error.get("route") or branch_of(self.plan, node, bare(failure.key))
+        told = {"category": error.get("category"), "detail": error.get("detail"), "stage": stage, "route": route, "trigger": error.get("trigger")}
+        return {name: str(value or "") for name, value in told.items()} | {"node": node.name}
+
+    def _fields(self, source: Node, failed: Node) -> tuple[str, ...]:
+        """The key fields that make a group for a failure at a node: under the policy `primary` the first one alone."""
+        fields = key_fields(source)
+        return fields[:1] if self._policy(failed) == "primary" else fields
+
+    def _policy(self, node: Node) -> str:
+        """The fan-out policy that holds at a node: that of a combine above it, else that of an output below it, else the pipeline's."""
+        above = [one for one in (*self.plan.upstream(node.name), node) if one.kind == "combine"]
+        below = [one for one in self.plan.of_kind("output") if one.name == node.name or node in self.plan.upstream(one.name)]
+        own = [policy for one in (*reversed(above), *below) if (policy := getattr(one.spec.config, "correlation_fanout_policy", None))]
+        return own[0] if own else self.plan.model.error_handling.correlation_fanout_policy
+
+
+def _cause(source: str, number: int | None, key: bytes) -> str:
+    return f"rollback:{source}:{key.hex() if number is None else number}"

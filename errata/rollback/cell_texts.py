@@ -1,0 +1,46 @@
+"""Values as the DLQ and the files of changes write them: the text forms of CSV outputs, empty where there is no value."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from cxl.types.types import Type
+
+
+def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
+    """The values of a column as text; those of a dynamic type are read once for each JSON text that occurs."""
+    import polars as pl
+
+    from storage.formats.base import Column
+    from storage.formats.texts import text_of
+
+    if type_.is_dynamic:
+        coded = column.combine_chunks().dictionary_encode()
+        known = pl.Series([shown(plain(text, type_)) for text in coded.dictionary.to_pylist()], dtype=pl.String)
+        return known.gather(pl.Series(coded.indices)).fill_null("")
+    return pl.Series(text_of(column.combine_chunks(), Column("", "string"), "csv"), dtype=pl.String).fill_null("")
+
+
+def plain(value: Any, type_: Type) -> Any:
+    """The scalar in JSON text of a dynamic type; every other value, maps and arrays as JSON among them, as it is."""
+    if value is None or not type_.is_dynamic:
+        return value
+    found = json.loads(value)
+    return value if isinstance(found, (dict, list)) else found
+
+
+def shown(value: Any) -> str:
+    """A value as text."""
+    from cxl.runtime.text import scalar_text
+
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return scalar_text(value)

@@ -1,0 +1,209 @@
+"""The live rejects of a plan as one table, each with its source record: what the DLQ file lists, and what cursors and `errata dlq` go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from changelog.keys.decode import arrow_keys, bare_keys
+from errata.plan.correlation import key_fields
+from errata.rollback.cell_texts import texts
+from errata.rollback.groups import groups_in
+from errata.rollback.record_locations import PLACE, Places
+from errata.rollback.source_records import branches, leads_of_rejects
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node, Plan
+    from errata.state.node_tables import Tables
+    from errata.state.trigger_table import Trigger
+    from operators.core.evaluate import RunValues
+    from storage.engines import Engine
+
+
+SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
+"""What an error tells of a rejected row; empty where it does not. `by`: what rolled it back, where something did. `raw`: the text of a record that could not be read."""
+
+FIELD = "field:"
+"""What the columns of the source record's fields, as text, have before their names."""
+
+COLUMNS = {
+    "key": pl.Binary, "epoch": pl.Int64, **dict.fromkeys(SAID, pl.String), "source": pl.String, "record": pl.Binary, **PLACE, "group": pl.Binary,
+}  # fmt: skip
+"""One row a reject of `node`. `source`, `record` (its key there) and the place are null where no single source record is behind it, `group` (its correlation
+group) of a record that is one by itself. Behind these the fields of the sources concerned: null where the record's source does not have them. Those of a row that
+many records made are the fields that its aggregate gave it."""
+
+
+class Rejects:
+    """Finds the live rejects of a plan's nodes and leads them back to their source records."""
+
+    def __init__(self, plan: Plan, tables: Tables, engine: Engine, values: RunValues, places: Places) -> None:
+        self.plan = plan
+        self.tables = tables
+        self.engine = engine
+        self.values = values
+        self.places = places
+
+    def standing(self, nodes: Iterable[str], triggers: Sequence[Trigger]) -> pl.DataFrame:
+        """All live rejects of the nodes named, by source, file and row; those without a source record behind them, and last rows of aggregates that rolled records back."""
+        found = [self._of_node(self.plan[name]) for name in nodes]
+        rows = pl.concat([pl.DataFrame(schema=COLUMNS), *found], how="diagonal")
+        order = {name: at for at, name in enumerate(self.plan.nodes)}
+        ranks = [pl.col(name).replace_strict(order, default=0, return_dtype=pl.Int64) for name in ("source", "node")]
+        ordered = rows.sort(pl.col("source").is_null(), ranks[0], pl.col("number").fill_null(0), ranks[1], "key", maintain_order=True)
+        return pl.concat([ordered, self._triggers(triggers)], how="diagonal")
+
+    def _triggers(self, triggers: Sequence[Trigger]) -> pl.DataFrame:
+        known = [(at, one) for at, one in enumerate(triggers) if one.node in self.plan.nodes]
+        found = [pl.DataFrame(schema={"at": pl.Int64, **COLUMNS})]
+        for name in dict.fromkeys(one.node for _, one in known):
+            own = [(at, one.key, one.epoch, one.text) for at, one in known if one.node == name]
+            schema = {"at": pl.Int64, "key": pl.Binary, "epoch": pl.Int64, "error": pl.String}
+            fields = {field: FIELD + field for field in fields_above(self.plan, name)}
+            told = self._told(self.plan[name], pl.DataFrame(own, schema=schema, orient="row"), fields)
+            found.append(told.with_columns(pl.col("fields").struct.field(field).alias(column) for field, column in fields.items()).drop("fields", strict=False))
+        return pl.concat(found, how="diagonal").sort("at").drop("at")
+
+    def behind(self, node: Node, key: bytes, error: Mapping[str, Any]) -> tuple[str, int | None] | None:
+        """File and row of the source record behind a row that a node other than a source rejected; None where no single one is."""
+        lead = leads_of_rejects(node, pl.Series([key], dtype=pl.Binary), pl.Series([is_group_reject(error)])).row(0, named=True)
+        if lead["lead"] is None or lead["grouped"]:
+            return None
+        place = self.places.of(lead["lead"], pl.Series([lead["record"]], dtype=pl.Binary)).row(0, named=True)
+        return None if place["file"] is None else (place["file"], place["row"])
+
+    def _of_node(self, node: Node) -> pl.DataFrame:
+        rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
+        kept = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "error": rows.column("_error")})
+        return self._of_source(node, kept, rows) if node.kind == "source" else self._of_operator(node, kept)
+
+    def _of_source(self, node: Node, kept: pl.DataFrame, rows: pa.Table) -> pl.DataFrame:
+        """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""
+        records = bare_keys(kept["key"])
+        known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
+        lead = kept.select(pl.lit(node.name).alias("source"), records.alias("record")).hstack(self.places.of(node.name, records, known))
+        group = pl.Series("group", groups_in(rows, node.operator.output, key_fields(node)), dtype=pl.Binary)
+        told = self._told(node, kept, node.operator.output.data)
+        unread = pl.col("fields").struct  # of a record whose cells could not be read their texts are in the error
+        found = told.hstack(lead).with_columns(group, *_fields(node, rows))
+        return found.with_columns(pl.coalesce(unread.field(name), FIELD + name).alias(FIELD + name) for name in node.operator.output.data).drop("fields", strict=False)
+
+    def _of_operator(self, node: Node, kept: pl.DataFrame) -> pl.DataFrame:
+        told = self._told(node, kept)
+        lead = leads_of_rejects(node, kept["key"], told["category"] == GROUP_REJECT)
+        rows = told.hstack(lead)
+        found = [rows.filter(pl.col("lead").is_null())]
+        for behind, is_group in rows.filter(pl.col("lead").is_not_null()).select("lead", "grouped").unique(maintain_order=True).iter_rows():
+            own = rows.filter((pl.col("lead") == behind) & (pl.col("grouped") == is_group))
+            fields = self._groups if is_group else self._records
+            found.append(own.join(fields(self.plan[behind], own["record"].unique()), on="record", how="left"))
+        single = pl.when(~pl.col("grouped"))
+        return pl.concat(found, how="diagonal").with_columns(source=single.then("lead"), record=single.then("record")).drop("lead", "grouped")
+
+    def _told(self, node: Node, kept: pl.DataFrame, fields: Iterable[str] = ()) -> pl.DataFrame:
+        """Rows of a node (`key`, `epoch`, `error`) with what is said of them, and those of the `fields` that are told with it, if any are asked for.
+
+        The members of a group share one error, which is read once.
+        """
+        own = dict.fromkeys(fields, pl.String)
+        said = pl.DataFrame({"error": kept["error"].unique()})
+        parts = said["error"].str.json_decode(pl.Struct({**dict.fromkeys(SAID, pl.String), **({"fields": pl.Struct(own)} if own else {})})).struct.unnest()
+        rows = kept.join(said.hstack(parts.with_columns(pl.col(SAID).fill_null(""))), on="error", how="left", maintain_order="left").drop("error")
+        known: dict[str, pl.Expr | pl.Series] = {"node": pl.lit(node.name), "stage": pl.lit(f"{node.kind}:{node.name}"), "route": branches(self.plan, node, bare_keys(kept["key"]))}
+        return rows.with_columns(pl.when(pl.col(name) != "").then(name).otherwise(value).alias(name) for name, value in known.items())
+
+    def _records(self, node: Node, keys: pl.Series) -> pl.DataFrame:
+        """The live records of a source with these keys: `record`, their places and fields."""
+        rows = self._live(node, keys)
+        record = pl.Series("record", rows.column("_key"))
+        known = pl.DataFrame({"file": rows.column("_file"), "row": rows.column("_row")}) if "_file" in rows.column_names else None
+        return record.to_frame().hstack(self.places.of(node.name, record, known)).with_columns(_fields(node, rows))
+
+    def _groups(self, node: Node, keys: pl.Series) -> pl.DataFrame:
+        """The live rows of an aggregate with these keys: `record` and their fields."""
+        rows = self._live(node, keys)
+        return pl.Series("record", rows.column("_key")).to_frame().with_columns(_fields(node, rows))
+
+    def _live(self, node: Node, keys: pl.Series) -> pa.Table:
+        return live_rows(self.tables.live(self.engine, node, self.values, self.places.at), keys, self.engine)
+
+
+def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
+    """Those of the live rows of a node that are no rejects and have one of some keys."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    wanted = engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
+    return engine.to_arrow(live.where(F.col("_error").isNull()).join(F.broadcast(wanted), "_key", "left_semi"))
+
+
+def fields_above(plan: Plan, name: str) -> list[str]:
+    """The fields of the sources above a node, which is what an entry of its DLQ rows may show."""
+    return list(dict.fromkeys(field for source in plan.sources_of(name) for field in plan[source].operator.output.data))
+
+
+def fields_of_groups(flow: Flow, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
+    """The fields of live rows of an aggregate as text, while a run is under way."""
+    rows = live_rows(flow.tables.live(flow.engine, node, flow.values), pl.Series(list(keys), dtype=pl.Binary), flow.engine)
+    fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
+    return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
+
+
+def rejects_now(flow: Flow, plan: Plan, places: Places) -> pl.DataFrame:
+    """Everything that stands rejected while a run is under way."""
+    from errata.state.trigger_table import TRIGGERS, standing
+
+    found = Rejects(plan, flow.tables, flow.engine, flow.values, places)
+    triggers = standing(flow.tables.triggers) if flow.rejected_live(TRIGGERS) else []
+    return found.standing((node.name for node in plan if flow.rejected_live(node.name)), triggers)
+
+
+GROUP_REJECT = "aggregate_finalize"
+"""The category of a whole group that was rejected, not one of its records."""
+
+
+def is_group_reject(error: Mapping[str, Any]) -> bool:
+    """Whether a whole group was rejected, not one of its records."""
+    return error.get("category") == GROUP_REJECT
+
+
+def _fields(node: Node, rows: pa.Table) -> list[pl.Series]:
+    """The data of rows of a source or an aggregate as text."""
+    return [texts(rows.column(name), type_).alias(FIELD + name) for name, type_ in node.operator.output.data.items()]
+
+
+def field_of(rejects: pl.DataFrame, name: str) -> pl.Expr:
+    """A field of the source records as text, empty where a record's source does not have it."""
+    return pl.col(FIELD + name).fill_null("") if FIELD + name in rejects.columns else pl.lit("")
+
+
+def source_columns(plan: Plan, rejects: pl.DataFrame) -> list[str]:
+    """The declared columns of the sources that rejects lead to, and of all sources above where one leads to none."""
+    return list(dict.fromkeys(name for node in sources_of(plan, rejects) for name in node.operator.output.data))
+
+
+def sources_of(plan: Plan, rejects: pl.DataFrame) -> list[Node]:
+    """The sources that rejects lead to, and all sources above where one leads to none, in the plan's order."""
+    names = set(rejects["source"].drop_nulls().unique())
+    for node in rejects.filter(pl.col("source").is_null())["node"].unique():
+        names.update(plan.sources_of(node))
+    return [node for node in plan.of_kind("source") if node.name in names]
+
+
+LOGGED = 10
+"""So many records are told one by one where the pipeline names no file for them."""
+
+
+def in_words(rejects: pl.DataFrame) -> Iterator[str]:
+    """What a run tells of rejected records that go to no file: each with its place, its node and why; of many the first ones."""
+    for one in rejects.head(LOGGED).iter_rows(named=True):
+        place = f"{one['file']}: record {one['row']}: " if one["row"] is not None else ""
+        yield f"{place}{one['category']} at {one['stage']}: {one['detail']}"
+    if rejects.height > LOGGED:
+        yield f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"

@@ -1,0 +1,57 @@
+"""What would fail ahead of every barrier: the deltas of the sources are sent through the nodes that map row by row, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from changelog.columns import column
+from changelog.frames import united
+from changelog.lazy_imports import F
+from changelog.ops import is_positive
+from errata.plan.correlation import ranks
+from errata.state.node_tables import entered, stands
+from operators.core.operator import Linear
+from operators.core.row_type import CK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node, Plan
+    from errata.plan.steps import Stage
+
+Frames = dict[str, "DataFrame | None"]
+"""The rows that this run brings to each node that was looked at; None where there are none."""
+
+
+def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[tuple[Node, pa.Table]]:
+    """Nodes that follow their inputs' deltas and what fails there: `_key`, `_error` and the columns of correlation keys. Others are left to their own turn."""
+    order = ranks(plan)
+    frames: Frames = {node.name: flow.done[node.name].frame for node in plan.of_kind("source")}
+    for stage in stages:
+        node = plan[stage.node]
+        if order[node.name] != 0 or node.kind == "source" or not _follows(flow, node, stage, frames):
+            continue
+        rows = frames[node.name] = _rows(flow, plan, node, frames)
+        if rows is not None and node.operator.may_reject:
+            failing = rows.where(F.col("_error").isNotNull() & is_positive(F.col("_op")))
+            riders = [column(name) for name in node.operator.output.riders if name.startswith(CK)]
+            yield node, flow.engine.to_arrow(failing.select("_key", "_error", *riders))
+
+
+def _follows(flow: Flow, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:
+    """Whether what the node brings is made of its inputs' deltas alone."""
+    plain = stage.action == "delta" or (stage.action == "first" and flow.epoch == 1)
+    return plain and not node.feeds and isinstance(node.operator, Linear) and all(name in frames for name, _ in node.inputs)
+
+
+def _rows(flow: Flow, plan: Plan, node: Node, frames: Mapping[str, DataFrame | None]) -> DataFrame | None:
+    parts: list[DataFrame] = []
+    for index, (name, port) in enumerate(node.inputs):
+        above = frames[name]
+        if above is not None:
+            rows = entered(stands(above, plan[name], port, node), node, index)
+            parts.append(cast("Linear", node.operator).images(rows, index, flow.values_of(node)))
+    return united(*parts) if parts else None

@@ -1,0 +1,144 @@
+"""From rejects back to what they roll back: the source record behind a key, or all records behind the row of an aggregate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from changelog.keys.encoding import bare
+from changelog.lazy_imports import F
+from errata.plan.correlation import key_fields
+from errata.rollback.dead_letters import is_group_reject
+from errata.rollback.source_records import leads_of, leads_of_rejects
+from errata.state.suppressed_rows import MARK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node, Plan
+    from operators.aggregate.operator import Aggregate
+    from operators.combine.operator import Combine
+
+LATE = "late_record"
+"""A record that merely came late is rejected by itself: it did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What a key leads back to: a record of a source, or (`grouped`) a row of an aggregate; `key` is its key there."""
+
+    node: str
+    key: bytes
+    grouped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A reject of a node: its key there, its error, and what it leads back to."""
+
+    node: str
+    key: bytes
+    error: Mapping[str, Any]
+    lead: Lead
+
+
+@dataclass(slots=True)
+class Leads:
+    """Follows rejects upstream while a run is under way."""
+
+    flow: Flow
+    plan: Plan
+
+    def failures(self, node: Node) -> Iterator[Failure]:
+        """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
+        import pyarrow.compute as pc
+
+        rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
+
+    def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
+        """The same of rejects that a node would keep (`_key`, `_error`)."""
+        table = rejects.select(["_key", "_error"]).sort_by("_key")
+        told = list(_errors(table.column("_error")))
+        found = leads_of_rejects(node, pl.Series(table.column("_key")), pl.Series([is_group_reject(error) for error in told], dtype=pl.Boolean))
+        for key, error, lead in zip(table.column("_key").to_pylist(), told, _each(found), strict=True):
+            if lead is not None and error.get("category") != LATE:
+                yield Failure(node.name, key, error, lead)
+
+    def resolved(self, failures: Sequence[Failure]) -> tuple[dict[str, dict[bytes, Failure]], list[Failure]]:
+        """The source records that failures roll back, each with its first failure, by source; and the failures that are rows of aggregates.
+
+        What leads to records of a source without a key stays a reject of its own, unless it does so through an aggregate that reads
+        correlated records.
+        """
+        records: dict[str, dict[bytes, Failure]] = {}
+        grouped: list[Failure] = []
+        for one in failures:
+            if one.lead.grouped:
+                grouped += [one] if self._is_correlated(one.lead.node) else []
+            elif key_fields(self.plan[one.lead.node]):
+                records.setdefault(one.lead.node, {}).setdefault(one.lead.key, one)
+        behind = {(one.lead.node, one.lead.key): one for one in reversed(grouped)}
+        for lead, failure in self.contributors(behind):
+            records.setdefault(lead.node, {}).setdefault(lead.key, failure)
+        return records, grouped
+
+    def _is_correlated(self, aggregate: str) -> bool:
+        return any(key_fields(self.plan[name]) for name in self.plan.sources_of(aggregate))
+
+    def contributors(self, behind: Mapping[tuple[str, bytes], Failure]) -> Iterator[tuple[Lead, Failure]]:
+        """The source records behind rows of aggregates, through any number of aggregates."""
+        work, seen = dict(behind), set(behind)
+        while work:
+            name = next(iter(work))[0]
+            groups = {key: work.pop((node, key)) for node, key in list(work) if node == name}
+            for lead, failure in self._members(self.plan[name], groups):
+                if not lead.grouped:
+                    yield lead, failure
+                elif (lead.node, lead.key) not in seen:
+                    seen.add((lead.node, lead.key))
+                    work[lead.node, lead.key] = failure
+
+    def builds(self, node: Node, failures: Sequence[Failure]) -> Iterator[Failure]:
+        """The build rows that failed rows of a combine met, each as a failure that leads to them."""
+        operator = cast("Combine", node.operator)
+        lookups = {bare(one.key) for one in failures if one.key[0] == operator.driver}
+        if not lookups:
+            return
+        flow = self.flow
+        asked = flow.engine.keys_frame(lookups, "_lookup")
+        inputs = [flow.live_input(node, at) for at in range(len(node.inputs))]
+        for at, keys in operator.builds_of(asked, inputs, flow.values_of(node)).items():
+            found = leads_of(operator.inputs[at].key, pl.Series(flow.engine.to_arrow(keys).column("_key")))
+            yield from (replace(failures[0], lead=lead) for lead in _each(found) if lead is not None)
+
+    def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
+        """What the input rows of an aggregate's groups lead back to."""
+        flow = self.flow
+        wanted = flow.engine.keys_frame(groups, "_lookup")
+        members = cast("Aggregate", node.operator).members(flow.live_input(node, 0), flow.values_of(node))
+        found = members.select("_key", "_lookup").join(F.broadcast(wanted), "_lookup", "left_semi")
+        table = flow.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])
+        leads = leads_of(node.operator.inputs[0].key, pl.Series(table.column("_key")))
+        for lead, group in zip(_each(leads), table.column("_lookup").to_pylist(), strict=True):
+            if lead is not None:
+                yield lead, groups[group]
+
+
+def _errors(column: pa.ChunkedArray) -> Iterator[Mapping[str, Any]]:
+    """What is said of rejected rows; the members of a group share one text, which is read once."""
+    read: dict[str, Mapping[str, Any]] = {}
+    for text in column.to_pylist():
+        if text not in read:
+            read[text] = json.loads(text)
+        yield read[text]
+
+
+def _each(leads: pl.DataFrame) -> Iterator[Lead | None]:
+    """The leads of keys one by one, None where nothing is behind one."""
+    return (None if node is None else Lead(node, key, grouped) for node, key, grouped in leads.iter_rows())

@@ -1,0 +1,107 @@
+"""Suppressed records at the beginning of a run: which are tried again, and which stay because nothing that they failed of has changed.
+
+A record that fails at a node by what it holds alone fails there in every run. So a group that a record rolled back stays as it is while no
+record of the group comes, goes or changes, and while the logic is the same. All others take part again, and the run settles them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from changelog.lazy_imports import F
+from errata.plan.correlation import key_fields, ranks
+from errata.rollback.attribution import CORRELATED, OVERFLOW
+from errata.rollback.groups import GROUP, group_column, groups_in
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from errata.execution.node_runner import Flow
+    from errata.plan.plan import Node, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """The suppressed records of a source: live rows of those that are `again` tried; how many stay, `collateral` of them though they did not fail."""
+
+    again: pa.Table
+    staying: int
+    collateral: int
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Tells the suppressed records of a run's sources apart, once the sources have been read."""
+
+    flow: Flow
+    plan: Plan
+
+    @cached_property
+    def alone(self) -> frozenset[str]:
+        """The nodes at which a record fails by what it holds alone: neither other records nor the clock nor variables decide."""
+        order = ranks(self.plan)
+        return frozenset(
+            node.name for node in self.plan
+            if order[node.name] == 0 and all(one.operator.deterministic and not one.feeds for one in (*self.plan.upstream(node.name), node))
+        )  # fmt: skip
+
+    def parted(self, node: Node, held: pa.Table) -> Parted:
+        """The suppressed live rows of a source (`held`) by whether they are tried again."""
+        import numpy as np
+        import pyarrow as pa
+
+        texts = held.column("_error").combine_chunks().dictionary_encode()  # the members of a group share one
+        told, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
+        large = {one["by"] for one in told if one.get("category") == OVERFLOW}
+        steady = np.array([one["by"] not in large and self._is_steady(node, one) for one in told], bool)[which]
+        stays = steady & ~self._moved(node, held).to_numpy()
+        collateral = np.array([one.get("category") == CORRELATED for one in told], bool)[which]
+        return Parted(held.filter(pa.array(~stays)), int(stays.sum()), int((stays & collateral).sum()))
+
+    def _is_steady(self, node: Node, told: Mapping[str, Any]) -> bool:
+        """Whether what rolled a record of the source back, by what is `told` of it, does so in every run while its group is the same."""
+        return told["by"].startswith(f"{node.name}:") and told.get("node") in self.alone
+
+    def _moved(self, node: Node, held: pa.Table) -> pl.Series:
+        """Whether records of the groups of suppressed ones come, go or change in this run."""
+        import polars as pl
+
+        from changelog.keys.decode import bare_keys
+
+        group, key = pl.col("group"), pl.col("key")
+        rows = pl.DataFrame({"group": groups_in(held, node.operator.output, key_fields(node)[:1]), "key": bare_keys(pl.Series(held.column("_key")))})
+        touched = pl.Series(list(self._touched(set(rows["group"].drop_nulls().unique()))), dtype=pl.Binary)
+        own = pl.Series(list(self._own_keys(node, set(rows.filter(group.is_null())["key"]))), dtype=pl.Binary)
+        return rows.select(moved=pl.when(group.is_null()).then(key.is_in(own.implode())).otherwise(group.is_in(touched.implode())))["moved"]
+
+    def _touched(self, groups: Collection[bytes]) -> set[bytes]:
+        """Those of the groups of which this run brings or takes records, in whatever source."""
+        found: set[bytes] = set()
+        for node in self.plan.of_kind("source"):
+            done, fields, row = self.flow.done[node.name], key_fields(node)[:1], node.operator.output
+            if done.frame is None or not fields or not groups:
+                continue
+            if done.table is not None:
+                found |= set(groups).intersection(groups_in(done.table, row, fields).to_pylist())
+            else:
+                found |= self._met(done.frame.select(group_column(row, fields).alias(GROUP)), GROUP, groups)
+        return found
+
+    def _own_keys(self, node: Node, keys: Collection[bytes]) -> set[bytes]:
+        """Those of the keys of records without a group that this run brings or takes."""
+        done = self.flow.done[node.name]
+        wanted = {marked for key in keys for marked in (key, key + b"!")}
+        if done.frame is None or not wanted:
+            return set()
+        there = set(done.table.column("_key").to_pylist()) if done.table is not None else self._met(done.frame.select("_key"), "_key", wanted)
+        return {key for key in keys if key in there or key + b"!" in there}
+
+    def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
+        met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()
+        return set(self.flow.engine.to_arrow(met).column(name).to_pylist())

@@ -1,0 +1,1 @@
+"""What the state of a pipeline holds, as rows."""

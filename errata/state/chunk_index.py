@@ -1,0 +1,83 @@
+"""The lists of stretches of a source's files, kept in its state: one row a stretch (docs/architecture.md, "Changed files")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from changelog.keys.positions import parse_label, row_label, row_labels
+from operators.source.file_changes import FileRecord, Label
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from operators.source.diff.chunk_index import StretchList
+    from storage.delta.changelog_table import ChangelogTable
+
+FILE = "hash"
+"""The column with the hash of the file's content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list and the hash of the content that it is of."""
+
+    content: str
+    stretches: StretchList
+
+
+def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, Listed]:
+    """The lists of those of the files that the last epoch left whose records stand as they are listed, by label; `changelog`: where they stand."""
+    if not any(record.listed for record in known) or not table.exists():
+        return {}
+    rows = table.read_arrow().sort_by("_key")
+    base, found = changelog.first_epoch(), {}
+    for label, start, stop in _files(rows):
+        record = next((one for one in known if one.label == label and one.listed), None)
+        content = rows.column(FILE)[start].as_py()
+        if record is not None and record.hash == content:
+            found[label] = Listed(content, _list(rows.slice(start, stop - start), base))
+    return found
+
+
+def _list(rows: pa.Table, base: int) -> StretchList:
+    from operators.source.diff.chunk_index import SCHEMA, StretchList
+
+    return StretchList.of(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
+
+
+def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
+    """The label of each file and where its rows are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = pc.run_end_encode(pc.binary_slice(rows.column("_key").combine_chunks(), 0, -len(row_label((1,)))), pa.int64())
+    stops = runs.run_ends.to_pylist()
+    labels = [parse_label(prefix)[0] for prefix in runs.values.to_pylist()]
+    return list(zip(labels, [0, *stops], stops, strict=False))
+
+
+def write_lists(table: ChangelogTable, lists: Mapping[Label, Listed], epoch: int) -> None:
+    """Let these lists take the place of all that the table has. One durable step, more where the table is new."""
+    import pyarrow as pa
+
+    from operators.source.diff.chunk_index import SCHEMA
+
+    made = [_rows(label, one) for label, one in lists.items()]
+    empty = pa.schema([pa.field("_key", pa.binary()), pa.field(FILE, pa.string()), *SCHEMA]).empty_table()
+    rows = pa.concat_tables([empty, *made])
+    if not table.exists():
+        table.append(rows, epoch)
+    else:
+        table.replace_before(rows.append_column("_epoch", pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)), epoch + 1)
+
+
+def _rows(label: Label, one: Listed) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    rows = one.stretches.table
+    keys = row_labels(row_label(label), np.arange(1, rows.num_rows + 1))
+    content = pa.repeat(pa.scalar(one.content, pa.string()), rows.num_rows)
+    return pa.Table.from_arrays([keys, content, *rows.columns], names=["_key", FILE, *rows.column_names])

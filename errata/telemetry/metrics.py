@@ -1,0 +1,272 @@
+"""What is told of each run: a metrics file in the spool folder (user guide, "Metrics & Monitoring"), Prometheus text, OpenLineage events.
+
+The documents' schema, version 1, and besides `batch_id`, `engine`, `epoch`, `committed`, `warnings`, `correlation.retract` and `changes`,
+the op rows of this run by node. Counts of records are those that stand after the run, so that they are the same however the input was cut into runs; of one
+that a threshold ended, which read everything and left nothing, those that it came to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from errata.core.env_references import redacted
+from errata.core.failures import Failure
+from errata.core.options import Event, RunOptions, RunResult
+
+if TYPE_CHECKING:
+    from errata.api.pipeline import Project
+    from storage.state.ledger import Entry
+
+SCHEMA_VERSION = 1
+DEFECT = 70
+
+
+def spool_folder(project: Project, options: RunOptions) -> Path | None:
+    """Where the run's metrics go: the option (or its environment variable), else the pipeline's own setting; None where nobody asks."""
+    if options.metrics_spool_dir is not None:
+        return options.metrics_spool_dir
+    configured = project.plan.model.pipeline.metrics.spool_dir
+    return project.plan.settings.folder / configured if configured else None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a run is told of: the spool folder, the Prometheus file, the file of OpenLineage events and their job's namespace."""
+
+    spool: Path | None
+    prometheus: Path | None
+    lineage: Path | None
+    namespace: str
+
+    @classmethod
+    def of(cls, project: Project, options: RunOptions) -> Places:
+        """What options and pipeline ask for."""
+        metrics, folder = project.plan.model.pipeline.metrics, project.plan.settings.folder
+        lineage = metrics.openlineage
+        return cls(
+            spool_folder(project, options), folder / metrics.prometheus if metrics.prometheus else None, folder / lineage.path if lineage else None,
+            lineage.namespace if lineage else "",
+        )  # fmt: skip
+
+    @property
+    def any(self) -> bool:
+        """Whether anybody asks."""
+        return bool(self.spool or self.prometheus or self.lineage)
+
+
+@dataclass(slots=True)
+class Measured:
+    """A run under way: when it began and what it warned of."""
+
+    started: datetime
+    began: float
+    warnings: int = 0
+    engine: str = ""
+    result: RunResult | None = None
+
+    def hear(self, event: Event) -> None:
+        """Count what the run tells, and keep its engine."""
+        self.warnings += event.kind == "warning"
+        if event.kind == "engine":
+            self.engine = event.node
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended. `measured`: members of the metrics file that are not as the ledger has them."""
+
+    exit_code: int
+    error: str | None = None
+    measured: Mapping[str, Any] = field(default_factory=dict)
+    result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
+
+
+def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
+    """Run, and tell of it whatever the end, where somebody asks. A file that cannot be written is a warning."""
+    places = Places.of(project, options)
+    if not places.any:
+        return run(options)
+    state = Measured(datetime.now(UTC), monotonic())
+    with _told(places, project, options, state) as heard:
+        state.result = run(heard)
+    return state.result
+
+
+@contextmanager
+def _told(places: Places, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+    from errata.core.uuid7 import uuid7
+    from errata.telemetry.openlineage import INTERRUPTED, Lineage
+
+    def listener(event: Event) -> None:
+        state.hear(event)
+        options.listener(event)
+
+    lineage = Lineage(project, places.namespace, uuid7(state.started))
+    _append(places.lineage, lambda: lineage.start(state.started), options)
+    ended = Ended(DEFECT, "the run ended by a defect")
+    try:
+        yield replace(options, listener=listener)
+        assert state.result is not None  # the run gave one
+        ended = Ended(state.result.exit_code, state.result.message or None, result=state.result)
+    except Failure as failure:
+        ended = Ended(failure.exit_code, failure.message, failure.measured)
+        raise
+    except KeyboardInterrupt:
+        ended = Ended(INTERRUPTED, "interrupted")
+        raise
+    finally:
+        _append(places.lineage, lambda: lineage.end(datetime.now(UTC), ended), options)
+        if ended.exit_code != DEFECT:
+            _write(places, _content(project, options, state, ended), options)
+
+
+def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> None:
+    import json
+
+    from errata.telemetry.prometheus import prometheus_text
+
+    if places.spool is not None:
+        _replace(_unused(places.spool, _file_name(str(content["execution_id"]))), json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
+    if places.prometheus is not None:
+        _replace(places.prometheus, prometheus_text(content), options)
+
+
+def _file_name(text: str) -> str:
+    """A batch id as the name of a file: what would be a path, or hidden, becomes `_`."""
+    return re.sub(r"^\.|[/\\\x00-\x1f]", "_", text)
+
+
+def _unused(folder: Path, name: str) -> Path:
+    """The file of a run; one of a batch that is tried again does not replace the file of the run before."""
+    numbered = (folder / f"{name}{'' if number == 1 else f'-{number}'}.json" for number in count(1))
+    return next(path for path in numbered if not path.exists())
+
+
+def _replace(path: Path, text: str, options: RunOptions) -> None:
+    from errata.core.files import replace_file
+
+    try:
+        replace_file(path, redacted(text))
+    except OSError as error:
+        options.listener(Event("warning", action=f"no metrics were written to {path.parent}: {error.strerror}"))
+
+
+def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: RunOptions) -> None:
+    """Add an event to a file as a line, in one write, so that runs that share the file do not mix."""
+    import json
+
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8", buffering=1) as file:
+            file.write(redacted(json.dumps(event(), ensure_ascii=False)) + "\n")
+    except OSError as error:
+        options.listener(Event("warning", action=f"no lineage was written to {path}: {error.strerror}"))
+
+
+def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
+    from errata.core.uuid7 import uuid7
+
+    result, finished, head = ended.result, datetime.now(UTC), _head(project)
+    name = options.batch_id or result.execution_id or uuid7(state.started)
+    return {
+        "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
+        "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head), **ended.measured,
+        "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(project, options),
+        "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(project, options), "epoch": head.epoch if head else None,
+        "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
+    }  # fmt: skip
+
+
+def _head(project: Project) -> Entry | None:
+    """The ledger's head; None also where a state that made the run fail cannot be read."""
+    from storage.errors import StorageError
+
+    try:
+        return project.head()
+    except StorageError:
+        return None
+
+
+def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
+    """Records and files as they stand after the run."""
+    nodes: Mapping[str, Any] = head.nodes if head else {}
+    present = present_files(head) if head else []
+    outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
+    dlq = _paths(nodes.get("dlq", {}))
+    return {
+        **counted([(file["path"], file["rows"]) for file in present], sum(one.get("live", 0) for one in outputs), int(head.counters.get("rejected", 0)) if head else 0),
+        "output_files": [path for one in outputs for path in _paths(one)],
+        "dlq_path": dlq[0] if dlq else None,
+    }
+
+
+def counted(files: Sequence[tuple[str, int]], written: int, rejected: int) -> dict[str, Any]:
+    """The members that count records. `files`: path and records of each that was read; `written` are in outputs."""
+    return {"records_total": sum(rows for _, rows in files), "records_ok": written, "records_dlq": rejected, "input_files": [path for path, _ in files]}
+
+
+def _paths(kept: Mapping[str, Any]) -> list[str]:
+    """The files that the ledger has of a node, as the pipeline names them."""
+    return [str(entry["path"]) for entry in kept.get("files", [])]
+
+
+def _threads(project: Project, options: RunOptions) -> int:
+    return options.engine.threads or project.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
+
+
+def _engine(project: Project, options: RunOptions) -> str:
+    """The engine of a run that started none: what it would have had for no work."""
+    from errata.execution.engine import choose_engine
+
+    return choose_engine(options.engine, project.plan, 0).choice.kind
+
+
+def present_files(head: Entry) -> list[Mapping[str, Any]]:
+    """What the ledger keeps of each file of the sources that is there."""
+    return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
+
+
+def _retracted(project: Project, result: RunResult) -> dict[str, int]:
+    """What the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
+    from errata.rollback.cost import COUNTERS
+    from errata.state.trigger_table import TRIGGERS
+
+    head = _head(project) if result.committed else None
+    return dict.fromkeys(COUNTERS, 0) | (head.nodes.get(TRIGGERS, {}).get("retract", {}) if head else {})
+
+
+def _pipeline_file(project: Project) -> str:
+    """The pipeline's file, which the nodes that are not of a composition stand in."""
+    documents = (node.spec.document for node in project.plan)
+    own = next((one for one in documents if one is not None and isinstance(one.value, dict) and "pipeline" in one.value), None)
+    return str(Path(own.file).resolve()) if own is not None and own.file else str(project.plan.settings.folder)
+
+
+def _mode(project: Project) -> str:
+    """`streaming` where every record goes its way alone, else `batch`."""
+    return "streaming" if all(node.operator.explain_class in ("source", "linear") for node in project.plan) else "batch"
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process had resident."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,298 @@
+"""Rows summarised by groups (user guide, "Aggregate Nodes"; aggregate-nodes.txt): accumulating where every function can be retracted, else keyed by the group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from changelog.arrow_algebra import signed
+from changelog.columns import column
+from changelog.exact.ranges import extents
+from changelog.exact.rounding import with_totals
+from changelog.frames import united
+from changelog.keys.encoding import key_column
+from changelog.lazy_imports import F
+from changelog.ops import Op, weight
+from changelog.spark_algebra import as_appends, diff
+from cxl.types.types import STRING, Kind, Schema, Type
+from operators.aggregate import small_deltas
+from operators.aggregate.accumulators import Accumulator, accumulator, added_once, rounded
+from operators.aggregate.config import AggregateConfig
+from operators.aggregate.group_functions import first_true, grouped, wrongs
+from operators.aggregate.numeric_arguments import numbers_only
+from operators.aggregate.small_deltas import ROWS
+from operators.core.evaluate import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
+from operators.core.operator import INEXACT, Keyed, Outcome, Surroundings, among, compared, shared_number
+from operators.core.provenance import of_lookup
+from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
+from operators.core.settings import NodeSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+
+class Aggregate(Keyed):
+    """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
+
+    kind = "aggregate"
+    condenses = True
+
+    def __init__(self, spec: NodeSpec, row: RowType, program: Program) -> None:
+        config: AggregateConfig = spec.config
+        groups = {name: row.data[name] for name in config.group_by}
+        data = Schema({**groups, **dict(program.output.items())}.items())
+        fingerprint = {"group_by": config.group_by, "cxl": program.normal_text(), "strategy": config.strategy}
+        shape = KeyShape("group", spec.name, tuple(chain.from_iterable(map(key_types, groups.values()))))
+        super().__init__(spec.name, (row,), RowType(data, ("_lookup", "_error"), key=shape, sorted_by=tuple(config.group_by)), fingerprint)
+        self.program = program
+        self.groups = groups
+        self.deterministic = program.deterministic
+        self.wide_sums = False
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Nothing of single rows rides along but the correlation keys that the groups cover; a relaxed aggregate adds its own."""
+        self.inputs = tuple(inputs)
+        riders = {CK + name: self.groups[name] for name in correlation_fields(inputs[0]) if name in self.groups}
+        own = {self.synthetic: STRING.or_null} if self.relaxed else {}
+        self.output = replace(self.output, riders=riders | own)
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether the groups leave out a correlation key that is visible upstream, so that one of its groups may span several rows here."""
+        return bool(self.omitted)
+
+    @property
+    def omitted(self) -> list[str]:
+        """The correlation keys visible upstream that the groups leave out."""
+        return [name for name in correlation_fields(self.inputs[0]) if name not in self.groups]
+
+    @property
+    def synthetic(self) -> str:
+        """The column that leads a relaxed aggregate's row back to its group: the group's key in hexadecimal digits."""
+        return f"{CK}aggregate.{self.name}"
+
+    @property
+    def reversible(self) -> bool:
+        """Whether each call takes a single contribution back, by the documents' table."""
+        return all(use.function.name in ("sum", "count", "collect", "any") for use in self.program.calls)
+
+    @property
+    def accumulators(self) -> list[Accumulator] | None:
+        """One accumulator a call, None where some call needs the rows, as sums do that met values beyond their limbs."""
+        found = [accumulator(use) for use in self.program.calls]
+        return None if self.wide_sums or any(one is None for one in found) else [one for one in found if one is not None]
+
+    @property
+    def explain_class(self) -> str:  # type: ignore[override]  # decided by the functions
+        """`accumulator` or `affected-key`."""
+        return "affected-key" if self.accumulators is None else "accumulator"
+
+    @property
+    def keeps_state(self) -> bool:
+        """Accumulators, where there are some."""
+        return self.accumulators is not None
+
+    @property
+    def always_has_rows(self) -> bool:
+        """A global aggregate has its row even over nothing."""
+        return not self.groups
+
+    def reads_source(self) -> frozenset[str]:
+        """What the program reads of single records."""
+        return self.program.reads_system
+
+    def describe(self) -> Sequence[str]:
+        """Group fields, functions, strategy."""
+        calls = ", ".join(dict.fromkeys(use.function.name for use in self.program.calls))
+        how = "exact accumulators, retracted by weight" if self.accumulators is not None else "rows of the touched groups are read again"
+        return (f"group by: {', '.join(self.groups) or '(all rows)'}", f"functions: {calls or 'none'} ({how})")
+
+    def bound(self, changes: int, live: int) -> int | None:
+        """With accumulators each changed row touches one group, which is taken back and comes anew; the group of all rows may do so by itself."""
+        return super().bound(changes, live) if self.accumulators is None else 2 * changes + 2
+
+    def needed(self, frame: DataFrame, index: int) -> DataFrame:
+        """The fields of groups and calls, and what rides along."""
+        row = self.inputs[0]
+        hidden = [name for name in row.hidden_columns() if name not in OWN_HIDDEN]
+        fields = [name for name in row.data if name in self.groups or name in self.program.reads]
+        return frame.select("_epoch", "_key", *map(column, (*hidden, *fields)))
+
+    def shared(self, index: int) -> Column | None:
+        """The group's fields."""
+        return shared_number([(column(name), type_) for name, type_ in self.groups.items()])
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """The group's key, from its fields."""
+        return frame.withColumn("_lookup", self._lookup_key())
+
+    def _lookup_key(self) -> Column:
+        return self._key()
+
+    def _key(self) -> Column:
+        return key_column(self._group_parts())
+
+    def _group_parts(self) -> list[tuple[Column, str]]:
+        return [part for name, type_ in self.groups.items() for part in key_parts(column(name), type_)]
+
+    @property
+    def key_values(self) -> list[Type]:
+        """The types of the values of which keys are made."""
+        return list(self.groups.values())
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """The records of the groups, without those that the program filters or that fail."""
+        counted = self._arguments(as_appends(inputs[0], "recompute"), values).good
+        return [of_lookup(rows, counted.withColumn("_lookup", self._lookup_key()))]
+
+    def members(self, frame: DataFrame, values: RunValues) -> DataFrame:
+        """The live input rows that count, with the key of the output row that each counts in as `_lookup`; a row for each of them."""
+        return self.lookup(self._arguments(as_appends(frame, "recompute"), values).good, 0, values)
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """One row a group, and a reject for each record whose arguments fail."""
+        before = self._arguments(as_appends(frames[0], "recompute"), values)
+        rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
+        return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """By accumulators where all functions have one, else by the rows of the touched groups."""
+        accumulators = self.accumulators
+        if accumulators is None:
+            return super().answer(around)
+        delta = around.delta(0)
+        frame = delta.frame if delta is not None else as_appends(around.live_input(0), "recompute")
+        before = self._arguments(frame, around.values)
+        few = around.few(before.good.select("_op", self._key().alias("_key"), *map(column, self.groups), *self._arguments_left()))
+        if few is not None:
+            made = self._of_few(around, small_deltas.change(few, list(self.groups), accumulators), accumulators)
+        else:
+            made = self._of_many(around, self._change(before.good, accumulators, whole=around.first), accumulators)
+        if before.bad is None:
+            return made
+        bad = self._rejected(self.lookup(before.bad, 0, around.values))
+        return Outcome(united(made.rows, as_appends(bad, "recompute")), signed=False) if around.first else made.beside(bad)
+
+    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+        """Compute everything and compare; accumulators start anew."""
+        accumulators = self.accumulators
+        if accumulators is None:
+            return super().rebuild(around, cause)
+        before = self._arguments(as_appends(around.live_input(0), cause), around.values)
+        change = self._change(before.good, accumulators, whole=True)
+        state = around.keep_state(self._carried(change, accumulators), anew=True, bounds=True)
+        return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
+
+    def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
+        assert self.program.before is not None  # programs of mode aggregate have it
+        numbers = {name: by_value(column(name), type_) for name, type_ in self.groups.items() if type_.kind in INEXACT}
+        done = numbers_only(evaluate(frame, self.program.before, self.inputs[0], self.name, values), self.program.calls, frame, self.name)
+        return replace(done, good=done.good.withColumns(numbers)) if numbers else done
+
+    def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
+        """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
+        reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
+        sources = added_once(self.program.calls, accumulators, extents(good, sorted(reaching)) if whole else {})
+        sign = weight(F.col("_op"))
+        parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
+        return self._sums(good.select(*map(column, self.groups), *parts, sign.alias(ROWS)), sources)
+
+    def _sums(self, frame: DataFrame, sources: Mapping[str, str | None]) -> DataFrame:
+        """States added up by group: `_key`, group fields, state columns, `__rows`. `sources`: see `added_once`."""
+        names = [*(name for name, source in sources.items() if name == source), ROWS]
+        sums = [F.sum(column(name)).alias(name) for name in names]
+        zero = F.lit(0).cast("bigint")
+        if self.groups:
+            added = frame.groupBy(*map(column, self.groups)).agg(*sums)
+        else:  # over nothing, too
+            added = frame.agg(*sums).select(*(F.coalesce(column(name), zero).alias(name) for name in names))
+        states = [(zero if source is None else column(source)).alias(name) for name, source in (*sources.items(), (ROWS, ROWS))]
+        return added.select(self._key().alias("_key"), *map(column, self.groups), *states)
+
+    def _carried(self, state: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
+        """States in the one form in which they are stored."""
+        carried = [part for one in accumulators for part in one.carried()]
+        return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
+
+    def _of_many(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> Outcome:
+        """What the sums of a delta (`_sums`) make of the touched groups."""
+        if around.first:
+            state = around.keep_state(self._carried(change, accumulators), bounds=True)
+            return Outcome(as_appends(self._accumulated(state, accumulators, around.values), "recompute"), signed=False)
+        state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
+        touched = among(state.select(column("_key").alias("_lookup")), "_lookup")
+        stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
+        return Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
+
+    def _of_few(self, around: Surroundings, change: pa.Table, accumulators: Sequence[Accumulator]) -> Outcome:
+        """The same where few rows came: states are added up, and what stood is taken back, on the driver."""
+        keys = change.column("_key")
+        states = small_deltas.added(change, None if around.first else around.state_of(keys), accumulators)
+        around.keep_state(states, bounds=True)
+        shown = small_deltas.totalled(small_deltas.with_rows(states) if self.groups else states, accumulators)
+        rows = self._results(around.given(shown), accumulators, replace(around.values, settle=as_it_is))
+        if around.first:
+            return Outcome(as_appends(rows, "recompute"), signed=False)
+        stood = small_deltas.finished(around.own_rows(keys))
+        return Outcome(as_appends(rows, "recompute"), True, lambda: diff(around.given(stood), rows, "recompute"), signed(stood, Op.RETRACT, "recompute"))
+
+    def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
+        """The states of the touched groups after the delta."""
+        before = around.own_state(among(change.select("_key"), "_key"))
+        names = [name for one in accumulators for name in one.columns]
+        added = change if before is None else self._sums(united(change, before), dict(zip(names, names, strict=True)))
+        return self._carried(added, accumulators)
+
+    def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
+        """The output rows of states: groups that have rows."""
+        alive = state.where(column(ROWS) > 0) if self.groups else state
+        return self._results(with_totals(alive, rounded(accumulators)), accumulators, values)
+
+    def _results(self, totals: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
+        """The output rows of states with their totals."""
+        results = [one.result().alias(use.column) for one, use in zip(accumulators, self.program.calls, strict=True)]
+        wrong = first_true(wrongs(accumulators))
+        return self._finished(values.settle(totals.select(*map(column, self.groups), *results, wrong.alias("__wrong"))), [*self.groups], values)
+
+    def _finished(self, groups: DataFrame, fields: Sequence[str], values: RunValues) -> DataFrame:
+        """Rows of the output from group fields (`fields`), `__agg_<i>` and `__wrong` (the detail of what cannot be finalized, or null)."""
+        envelope = [F.lit(0).cast("tinyint").alias("_op"), self._key().alias("_key"), F.lit("recompute").alias("_cause")]
+        results = [*fields, *(use.column for use in self.program.calls), "__wrong"]
+        names = ["_op", "_key", "_cause", "_lookup", *self.output.riders, *results]
+        keyed = groups.select(*envelope, self._lookup_key().alias("_lookup"), *self._riding(), *map(column, results))
+        assert self.program.after is not None  # programs of mode aggregate have it
+        wrong = F.when(column("__wrong").isNotNull(), error_text(FINALIZE, column("__wrong"), self.name))
+        done = evaluate(keyed, self.program.after, self.output, self.name, values, category=FINALIZE, names=names, inline=True, refused=wrong)
+        columns = done.made([*self.output.riders, *self.output.data])
+        rows = self.output.shaped(done.good.withColumns(columns), ["_key", "_lookup", "_error", *self.output.riders, *self.output.data])
+        return rows if done.bad is None else united(rows, self._rejected(done.bad))
+
+    def _riding(self) -> list[Column]:
+        """The correlation keys of the output."""
+        return [
+            F.lower(F.hex(self._key())).alias(name) if name == self.synthetic else column(name.removeprefix(CK)).alias(name) for name in self.output.riders
+        ]
+
+    def _rejected(self, bad: DataFrame) -> DataFrame:
+        """Rejects in the shape of the output: data columns are null."""
+        empty = [F.lit(None).cast(kind).alias(name) for name, kind in self.output.columns().items() if name not in ("_lookup", "_error")]
+        return bad.select("_op", "_key", "_cause", "_lookup", "_error", *empty)
+
+    def _arguments_left(self) -> list[Column]:
+        """The columns that the calls add up."""
+        return [column(name) for name in dict.fromkeys(name for use in self.program.calls for name in use.columns) if name not in self.groups]
+
+    def _with_rejects(self, rows: DataFrame, bad: DataFrame | None) -> DataFrame:
+        if bad is None:
+            return rows
+        found = self._rejected(self.lookup(bad, 0, RunValues.none()))
+        return united(rows, found.select(*map(column, rows.columns)))
+
+
+def correlation_fields(row: RowType) -> list[str]:
+    """The correlation keys of sources that are visible in rows; those that aggregates made are none of them."""
+    return [name for name in row.riding(CK) if not name.startswith("aggregate.")]

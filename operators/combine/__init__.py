@@ -1,0 +1,1 @@
+"""Combine nodes: records of several inputs joined by a predicate."""

@@ -1,0 +1,1 @@
+"""What all node types share: operators, deltas, row types, evaluation, binding."""

@@ -1,0 +1,97 @@
+"""What a node is bound with: the row types of its inputs, the pipeline's settings, the reporter, and the CXL compiler."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cxl import CxlErrors, Program, SystemTypes, compile_program
+from cxl.check.names import Mode
+from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.syntax import ast
+from cxl.syntax.source import Origin
+from cxl.typed.tree import System
+from cxl.types.types import Schema
+from operators.core.documents import Documents
+from operators.core.problems import ConfigPath, Problems
+from operators.core.provisional import walked
+from operators.core.row_type import META, RowType, is_reserved
+from operators.core.settings import NodeSpec, PipelineSettings
+from operators.core.variables import NodeVariables
+from operators.source.config import Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Everything a node's `bind` reads. `inputs` are in the order of the spec's inputs; `sources` are those upstream by name.
+
+    `watermarks`: what each of them says of its event time. `reads` collects the system variables that the compiled programs read,
+    `modules` the modules that they use, with their text.
+    `documents`: the sections of the sources' documents with the types of their fields; empty where none declares any. `headers`: those of them that are
+    whole segments, with their tags.
+    """
+
+    inputs: Sequence[RowType]
+    settings: PipelineSettings
+    problems: Problems
+    sources: Sequence[str] = ()
+    watermarks: Mapping[str, Watermark | Literal["none"] | None] = field(default_factory=dict)
+    variables: NodeVariables = field(default_factory=NodeVariables)
+    reads: set[str] = field(default_factory=set)
+    modules: dict[str, str] = field(default_factory=dict)
+    documents: Documents = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def input(self) -> RowType:
+        """The row type of the only input."""
+        return self.inputs[0]
+
+    def compile(self, spec: NodeSpec, path: ConfigPath, text: str, mode: Mode, *, schema: Schema | None = None, generated: bool = False, **target: Any) -> Program | None:
+        """Compile the CXL that stands at `path` of the node; None when its diagnostics were reported.
+
+        `generated`: the text was made from what stands there, so its offsets mean nothing. `target`: further fields of `cxl.Target`.
+        """
+        origin = None if generated or spec.document is None else spec.document.origin((*spec.path, *path))
+        given = self.input.data if schema is None else schema
+        try:
+            program = compile_program(text, given, mode=mode, origin=origin, system=self.system(), modules=self.settings.modules, **target)
+            self.reads.update(program.reads_system)
+            self.modules.update({module.name: module.normal_text() for module in program.modules})
+            if program.warnings and not generated:
+                self.problems.cxl(CxlErrors(program.warnings), path)
+            named = generated or self._may_emit(program, path, origin)
+            return program if self._may_read(program, path, origin) and named else None
+        except CxlErrors as errors:
+            if generated:
+                self.problems.report(errors.diagnostics[0].code, errors.diagnostics[0].message, path)
+            else:
+                self.problems.cxl(errors, path)
+            return None
+
+    def _may_emit(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
+        """Whether a program emits no reserved names; reports each reserved name."""
+        wrong = [one for one in walked(program.syntax.statements) if isinstance(one, ast.Emit) and is_reserved(one.name)]
+        for one in {one.name: one for one in reversed(wrong)}.values():
+            self.problems.cxl(CxlErrors([Diagnostic("E214", f"'{one.name}' is a name that changelogs use themselves", one.name_span, help="emit it by another name", origin=origin)]), path)
+        return not wrong
+
+    def _may_read(self, program: Program, path: ConfigPath, origin: Origin | None) -> bool:
+        """Whether the variables that a program reads can be read here; reports those that cannot."""
+        found = [(node, self.variables.misreads[node.name]) for node in program.nodes() if isinstance(node, System) and node.name in self.variables.misreads]
+        for node, wrong in {node.name: (node, wrong) for node, wrong in reversed(found)}.values():
+            if origin is None:
+                self.problems.report(wrong.code, wrong.message, path, help=wrong.help)
+            else:
+                diagnostic = Diagnostic(wrong.code, wrong.message, node.span, help=wrong.help, origin=origin)
+                self.problems.cxl(CxlErrors([diagnostic]), path, labels=wrong.labels)
+        return not found
+
+    def system(self) -> SystemTypes:
+        """System variables that programs of this node may read besides the built-in ones."""
+        seen = self.variables
+        guessed = any(row.guessed for row in self.inputs)
+        meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
+        return SystemTypes(
+            vars=seen.of("vars"), pipeline=seen.of("pipeline"), source=seen.of("source"), record=seen.of("record"),
+            qualified=seen.qualified, meta=None if guessed else meta, withheld=seen.withheld, doc=None if guessed else self.documents or None,
+        )  # fmt: skip

@@ -1,0 +1,184 @@
+"""Watermarks: how far the event time of a node's input has come before each of its records (user guide, "Watermarks"; SPEC-DECISIONS, The engine 12).
+
+Judged in input order over the whole input: the least, over the sources, of the highest event time of the records before, less the `out_of_order` of
+the source. Rows are ordered within short *stretches* of the key range, and the stretches, which are few, among each other by the highest times in
+each: the *peaks*. A node keeps the peaks, so that a delta is judged by the rows of few stretches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from changelog.columns import column
+from changelog.lazy_imports import F, Window
+from changelog.spark_algebra import undone
+from operators.core.key_sources import source_name_of
+from operators.core.row_type import KeyShape, RowType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from operators.core.evaluate import Narrow
+    from operators.core.operator import Surroundings
+
+WATERMARK = "__watermark"
+"""Microseconds since 1970; null while some source has no record."""
+
+LATEST = "__latest"
+"""The watermark behind the last record of a record's stretch."""
+
+LEAST, UNDATED = "least", "undated"
+"""Of a stretch: its lowest event time, how many rows have none."""
+
+_STRETCH = "__stretch"
+_LONGEST = 64
+"""More bytes 0xff than any key has behind its stretch."""
+_LABELLED, _VALUED = 12, 8
+"""Key bytes of a stretch: source, file and the upper four of a row label's six bytes, or the first bytes of a primary key."""
+
+
+def sources_in(shape: KeyShape) -> tuple[str, ...]:
+    """The sources whose records come as rows of their own; those that are only looked up are not among them."""
+    if shape.kind == "source":
+        return (shape.source,)
+    parts = shape.parts if shape.kind == "merge" else shape.parts[:1]
+    return tuple(dict.fromkeys(name for part in parts for name in sources_in(part)))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Tells the watermark before each row of a node's input."""
+
+    row: RowType
+    held: Mapping[str, int] = field(default_factory=dict)
+    """By source how many microseconds its watermark is held back behind its highest event time; none for sources that are not in it."""
+
+    @property
+    def _bytes(self) -> int:
+        return _stretch_bytes(self.row.key)
+
+    @property
+    def _rows(self) -> str:
+        """The column of peaks that tells that a stretch has rows; named by the length of stretches, which follows the keys."""
+        return f"rows_{self._bytes}"
+
+    @property
+    def _peaks(self) -> dict[str, Column]:
+        """How far each source has come: a column of peaks each, and its value in a row, the event time less what the source's watermark is held back."""
+        names = sources_in(self.row.key)
+        times = {name: _time_of(name, self.row, alone=len(names) == 1) for name in names}
+        return {f"peak:{name}": time - F.lit(self.held[name]) if name in self.held else time for name, time in times.items()}
+
+    def _stretched(self, frame: DataFrame) -> DataFrame:
+        return frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * self._bytes))
+
+    def within(self, stretches: DataFrame) -> Narrow:
+        """Chooses the rows of some stretches, which are few: by the range of keys that they lie in first, so that other files are passed over."""
+        [ends] = stretches.agg(F.min(_STRETCH).alias("first"), F.max(_STRETCH).alias("last")).collect()
+        beyond = bytes.fromhex(ends["last"] or "") + b"\xff" * _LONGEST
+        inside = F.col("_key").between(F.lit(bytes.fromhex(ends["first"] or "")), F.lit(beyond))
+        return lambda rows: self._stretched(rows.where(inside)).join(stretches, _STRETCH, "left_semi").drop(_STRETCH)
+
+    def outside(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
+        """The rows of all other stretches."""
+        return self._stretched(frame).join(stretches, _STRETCH, "left_anti").drop(_STRETCH)
+
+    def stretches(self, frame: DataFrame) -> DataFrame:
+        """The stretches that rows lie in, distinct."""
+        return self._stretched(frame).select(_STRETCH).distinct()
+
+    def peaks(self, frame: DataFrame, *, spans: bool = False) -> DataFrame:
+        """A row for each stretch: its first key bytes as `_key`, how many rows it has, the highest time of each source; `spans`: `LEAST` and `UNDATED` too."""
+        highest = {name: F.max(name) for name in self._peaks}
+        others = {LEAST: F.min(F.unix_micros("_event_time")), UNDATED: F.count(F.when(F.col("_event_time").isNull(), 1))} if spans else {}
+        totals = {self._rows: F.count(F.lit(1)), **highest, **others}
+        found = self._stretched(frame).withColumns(self._peaks).groupBy(_STRETCH).agg(*(total.alias(name) for name, total in totals.items()))
+        return found.select(F.unhex(_STRETCH).alias("_key"), *map(column, totals))
+
+    def spans(self, peaks: DataFrame) -> DataFrame:
+        """Each stretch with `LEAST`, `UNDATED`, and `WATERMARK` and `LATEST`, between which the watermarks of its rows lie. In: all `peaks` with spans."""
+        return self.bounded(peaks.select("_key", LEAST, UNDATED), peaks)
+
+    def marked(self, frame: DataFrame, peaks: DataFrame | None = None) -> DataFrame:
+        """Rows of whole stretches with `WATERMARK`. `peaks`: those of all stretches, where the rows are not all there are."""
+        times = {f"__{name}": time for name, time in self._peaks.items()}
+        stretched = self._stretched(frame).withColumns(times)
+        inside = Window.partitionBy(_STRETCH).orderBy("_key").rowsBetween(Window.unboundedPreceding, -1)
+        running = stretched.withColumns({name: F.max(name).over(inside) for name in times})
+        known = running.join(F.broadcast(self._before(self.peaks(frame) if peaks is None else peaks)), _STRETCH)
+        pairs = [(column(name), column(before)) for name, before in zip(times, self._peaks, strict=True)]
+        return known.withColumn(WATERMARK, _least(pairs)).drop(_STRETCH, *times, *self._peaks)
+
+    def bounded(self, frame: DataFrame, peaks: DataFrame) -> DataFrame:
+        """Rows with the watermark before their stretch as `WATERMARK`, and with `LATEST`: their own lies between these. `peaks`: of all stretches."""
+        own = {name: f"__{name}" for name in self._peaks}
+        inside = peaks.select(F.hex("_key").alias(_STRETCH), *(column(name).alias(mine) for name, mine in own.items()))
+        known = self._stretched(frame).join(F.broadcast(self._before(peaks).join(inside, _STRETCH)), _STRETCH)
+        none = F.lit(None).cast("bigint")
+        marks = {WATERMARK: _least([(none, column(name)) for name in own]), LATEST: _least([(column(mine), column(name)) for name, mine in own.items()])}
+        return known.withColumns(marks).drop(_STRETCH, *own.values(), *own)
+
+    def _before(self, peaks: DataFrame) -> DataFrame:
+        """The highest times of all stretches before each, under the names of peaks."""
+        before = Window.partitionBy("__all").orderBy(_STRETCH).rowsBetween(Window.unboundedPreceding, -1)
+        keyed = peaks.withColumns({_STRETCH: F.hex("_key"), "__all": F.lit(1)})
+        return keyed.select(_STRETCH, *(F.max(column(name)).over(before).alias(name) for name in self._peaks))
+
+    def follow(self, around: Surroundings) -> Turn:
+        """Bring the kept peaks up to a delta that is counted in already in the live input."""
+        delta = around.delta(0)
+        assert delta is not None  # an answer has a delta
+        touched = around.settled(self.stretches(delta.frame), condensed=True)
+        known = around.own_state()
+        if known is None or self._rows not in known.columns:
+            rows = around.live_input(0)
+            before = around.settled(self.peaks(undone(rows, delta.frame)), condensed=True)
+            now = around.keep_state(self.peaks(rows), anew=True)
+        else:
+            before = around.settled(self._kept(known), condensed=True)
+            keys = touched.select(F.unhex(_STRETCH).alias("_key"))
+            fresh = around.keep_state(keys.join(self.peaks(around.live_input(0, self.within(touched))), "_key", "left"))
+            now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh), condensed=True)
+        return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct(), condensed=True))
+
+    def _kept(self, known: DataFrame) -> DataFrame:
+        """Kept peaks with today's columns; a source that came since has none."""
+        peaks = (column(name) if name in known.columns else F.lit(None).cast("bigint").alias(name) for name in self._peaks)
+        return known.where(column(self._rows).isNotNull()).select("_key", column(self._rows), *peaks)
+
+    def _moved(self, before: DataFrame, now: DataFrame) -> DataFrame:
+        """The stretches whose rows find another event time than before."""
+        then = self._before(before).withColumnsRenamed({name: f"__{name}" for name in self._peaks})
+        both = self._before(now).join(then, _STRETCH)
+        same = (column(name).eqNullSafe(column(f"__{name}")) for name in self._peaks)
+        return both.where(~reduce(lambda one, other: one & other, same)).select(_STRETCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The peaks before a delta and now; `moved`: the stretches in which a row may find another watermark, or was touched."""
+
+    before: DataFrame
+    now: DataFrame
+    moved: DataFrame
+
+
+def _time_of(name: str, row: RowType, *, alone: bool) -> Column:
+    time = F.unix_micros("_event_time")
+    return time if alone else F.when(source_name_of(row) == F.lit(name), time)
+
+
+def _stretch_bytes(shape: KeyShape) -> int:
+    if shape.kind == "source":
+        return _LABELLED if shape.types is None else _VALUED
+    return max(map(_stretch_bytes, shape.parts), default=_VALUED) + (shape.kind == "merge")
+
+
+def _least(times: list[tuple[Column, Column]]) -> Column:
+    """The least of the sources' times, null while one has none; each within its stretch and before it."""
+    each = [F.coalesce(F.greatest(inside, before), inside, before) for inside, before in times]
+    some_missing = reduce(lambda left, right: left | right, (time.isNull() for time in each))
+    return F.when(~some_missing, F.least(*each) if len(each) > 1 else each[0])

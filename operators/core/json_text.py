@@ -1,0 +1,99 @@
+"""Typed columns as the JSON text that dynamic values are kept in (DESIGN section 3, "Dynamic values").
+
+Python writes the text, a batch at a time: engines disagree on numbers and leave nulls out.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.keys.encoding import encode_key
+from cxl.runtime.dynamic import dumps
+from cxl.types.types import Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def json_text(value: "Column", type_: Type) -> "Column":
+    """The text of a value of a static type; null stays null. A column of a dynamic type is returned as it is."""
+    return value if type_.is_dynamic else _computed(partial(_texts, type_), value)
+
+
+def maps_text(rows: "Column", members: Mapping[str, Type]) -> "Column":
+    """The text of an array of maps from an array of structs, whose fields `m0`, `m1`, ... are the members in order; null for null."""
+    return _computed(partial(_map_texts, dict(members)), rows)
+
+
+def member_keys(maps: "Column", name: str) -> "Column":
+    """A member of maps that are JSON text, as bytes that compare like it: numbers by value, behind them texts by code point; null where it is null or not there."""
+    return _computed(partial(_member_keys, name), maps, "binary")
+
+
+def members_shown(maps: "Column", shown: Callable[[str, Collection[str]], Sequence[str]]) -> "Column":
+    """Maps that are JSON text with each member under the names that `shown` gives it among all of its map; null for null and where no member is left."""
+    return _computed(partial(_members_shown, shown), maps)
+
+
+def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string") -> "Column":
+    """A column that Python makes of Arrow arrays."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def run(batch: pa.Array) -> pa.Array:
+        return work(batch)
+
+    made: Column = cast("Any", arrow_udf)(run, type_)(value)
+    return made
+
+
+def _member_keys(name: str, texts: Any) -> Any:
+    import orjson
+    import pyarrow as pa
+
+    found = (None if text is None else orjson.loads(text).get(name) for text in texts.to_pylist())
+    return pa.array([None if value is None else _value_key(value) for value in found], pa.binary())
+
+
+def _members_shown(shown: Callable[[str, Collection[str]], Sequence[str]], texts: Any) -> Any:
+    import orjson
+    import pyarrow as pa
+
+    from storage.values.json_text import canonical
+
+    names = cache(shown)
+    maps = (None if text is None else orjson.loads(text) for text in texts.to_pylist())
+    written = (one and {to: value for name, value in one.items() for to in names(name, tuple(one))} for one in maps)
+    return pa.array([canonical(fields) if fields else None for fields in written], pa.string())
+
+
+def _value_key(value: Any) -> bytes:
+    """A number by its value, and by its text where a float is too coarse; anything else by its text."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    text = value if isinstance(value, str) else str(dumps(value)).removesuffix(".0")
+    return encode_key([number, text], ("float", "string"))
+
+
+def _texts(type_: Type, values: Any) -> Any:
+    import pyarrow as pa
+
+    from cxl.spark.worker import decoded
+
+    return pa.array(map(dumps, decoded(values, type_)), pa.string())
+
+
+def _map_texts(members: Mapping[str, Type], rows: Any) -> Any:
+    import pyarrow as pa
+
+    from cxl.spark.worker import decoded
+
+    flat = rows.flatten()
+    columns = [decoded(flat.field(f"m{index}"), type_) for index, type_ in enumerate(members.values())]
+    maps = [dict(zip(members, values, strict=True)) for values in zip(*columns, strict=True)]
+    ends = rows.value_lengths().to_pylist()
+    starts = [0]
+    for length in ends:
+        starts.append(starts[-1] + (length or 0))
+    texts = [None if length is None else dumps(maps[start:end]) for length, (start, end) in zip(ends, pairwise(starts), strict=True)]
+    return pa.array(texts, pa.string())

@@ -1,0 +1,241 @@
+"""What flows between operators: row types, system columns and the shape of keys (docs/architecture.md, "A changelog row").
+
+A frame between operators has the columns `_op _key _cause`, the hidden columns of its `RowType` and its data columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.columns import TYPES, column
+from changelog.frames import known, typed
+from changelog.lazy_imports import F
+from cxl.types.types import Kind, OpenSchema, Schema, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SYSTEM = ("_op", "_key", "_cause")
+"""Columns of every op row that operators see; `_epoch` joins them in the table."""
+
+HIDDEN_TYPES: Mapping[str, str] = {
+    "_event_time": "timestamp",
+    "_file": "string",
+    "_row": "bigint",
+    "_source": "string",
+    "_widened": "string",
+    "_doc": "string",
+    "_port": "string",
+    "_lookup": "binary",
+    "_split": "binary",
+    "_counted": "string",
+    "_error": "string",
+}
+"""Columns that travel beside the data and that CXL reads only as system variables.
+
+`_event_time`: event time less the source's delay. `_file`, `_row`, `_source`: `$source.file`, `.row`, `.name`. `_widened`:
+undeclared fields as a JSON object. `_doc`: `$doc` as a JSON object. `_port`: the branch of a route. `_lookup`: bytes of the
+key by which an operator looks its rows up, or of an output's sort order. `_split`: bytes of the field that holds an output's groups
+together, where it is not written. `_counted`: not null in rows of a record that is rolled back but still counts behind relaxed
+aggregates (`retraction_scope: record`). `_error`: a rejected record's category, detail, stage, route and trigger as a JSON object, null otherwise.
+"""
+
+OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
+"""Hidden columns that belong to the operator that made them and do not travel."""
+
+META, RECORD, CK = "_meta:", "_record:", "_ck:"
+"""Prefixes of riders: typed columns that ride along for `$meta.x`, `$record.x` and `$ck.x`."""
+
+_RESERVED = frozenset({*SYSTEM, *HIDDEN_TYPES, "_epoch", "_ck", "_bucket", "_order", "_refused"})
+_RESERVED_PREFIXES = ("__", "_cxl_", META, RECORD, CK)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a field may not have this name, because changelogs and the frames on the way to them have columns of their own by it."""
+    return name in _RESERVED or name.startswith(_RESERVED_PREFIXES)
+
+
+PHYSICAL_TYPES: Mapping[Kind, str] = {
+    Kind.STRING: "string",
+    Kind.INT: "bigint",
+    Kind.FLOAT: "double",
+    Kind.BOOL: "boolean",
+    Kind.DATE: "date",
+    Kind.DATE_TIME: "timestamp",
+    Kind.NULL: "string",
+}
+"""Column type of a CXL type; the dynamic ones (array, map, any, numeric) hold JSON text."""
+
+
+def physical_type(type_: Type) -> str:
+    """The engine's column type that stores values of a CXL type."""
+    return PHYSICAL_TYPES.get(type_.kind, "string")
+
+
+def stored_types(columns: Mapping[str, Type]) -> dict[str, str]:
+    """Name to type of users' columns as tables keep them (`storage.delta.columns`): of strings it is told whether they are text or the JSON of dynamic values."""
+    strings = {name: "json" if type_.is_dynamic else "text" for name, type_ in columns.items() if physical_type(type_) == "string"}
+    return {name: strings.get(name) or physical_type(type_) for name, type_ in columns.items()}
+
+
+_STRING: Final = r'("[^"\\]*(?:\\.[^"\\]*)*")'
+_WHOLE: Final = _STRING + r"|\.0([,\]}])"
+"""A string of a JSON text, which stays unchanged, or the `.0` of a whole number within an array or a map."""
+_NO_SIGN: Final = _STRING + r"|([\[,:])-(0[,\]}])"
+LOOSE = frozenset({Kind.NUMERIC, Kind.ANY})
+"""Kinds whose values, held as JSON text, may be ints and floats."""
+
+
+def key_type(type_: Type) -> str:
+    """The name under which keys encode a CXL type; dynamic values by their JSON text."""
+    names = {Kind.INT: "int", Kind.FLOAT: "float", Kind.BOOL: "bool", Kind.DATE: "date", Kind.DATE_TIME: "date_time"}
+    return names.get(type_.kind, "string")
+
+
+def key_types(type_: Type) -> tuple[str, ...]:
+    """The names under which `key_parts` encodes a value: one that may be an int or a float by its number, then by its text."""
+    return ("float", "string") if type_.kind in LOOSE else (key_type(type_),)
+
+
+def key_parts(value: Column, type_: Type) -> list[tuple[Column, str]]:
+    """A value as the parts of a key that compares as the value does: 9 before 10, and 10 is 10.0; of type any, numbers are before all else, `"a"` before `"a b"`."""
+    if type_.kind not in LOOSE:
+        return [(value, key_type(type_))]
+    number = text = by_value(value, type_)
+    if type_.kind is Kind.ANY:
+        number, text = F.when(text.rlike("^-?[0-9]"), text), F.regexp_replace(text, '"$', "")
+    return list(zip((number.cast("double"), text), key_types(type_), strict=True))
+
+
+def values_of_parts(parts: Iterable[Any], types: Iterable[Type]) -> list[Any]:
+    """The values of which `key_parts` made some parts: of those that may be ints and floats, and of type any, their text."""
+    rest = iter(parts)
+    found = []
+    for type_ in types:
+        value = next(rest)
+        if type_.kind in LOOSE:
+            value = next(rest)
+            value = json.loads(value + '"') if value is not None and value.startswith('"') else value  # without its last quote: see `key_parts`
+        found.append(value)
+    return found
+
+
+def by_value(value: Column, type_: Type) -> Column:
+    """A value in one spelling: -0.0 is 0.0, and a number that may be int or float is without `.0` where it is whole."""
+    if type_.kind is Kind.FLOAT:
+        return value + F.lit(0.0)
+    if type_.kind not in LOOSE:
+        return value
+    whole = F.regexp_replace(value, r"\.0$", "")
+    alone = F.when(whole == "-0", "0").otherwise(whole)
+    if type_.kind is Kind.NUMERIC:
+        return alone
+    within = F.regexp_replace(F.regexp_replace(value, _WHOLE, "$1$2"), _NO_SIGN, "$1$2$3")
+    return F.when(value.rlike(r"^[\[{]"), within).otherwise(alone)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShape:
+    """How the key of a row leads back to its source record.
+
+    `kind` is `source` (the key is a record's of `source`), `merge` (one byte chooses among `parts`), `index` (a suffix of 4
+    bytes behind the only part), `join` (the first part is the driver's) or `group` (no single record).
+    """
+
+    kind: str
+    source: str = ""
+    types: tuple[str, ...] | None = None
+    parts: tuple[KeyShape, ...] = ()
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a key may be that of a source with a primary key: the record's values, and no label of a file."""
+        return (self.kind == "source" and self.types is not None) or any(part.has_values for part in self.parts)
+
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources that a key may lead to, in order."""
+        if self.kind == "source":
+            return (self.source,)
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.sources()))
+
+
+GROUP_KEY = KeyShape("group")
+
+
+@dataclass(frozen=True, slots=True)
+class RowType:
+    """The rows of one port.
+
+    `data`: the user's columns in order. `hidden`: which columns of `HIDDEN_TYPES` ride along. `emitted`: the names that the
+    nearest transform upstream emitted (None: all columns), which `include_unmapped: false` keeps. `riders`: typed columns of
+    `$meta`, `$record` and `$ck` by column name. `sorted_by`: fields by which the rows are declared to be sorted. `key`: shape of `_key`.
+    `guessed`: something above has a problem, so that it is not said of these rows what they lack.
+    """
+
+    data: Schema
+    hidden: tuple[str, ...] = ()
+    emitted: tuple[str, ...] | None = None
+    riders: Mapping[str, Type] = field(default_factory=dict)
+    sorted_by: tuple[str, ...] = ()
+    key: KeyShape = GROUP_KEY
+    guessed: bool = False
+
+    def without(self, hidden: str) -> RowType:
+        """The same port without a hidden column."""
+        return replace(self, hidden=tuple(name for name in self.hidden if name != hidden))
+
+    def loosened(self) -> RowType:
+        """The same columns from somewhere that has a problem, of which no more is known: nothing that is asked of rows is missing."""
+        hidden = tuple(name for name in HIDDEN_TYPES if name in {*self.hidden, "_event_time", "_widened"})
+        return replace(self, hidden=hidden, key=self.key if self.key.sources() else KeyShape("source"), guessed=True)
+
+    def opened(self) -> RowType:
+        """The same, of which any column may be one."""
+        return replace(self.loosened(), data=OpenSchema(self.data.items()))
+
+    @property
+    def widened(self) -> bool:
+        """Whether undeclared fields of the sources ride along."""
+        return "_widened" in self.hidden
+
+    def columns(self) -> dict[str, str]:
+        """Name to engine type of the hidden and the data columns, in table order."""
+        return self.hidden_columns() | {name: physical_type(type_) for name, type_ in self.data.items()}
+
+    def hidden_columns(self) -> dict[str, str]:
+        """Name to engine type of what rides along beside the data."""
+        fixed = {name: HIDDEN_TYPES[name] for name in HIDDEN_TYPES if name in self.hidden}
+        return fixed | {name: physical_type(type_) for name, type_ in self.riders.items()}
+
+    def stored(self) -> dict[str, str]:
+        """The same as tables keep them (`stored_types`)."""
+        return self.hidden_columns() | stored_types(self.riders) | stored_types(self.data)
+
+    def shaped(self, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+        """Columns of rows of this port, or of its changelog, as they are declared: no engine need be asked for them."""
+        shape = known(rows)
+        if shape is not None and shape.names == list(names):
+            return rows
+        types = TYPES | self.columns()
+        return typed(rows.select(*map(column, names)), {name: types[name] for name in names})
+
+    def riding(self, prefix: str) -> dict[str, Type]:
+        """The riders of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
+        return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
+
+    def with_data(self, fields: Mapping[str, Type]) -> RowType:
+        """The same port with data columns replaced in place or appended."""
+        return replace(self, data=self.data.with_fields(fields))
+
+    def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> RowType:
+        """The same port with these hidden columns and riders besides, in canonical order; its own riders win."""
+        wanted = {*self.hidden, *names}
+        merged = {**(riders or {}), **self.riders}
+        return replace(self, hidden=tuple(name for name in HIDDEN_TYPES if name in wanted), riders=merged)
+
+
+UNKNOWN = RowType(Schema()).opened()
+"""The rows of a node that could not be bound."""

@@ -1,0 +1,74 @@
+"""Which variables the programs of a node may read and what they are (user guide, "Scoped Variables").
+
+A variable that no state node writes is a constant of the node. One that a state node writes rides along behind it, a column for
+each record: `_pipeline:total`, `_source:label`, `_record:score`. Behind a merge or combine the source variables of an input
+carry its name: `_source:left.label`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cxl.types.types import ANY, Type
+from operators.core.row_type import RECORD, RowType
+
+PIPELINE, SOURCE = "_pipeline:", "_source:"
+"""Prefixes of riders that hold a pipeline or source variable as the record's own pass through a state node left it."""
+RIDERS: Mapping[str, str] = {"pipeline": PIPELINE, "source": SOURCE, "record": RECORD}
+"""Prefix by scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """Why a node cannot read a variable that is declared. `labels` are places for the diagnostic to point at besides."""
+
+    code: str
+    message: str
+    help: str
+    labels: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVariables:
+    """What the programs of one node see.
+
+    `types` by namespace (`vars`, `pipeline`, `source`, `record`); `qualified`: source variables by the input of a merge or
+    combine above; `withheld`: dotted names that a composition did not opt in to; `misreads` by dotted name; `constants`: values
+    by dotted name as they are where nothing was written.
+    """
+
+    types: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    qualified: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
+    misreads: Mapping[str, Misread] = field(default_factory=dict)
+    constants: Mapping[str, object] = field(default_factory=dict)
+
+    def of(self, namespace: str) -> Mapping[str, Type]:
+        """The variables of a namespace."""
+        return self.types.get(namespace, {})
+
+    def taking(self, namespace: str, names: Iterable[str]) -> "NodeVariables":
+        """The same with further variables of a namespace, of which no more is known than their names."""
+        return replace(self, types={**self.types, namespace: {**dict.fromkeys(names, ANY), **self.of(namespace)}})
+
+
+def rider(scope: str, name: str) -> str:
+    """The column in which a written variable rides."""
+    return RIDERS[scope] + name
+
+
+def dotted(column_name: str) -> str | None:
+    """The dotted name of the variable that a rider holds: `pipeline.total`; None for other columns."""
+    found = next((scope for scope, prefix in RIDERS.items() if column_name.startswith(prefix)), None)
+    return None if found is None else f"{found}.{column_name.removeprefix(RIDERS[found])}"
+
+
+def riding(row: RowType) -> dict[str, str]:
+    """The variables that ride along: dotted name to column."""
+    return {name: column_name for column_name in row.riders if (name := dotted(column_name)) is not None}
+
+
+def qualifying(columns: Iterable[str], qualifier: str) -> dict[str, str]:
+    """How source variables among the columns are renamed where their row enters a merge or combine as input `qualifier`."""
+    own = (name for name in columns if name.startswith(SOURCE) and "." not in name)
+    return {name: f"{SOURCE}{qualifier}.{name.removeprefix(SOURCE)}" for name in own}

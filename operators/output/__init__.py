@@ -1,0 +1,1 @@
+"""Output nodes: which columns are written, under which names, in which order."""

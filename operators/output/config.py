@@ -1,0 +1,58 @@
+"""The configuration of an output node (user guide, "Output Nodes"; SPEC-DECISIONS, Output 17 to 26)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from operators.core.settings import Strict
+from operators.source.config import SortOrder
+
+
+class Split(Strict):
+    """How an output is cut into several files."""
+
+    max_records: Annotated[int | None, Field(ge=1)] = None
+    max_bytes: Annotated[int | None, Field(ge=1)] = None
+    group_key: str | None = None
+    naming: str = "{stem}_{seq:04}.{ext}"
+    repeat_header: bool = True
+    oversize_group: Literal["warn", "error", "allow"] = "warn"
+
+
+class ChangelogFile(Strict):
+    """A file of the changes that each run brings to the output (CONTRACT, "Source keys that Errata adds")."""
+
+    path: str
+    form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] = "two"
+    format: Literal["jsonl", "json", "csv", "parquet"] = "jsonl"
+
+
+class OutputConfig(Strict):
+    """Which fields are written, in which order and form, and where."""
+
+    name: str | None = None
+    type: str
+    description: str | None = None
+    path: str
+    include_unmapped: bool = True
+    include_correlation_keys: bool = False
+    include_header: bool = True
+    include_metadata: Literal["all", "none"] | list[str] = "none"
+    preserve_nulls: bool = False
+    mapping: dict[str, str] = Field(default_factory=dict)
+    exclude: list[str] = Field(default_factory=list)
+    options: dict[str, Any] = Field(default_factory=dict)
+    schema_: Any = Field(None, alias="schema")
+    format_schema: Any = None
+    sort_order: SortOrder = Field(default_factory=list)
+    split: Split | None = None
+    if_exists: Literal["error", "overwrite", "unique_suffix"] = "error"
+    unique_suffix_width: Annotated[int, Field(ge=0, le=20)] = 0
+    write_meta: bool = False
+    correlation_fanout_policy: Literal["any", "all", "primary"] | None = None
+    changelog: ChangelogFile | None = None
+
+    @property
+    def wanted_metadata(self) -> Literal["all"] | list[str]:
+        """The fields of `$meta` to write."""
+        return [] if self.include_metadata == "none" else self.include_metadata if isinstance(self.include_metadata, list) else "all"

@@ -1,0 +1,1 @@
+"""Source nodes: from files, services and tables to op rows."""

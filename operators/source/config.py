@@ -1,0 +1,200 @@
+"""The configuration of a source node (user guide, "Source Nodes"; CONTRACT, "Source keys")."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+
+from cxl.types.types import Type, parse_type, type_name
+from operators.core.settings import Strict
+from storage.rest.config import Rest
+
+
+def _as_type(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"nullable"}:
+        value = f"nullable({value['nullable']})"
+    return value
+
+
+class Column(Strict):
+    """One declared column: its name and CXL type.
+
+    `source_name` is the name that files have for it, where that is another. `optional`: files may lack the column, which is null then.
+    `long_unique` is a storage hint without effect here.
+    """
+
+    name: str = Field(min_length=1)
+    type: Annotated[str, BeforeValidator(_as_type, json_schema_input_type=str | dict[Literal["nullable"], str])]
+    source_name: str | None = Field(None, min_length=1)
+    optional: bool = False
+    long_unique: bool = False
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, value: str) -> str:
+        """The word that everything behind knows, of a type that has two: `datetime` is `date_time`."""
+        return type_name(parse_type(value))
+
+    @property
+    def cxl_type(self) -> Type:
+        """The declared type; every column may be null."""
+        return parse_type(self.type).or_null
+
+
+class SortKey(Strict):
+    """A field of a sort order; a bare string is ascending."""
+
+    field: str
+    order: Literal["asc", "desc"] = "asc"
+    null_order: Literal["first", "last", "drop"] = "last"
+
+
+def _sort_key(value: Any) -> Any:
+    return {"field": value} if isinstance(value, str) else value
+
+
+SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key, json_schema_input_type=str | SortKey)]]
+
+
+class Watermark(Strict):
+    """The event time of a source.
+
+    `column`: holds the time of each record. `delay`: moves the event times themselves to earlier ones, so windows move too. `out_of_order`: holds back the
+    watermark alone. `idle_timeout`: without effect on results.
+    """
+
+    column: str
+    delay: str | None = None
+    out_of_order: str | None = None
+    idle_timeout: str | None = None
+
+
+class Files(Strict):
+    """Order and choice of the files that a matcher found."""
+
+    sort_by: Literal["name", "created", "modified"] | None = None
+    sort_order: Literal["asc", "desc"] = "asc"
+    take_first: Annotated[int | None, Field(ge=0)] = None
+    take_last: Annotated[int | None, Field(ge=0)] = None
+    recursive: bool = True
+    on_no_match: Literal["error", "warn", "skip"] = "error"
+
+
+class OnUnmapped(Strict):
+    """What becomes of undeclared input fields."""
+
+    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
+
+
+def _policy(value: Any) -> Any:
+    return {"mode": value} if isinstance(value, str) else value
+
+
+class ArrayPath(Strict):
+    """How a nested array of JSON or XML is handled."""
+
+    path: str
+    mode: Literal["explode", "join"] = "explode"
+    separator: str = ","
+
+
+def _merge(value: Any) -> Any:
+    return {"strategy": value} if isinstance(value, str) else value
+
+
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("a field stands twice")
+    return names
+
+
+def _some(names: list[str]) -> list[str]:
+    if not names:
+        raise ValueError("a key needs a field")
+    return names
+
+
+class Merge(Strict):
+    """How a new version of the input becomes changes (CONTRACT, "Source keys that Errata adds")."""
+
+    strategy: Literal["snapshot", "append", "ledger", "changelog", "upsert"] = "snapshot"
+    primary_key: Annotated[list[str], AfterValidator(_once), AfterValidator(_some)] = Field(default_factory=list)
+    compare: Annotated[list[str], AfterValidator(_once)] | None = None
+    op: str | None = None
+    deleted: str | None = None
+
+    def misfits(self) -> Iterator[str]:
+        """What does not go together: told beside all else that is wrong with the source."""
+        yield from self._incomplete()
+        yield from self._misplaced()
+
+    def _incomplete(self) -> Iterator[str]:
+        if self.strategy in ("ledger", "changelog", "upsert") and not self.primary_key:
+            yield f"strategy '{self.strategy}' needs primary_key"
+        if self.strategy == "changelog" and not self.op:
+            yield "strategy 'changelog' needs op, the field that holds the operation"
+        if self.strategy == "append" and self.primary_key:
+            yield "strategy 'append' takes no primary_key"
+
+    def _misplaced(self) -> Iterator[str]:
+        for name, strategy in (("compare", "snapshot"), ("op", "changelog"), ("deleted", "upsert")):
+            if getattr(self, name) is not None and self.strategy != strategy:
+                yield f"'{name}' belongs to strategy '{strategy}', not '{self.strategy}'"
+        if self.strategy == "snapshot" and self.compare is not None and not self.primary_key:
+            yield "'compare' needs primary_key: without a key whole records are compared"
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _transport(value: Any) -> Any:
+    """The model of a service, so that its errors stand alone; `kind: file` is the same as `file`."""
+    if not isinstance(value, dict):
+        return value
+    if value.get("kind", "rest") not in ("file", "rest"):
+        raise ValueError(f"kind must be 'file' or 'rest', not {value['kind']!r}")
+    return "file" if value == {"kind": "file"} else Rest.model_validate(value)
+
+
+class SourceConfig(Strict):
+    """Where records come from, how they are read, and what a new version of them means."""
+
+    name: str
+    type: str
+    description: str | None = None
+    transport: Annotated[Literal["file"] | Rest, BeforeValidator(_transport, json_schema_input_type=Literal["file"] | dict[Literal["kind"], Literal["file"]] | Rest)] = "file"
+    path: str | None = None
+    glob: str | None = None
+    regex: str | None = None
+    paths: list[str] | None = None
+    exclude: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(default_factory=list)
+    modified_after: str | None = None
+    modified_before: str | None = None
+    min_size: int | str | None = None
+    max_size: int | str | None = None
+    files: Files = Files()
+    schema_: list[Column] = Field(alias="schema", min_length=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    on_unmapped: Annotated[OnUnmapped, BeforeValidator(_policy, json_schema_input_type=str | OnUnmapped)] = OnUnmapped()
+    sort_order: SortOrder = Field(default_factory=list)
+    watermark: Watermark | Literal["none"] | None = None
+    correlation_key: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), AfterValidator(_once)] = Field(default_factory=list)
+    array_paths: list[ArrayPath] = Field(default_factory=list)
+    format_schema: Any = None
+    envelope: Any = None
+    merge: Annotated[Merge, BeforeValidator(_merge, json_schema_input_type=str | Merge)] = Merge()
+
+    @property
+    def service(self) -> Rest | None:
+        """The service that the source reads; None for files."""
+        return self.transport if isinstance(self.transport, Rest) else None
+
+    @property
+    def event_time(self) -> Watermark | None:
+        """The watermark of a source whose records have an event time; None for the others."""
+        return self.watermark if isinstance(self.watermark, Watermark) else None
+
+    def matchers(self) -> list[str]:
+        """Which of path, glob, regex and paths are given."""
+        return [name for name in ("path", "glob", "regex", "paths") if getattr(self, name) is not None]

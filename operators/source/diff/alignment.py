@@ -1,0 +1,110 @@
+"""Two versions of a file side by side, like a text diff: which records stayed, which went, which came (DESIGN section 6).
+
+Works on one 64-bit hash a record, in numpy: common ends are trimmed, then records that are unique on both sides anchor the
+rest (patience diff: the longest run of anchors in order), and what lies between two anchors is matched from both ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from operators.source.ascending import longest_ascending
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    Hashes: TypeAlias = NDArray[np.int64]
+    Positions: TypeAlias = NDArray[np.int64]
+
+
+def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+    """Positions of the records that stayed, in the old and in the new version: two ascending arrays of one length.
+
+    Equal arrays pair up fully. Deterministic; not always the longest common subsequence, always a common subsequence.
+    """
+    pairs: list[tuple[Positions, Positions]] = []
+    stack = [(0, len(old), 0, len(new))]
+    while stack:
+        low, high, start, end = stack.pop()
+        head = _common(old[low:high], new[start:end])
+        _note(pairs, low, start, head)
+        low, start = low + head, start + head
+        tail = _common(old[low:high][::-1], new[start:end][::-1])
+        high, end = high - tail, end - tail
+        _note(pairs, high, end, tail)
+        if low < high and start < end and high - low + end - start > 2:  # one record on either side is not the same
+            runs = _runs(*_anchors(old[low:high], new[start:end]))
+            for left, right, length in runs:
+                _note(pairs, low + left, start + right, length)
+            stack.extend(_between(runs, (low, high), (start, end)))
+    if not pairs:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    left_side, right_side = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.argsort(left_side, kind="stable")
+    return left_side[order], right_side[order]
+
+
+def align_beyond(old: Hashes, new: Hashes, floor: int, again: NDArray[np.bool_]) -> tuple[Positions, Positions, bool]:
+    """Positions of the records that stayed where the first `floor` ones are known by their number, and whether one of these was passed over.
+
+    A record up to the floor stays while the new version has so many; one that is looked at `again` (a mask of the old version) stays
+    where it is the same. What lies beyond is aligned like a text.
+    """
+    known = min(floor, len(old), len(new))
+    same = old[:known] == new[:known]
+    head = np.flatnonzero(same | ~again[:known])
+    left, right = align(old[floor:], new[floor:])
+    return np.concatenate([head, left + floor]), np.concatenate([head, right + floor]), bool((~same & ~again[:known]).any())
+
+
+def _note(pairs: list[tuple[Positions, Positions]], left: int, right: int, length: int) -> None:
+    if length:
+        pairs.append((np.arange(left, left + length), np.arange(right, right + length)))
+
+
+def _common(left: Hashes, right: Hashes) -> int:
+    """Length of the common prefix."""
+    length = min(len(left), len(right))
+    differing = np.flatnonzero(left[:length] != right[:length])
+    return int(differing[0]) if len(differing) else length
+
+
+def _runs(left: Positions, right: Positions) -> list[tuple[int, int, int]]:
+    """Anchors side by side on both sides as one: where the run begins on the left and on the right, and its length."""
+    if not len(left):
+        return []
+    breaks = np.flatnonzero((np.diff(left) != 1) | (np.diff(right) != 1)) + 1
+    starts = np.concatenate([[0], breaks])
+    lengths = np.diff(np.concatenate([starts, [len(left)]]))
+    return list(zip(left[starts].tolist(), right[starts].tolist(), lengths.tolist(), strict=True))
+
+
+def _between(runs: list[tuple[int, int, int]], before: tuple[int, int], after: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+    """The stretches that the runs of anchors leave; nothing where there is no anchor."""
+    if not runs:
+        return []
+    (low, high), (start, end) = before, after
+    opens = [(low, start), *((low + left + length, start + right + length) for left, right, length in runs)]
+    closes = [*((low + left, start + right) for left, right, _ in runs), (high, end)]
+    return [(left, stop, right, close) for (left, right), (stop, close) in zip(opens, closes, strict=True) if left < stop and right < close]
+
+
+def _anchors(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:
+    """Records that occur once on either side, in the longest selection that is in order on both."""
+    left, right = _once(old), _once(new)
+    _, at_left, at_right = np.intersect1d(old[left], new[right], assume_unique=True, return_indices=True)
+    positions = np.stack([left[at_left], right[at_right]])
+    positions = positions[:, np.argsort(positions[0])]
+    if len(positions[1]) < 2 or bool((np.diff(positions[1]) > 0).all()):
+        return positions[0], positions[1]
+    kept = longest_ascending(positions[1].tolist())
+    return positions[0][kept], positions[1][kept]
+
+
+def _once(hashes: Hashes) -> Positions:
+    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+    return np.asarray(first[counts == 1], np.int64)

@@ -1,0 +1,317 @@
+"""Records under their primary keys, and snapshots by key: what the files hold now against what stood (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from changelog.columns import column
+from changelog.frames import any_of, chosen, united
+from changelog.lazy_imports import F
+from changelog.spark_algebra import as_retractions, diff
+from operators.source.deliveries import whole
+from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, StretchList, is_little, matched
+from operators.source.diff.chunk_spans import Spans, standing
+from operators.source.diff.hashes import image_hash, joined
+from operators.source.file_changes import FileRecord, Label, Part
+from operators.source.request import Ingested, Intake, Stood
+from operators.source.unique_keys import UniqueKeys
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql import Column, DataFrame
+
+    from operators.source.diff.alignment import Positions
+    from operators.source.reading import FileReader
+    from storage.engines import Engine
+    from storage.formats.content_chunks import Stretches
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Records under their keys: `frame`, and where they are on the driver `table`; the files' records, counted where `table` is."""
+
+    frame: DataFrame
+    table: pa.Table | None
+    records: tuple[FileRecord, ...]
+
+
+def read(intake: Intake, parts: Sequence[Part]) -> Keyed:
+    """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
+    files, engine = intake.files, intake.engine
+    if not files.is_small(parts):
+        return Keyed(files.large(engine, parts), None, tuple(part.record for part in parts))
+    table, counted = files.small(parts)
+    return Keyed(engine.from_arrow(table), table, tuple(counted))
+
+
+def rows_now(files: FileReader, engine: Engine, record: FileRecord, keys: pa.Array) -> pa.Table:
+    """The rows of a file in which the records of some keys stand (`_key`, `_row`)."""
+    import pyarrow as pa
+
+    rows = files.frame(engine, [Part(record)]).select("_key", "_row")
+    return engine.to_arrow(joined(rows, pa.table({"_key": keys}), engine, "left_semi"))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to be read: all of it, or of a changed one what is not as it was.
+
+    `stretches`: those that it has now, where they are known. `before` and `stayed`: those that it had, and which of them are the same before and now; `spans`:
+    where the `records` of all others stand. None of these where all of the file's rows are looked at.
+    """
+
+    part: Part
+    stretches: Stretches | None = None
+    before: Spans | None = None
+    stayed: tuple[Positions, Positions] | None = None
+    spans: Spans | None = None
+    records: int = 0
+
+
+def _file(intake: Intake, part: Part) -> _File:
+    record = intake.files.undeclared(part.record)
+    stretches = None if intake.files.shape.riders else intake.files.stretches(record)  # a record that is rolled back leaves the epoch that read it
+    if stretches is None:
+        return _File(replace(part, record=record))
+    told, known = replace(record, rows=stretches.records), None if intake.rebuilt or intake.floors else intake.lists.get(record.label)
+    if known is None:
+        return _File(replace(part, record=told, ranges=stretches.ranges()), stretches)
+    return _changed_stretches(intake, replace(part, record=told), stretches, known)
+
+
+def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: StretchList) -> _File:
+    """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
+    import numpy as np
+
+    left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
+    before, rows = Spans.of(known), known.rows
+    changed = np.ones(known.table.num_rows, np.bool_)
+    changed[left] = False
+    moved = left[rows[left] != stretches.rows[right]]
+    changed[moved] = _with_rejects(intake, part.record, before, len(changed))[moved] if len(moved) else False
+    changed = before.closed(changed)
+    stays = ~changed[left]
+    left, right = left[stays], right[stays]
+    chosen = np.setdiff1d(np.arange(stretches.count), right, assume_unique=True)
+    if not is_little(stretches, chosen):
+        return _File(replace(part, ranges=stretches.ranges()), stretches)
+    return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+
+
+def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) -> NDArray[np.bool_]:
+    """The stretches of a file that may have rejects, whose keys are their places."""
+    import numpy as np
+
+    if not intake.rejects or intake.before is None:
+        return np.zeros(count, np.bool_)
+    rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
+    found = intake.engine.to_arrow(rejects)
+    return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
+
+
+def ingest(intake: Intake) -> Ingested:
+    """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
+    changes = intake.changes
+    found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
+    parts = [one.part for one in found]
+    bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
+    if not parts and intake.before is not None:
+        return Ingested(None, as_retractions(_of_files(intake.before.rows, changes.removed), intake.cause), True, changes.now, (), bound)
+    fresh = read(intake, parts)
+    now = {record.label: record for record in (*changes.now, *fresh.records)}
+    uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
+    made = Ingested(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
+    done = _of_nothing(intake, found, fresh, made) if intake.before is None else _compared(intake, intake.before, found, fresh, made)
+    return ingest(replace(intake, lists={})) if done is None else done
+
+
+def _of_nothing(intake: Intake, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested:
+    """The delta where nothing stood."""
+    rows = chosen(fresh.frame if intake.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(intake.fresh_cause)), ["_op", "_key", "_cause", *intake.files.shape.columns])
+    spans = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
+    return replace(made, frame=rows, lists=_lists(found, spans))
+
+
+def _compared(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested | None:
+    """The delta from what stood; None where other records stand than the files' lists say."""
+    assert made.bound is not None  # as it was given
+    difference = _difference(intake, stood, found, fresh, made.bound)
+    if difference is None:
+        return None
+    changed, partly = _told(intake, difference)
+    rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
+    records = tuple(record.partly() if record.label in partly else record for record in made.files)
+    spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
+    return replace(made, frame=rows, signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
+
+
+def _lists(found: Sequence[_File], spans: Mapping[Label, Spans]) -> dict[Label, StretchList]:
+    """The lists of the files whose spans are known."""
+    made: dict[Label, StretchList] = {}
+    for one in found:
+        if one.stretches is not None and one.part.record.label in spans:
+            kept = spans[one.part.record.label].column(one.stretches.count)
+            made |= {} if kept is None else {one.part.record.label: StretchList.by_spans(one.stretches, kept)}
+    return made
+
+
+def _refusing(intake: Intake, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
+    """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
+    unique = UniqueKeys(intake, _others(intake, found))
+    if fresh.table is None:
+        return unique.check
+    unique.check_table(fresh.table)
+    return None if unique.others is None else unique.check_others
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The rows before and now in which all that differs is, how many op rows they make at most; where records stand afterwards, by the label of their file."""
+
+    old: DataFrame
+    new: DataFrame
+    compare: Sequence[str]
+    bound: int
+    spans: Mapping[Label, Spans] = field(default_factory=dict)
+
+
+def _difference(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
+    """What the records change of what stood; None where other records stand than the files' lists say."""
+    whole_files = [*intake.changes.removed, *(one.part.record for one in found if one.spans is None)]
+    old = _before(intake, stood, found, whole_files)
+    compare = list(dict.fromkeys([*intake.compared(), "_file"]))
+    if fresh.table is not None and all(one.stretches is None for one in found):
+        return _Difference(old, fresh.frame, compare, bound)
+    few = not whole_files and sum(one.records for one in found) <= FETCHED_ROWS and sum(one.part.size for one in found) <= FETCHED_BYTES
+    return _differing(intake, found, (old, fresh), compare, few=few)
+
+
+def _before(intake: Intake, stood: Stood, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
+    """The rows of whole files, and of the others those in the stretches that changed."""
+    narrowed = [(one.part.record.stored, one.spans) for one in found if one.spans is not None]
+    if not narrowed:
+        return _of_files(stood.rows, whole_files)
+    near = stood.narrowed(standing(narrowed, intake.engine))
+    return united(_of_files(stood.rows, whole_files), near) if whole_files else near
+
+
+def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:
+    """The op rows, and the files of which something was passed over (by label)."""
+    new = difference.new.select("_key", *map(column, intake.files.shape.columns))
+    changed = diff(difference.old, new, intake.cause, compare=difference.compare)
+    if not intake.floors:
+        return changed, set()
+    changed, passed = _beyond_floors(intake, difference.old, changed)
+    return changed, {record.label for record in intake.changes.changed} if passed else set()
+
+
+def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
+    """The delta without the corrections of records up to the floors of their files, and whether there were any."""
+    import pyarrow as pa
+
+    engine = intake.engine
+    below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in intake.floors.items()]
+    again = pa.table({"_key": pa.array(sorted(key for floor in intake.floors.values() for key in floor.marked), pa.binary())})
+    kept = joined(old.where(any_of(below)).select("_key"), again, engine, "left_anti")
+    corrections = changed.where(F.col("_op").isin(2, 3))
+    passed = corrections.join(kept, "_key", "left_semi")
+    if not engine.to_arrow(passed.select("_key"), 1).num_rows:
+        return changed, False
+    beyond = corrections.join(kept, "_key", "left_anti").select(*map(column, changed.columns))
+    return united(changed.where(~F.col("_op").isin(2, 3)), beyond), True
+
+
+def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
+    """The rows that are not the same before and now, found by hashes; None where other records stand than the files' lists say.
+
+    Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
+    """
+    import polars as pl
+
+    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), intake.engine
+    new = fresh.frame
+    place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("_near")]
+    columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
+    hashes = (new.select(*columns[0], key, image_hash(new, compare).alias("_h")), old.select(*columns[1], key, image_hash(old, compare).alias("_h"), *place))
+    tables = engine.side_by_side(*hashes)
+    now, before = pl.DataFrame(tables[0].select(["_order", "_row", "_k", "_h"])), pl.DataFrame(tables[1].select(["_k", "_h", "_at", "_stored", "_near"]))
+    if before["_near"].sum() != sum(one.records for one in found):
+        return None
+    twice = now.filter(pl.col("_k").is_duplicated())
+    if twice.height:
+        UniqueKeys(intake, None).check(_with_hashes(new, twice, engine))
+    came, gone = now.join(before, on=["_k", "_h"], how="anti"), before.join(now, on=["_k", "_h"], how="anti")
+    spans = _spans(intake, found, now.join(before, on=["_k", "_h"], how="left"))
+    if few:
+        picked = [_picked(table, rows, engine) for table, rows in zip(tables, (came, gone), strict=True)]
+        return _Difference(picked[1], picked[0], compare, came.height + gone.height, spans)
+    if not came.height:
+        return _Difference(_with_hashes(old, gone, engine), new.limit(0), compare, gone.height, spans)
+    again = _read_again(intake, found, came) if fresh.table is None else new
+    return _Difference(_with_hashes(old, gone, engine), _with_hashes(again, came, engine), compare, came.height + gone.height, spans)
+
+
+def _is_near(found: Sequence[_File]) -> Column:
+    """Whether a row is one of those in the stretches that changed."""
+    paths = [one.part.record.stored for one in found if one.spans is not None]
+    return F.col("_file").isin(paths) if paths else F.lit(False)
+
+
+def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
+    """`_with_hashes` of rows that are on the driver."""
+    import pyarrow.compute as pc
+
+    rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
+    return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
+
+
+def _read_again(intake: Intake, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
+    """The records of the ranges in which new rows stand."""
+    places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
+    held = [one for one in found if one.part.order in places]
+    parts = [one.part if one.stretches is None else replace(one.part, ranges=one.stretches.holding(places[one.part.order])) for one in held]
+    files, engine = intake.files, intake.engine
+    return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
+
+
+def _spans(intake: Intake, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, Spans]:
+    """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
+    import numpy as np
+    import polars as pl
+
+    told = rows.with_columns(pl.col("_at").fill_null(intake.epoch), pl.col("_stored").fill_null(pl.col("_row")))
+    made = {}
+    for one in (one for one in found if one.stretches is not None):
+        own = told.filter(pl.col("_order") == one.part.order)
+        stretches = one.stretches
+        assert stretches is not None  # as was asked for
+        numbers = np.searchsorted(stretches.rows, own["_row"].to_numpy(), side="right") - 1
+        spans = Spans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
+        made[one.part.record.label] = spans if one.before is None or one.stayed is None else spans.and_of(one.before.carried(*one.stayed))
+    return made
+
+
+def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataFrame:
+    """The rows whose key has one of the hashes `_k`."""
+    import pyarrow as pa
+
+    keys = pa.table({"_k": found["_k"].unique().to_arrow()})
+    return joined(frame.withColumn("_k", F.xxhash64("_key")), keys, engine, "left_semi", "_k").drop("_k")
+
+
+def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
+    paths = [record.stored for record in records]
+    return stood.where(F.col("_file").isin(paths)) if paths else stood.limit(0)
+
+
+def _others(intake: Intake, found: Sequence[_File]) -> DataFrame | None:
+    """All live rows, where there are some besides those that are compared: a key that is new among these must not be there."""
+    changes = intake.changes
+    read = {record.path for record in (*changes.added, *changes.changed, *changes.removed)}
+    kept = any(record.path not in read and record.rows for record in changes.now)
+    return intake.stood if kept or any(one.spans is not None for one in found) else None

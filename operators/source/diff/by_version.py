@@ -1,0 +1,409 @@
+"""A Delta table as a source: what it holds now against what stood, followed from version to version where it keeps a change data feed.
+
+A record's identity is its primary key, or without one all its values and which of several equal rows it is: rows of a table have no places. So the
+key of an unkeyed row is the encoding of its values and a number from 1; so is that of a rejected row, whose error tells its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from changelog.columns import column
+from changelog.frames import mapped, without
+from changelog.keys.encoding import key_column
+from operators.source.file_changes import FileChanges, FileRecord
+from operators.source.request import Ingested, InputChanged, Intake
+from storage.delta.external_table import NotFollowed, Versions, table_at
+from storage.errors import StorageError
+from storage.state.location import is_local
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from operators.core.settings import PipelineSettings
+    from operators.source.bind import Source
+
+LABEL = (1,)
+REJECTED = b"\xff"
+"""First byte of the key of a rejected row."""
+_BASE, _HASH, _WEIGHT, _COPY = "_base", "_hash", "_weight", "_copy"
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges(FileChanges):
+    """The table as the only file of its source. `since` is the record of the last epoch, `broken` why it cannot be followed from there."""
+
+    since: FileRecord | None = None
+    broken: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """The versions."""
+        if not self.changed:
+            return None
+        now = f"version {self.changed[0].version}"
+        return f"table: {now}" if self.since is None else f"table: version {self.since.version} to {self.changed[0].version}"
+
+    @property
+    def to_read(self) -> int:
+        """Nothing where the table is followed: how much changed is not known before it is read, and it is little as a rule."""
+        followed = self.since is not None and self.broken is None
+        return 0 if followed else sum(record.size for record in self.changed)
+
+    def from_nothing(self) -> TableChanges:
+        """The whole table."""
+        return TableChanges(self.now, changed=self.now)
+
+
+def place_of(path: str, folder: Path) -> str:
+    """The path or URI of a table that a pipeline in a folder names."""
+    return str(folder / path) if is_local(path) else path
+
+
+def look(source: Source, settings: PipelineSettings, known: FileRecord | None) -> TableChanges:
+    """What became of a source's table since it was read. Raises StorageError where there is none."""
+    path = str(source.config.path)
+    place = place_of(path, settings.folder)
+    if is_local(place) and not settings.allow_absolute_paths and not Path(place).resolve().is_relative_to(settings.folder.resolve()):
+        raise StorageError(path, "it lies outside the pipeline's folder")
+    table = table_at(place)
+    if known is not None and (known.version, known.hash) == (table.version, table.mark):
+        return TableChanges((known,), since=known)
+    record = FileRecord(path, table.size, 0, table.mark, LABEL, version=table.version)
+    if known is None:
+        return TableChanges((record,), changed=(record,))
+    broken = _broken(table, known)
+    if broken is None and known.dense and table.only_kept(int(known.version or 0)):
+        return TableChanges((known,), since=known)
+    changed = replace(record, rows=known.rows)
+    return TableChanges((changed,), changed=(changed,), since=known, broken=broken)
+
+
+def _broken(table: Versions, known: FileRecord) -> str | None:
+    """Why a table cannot be followed from where it was read."""
+    try:
+        table.check(int(known.version or 0), known.hash)
+    except NotFollowed as why:
+        return str(why)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableIntake:
+    """One table to be read: the intake of its source, the table, its record."""
+
+    intake: Intake
+    table: Versions
+    record: FileRecord
+
+    @classmethod
+    def of(cls, intake: Intake) -> TableIntake:
+        """The table of a source. Raises InputChanged where its version is gone since it was looked at, and InputError."""
+        record = intake.changes.now[0]
+        table = table_at(place_of(record.path, intake.files.folder))
+        if table.version != record.version:
+            table.table.load_as_version(int(record.version or 0))
+        undeclared = intake.files.reader.undeclared_of(table.schema, record.path)  # type: ignore[attr-defined]  # a reader of tables
+        return cls(intake, table, replace(record, undeclared=tuple((one.name, one.type) for one in undeclared)))
+
+    @property
+    def shaped(self) -> Any:
+        """What makes op rows of a batch of the table's rows. Picklable."""
+        from storage.formats import Column as FileColumn
+
+        files = self.intake.files
+        reader = files.reader.with_undeclared([FileColumn(name, type_) for name, type_ in self.record.undeclared])
+        return partial(_shaped, reader, files.shape, files.schema(), self.record.path)
+
+    def rows(self) -> DataFrame:
+        """All rows of the table as op rows without keys."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        engine, shaped, schema = self.intake.engine, self.shaped, self.intake.files.schema()
+        if self.table.small():
+            return engine.from_arrow(_table(self.table.content(), shaped, schema))
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from shaped(batch)
+
+        return mapped(self.table.frame(engine), work, from_arrow_schema(schema))
+
+    def based(self, rows: DataFrame) -> DataFrame:
+        """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""
+        from operators.source.diff.hashes import image_hash
+
+        names = [name for name in self.intake.files.shape.columns if name != "_row"]
+        return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
+
+    def base(self, rows: DataFrame) -> Column:
+        """The key of a row, without the number of its copy."""
+        from pyspark.sql import functions as F
+
+        values = [(column(name), kind) for name, kind in self.intake.source.identity]
+        wrong = F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00"))
+        return F.when(F.col("_error").isNull(), key_column(values)).otherwise(wrong)
+
+    @property
+    def unique(self) -> bool:
+        """Whether a base stands for one record."""
+        return bool(self.intake.config.merge.primary_key)
+
+    def key(self) -> Column:
+        """The key of a row that has `_base` and `_copy`. A rejected row's ends so that no place is read out of it."""
+        from pyspark.sql import functions as F
+
+        copy = key_column([(F.col(_COPY), "int")])
+        good = F.col(_BASE) if self.unique else F.concat(F.col(_BASE), copy)
+        return F.when(F.col("_error").isNull(), good).otherwise(F.concat(F.col(_BASE), copy, F.lit(b"\x01!")))
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """Rows with `_base` and `_hash` under their keys."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        copy = F.lit(1) if self.unique else F.row_number().over(Window.partitionBy(_BASE).orderBy(_HASH))
+        return rows.withColumn(_COPY, copy.cast("bigint")).withColumn("_key", self.key())
+
+    @property
+    def refuse(self) -> Any:
+        """What raises InputChanged for a written delta whose keys are not unique; None where rows have none."""
+        return partial(_refuse, self.intake) if self.unique else None
+
+
+def _refuse(intake: Intake, delta: DataFrame) -> None:
+    from pyspark.sql import functions as F
+
+    from operators.source.unique_keys import UniqueKeys
+
+    UniqueKeys(intake, None).check(delta)
+    wrong = delta.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3)).groupBy("_key").agg(F.count(F.lit(1)).alias("n"), F.first("_error").alias("error"))
+    twice = intake.engine.to_arrow(wrong.where(F.col("n") > 1).orderBy("_key"), 1).to_pylist()
+    if twice:
+        raise InputChanged(f"{twice[0]['n']} equal rows cannot be read: {twice[0]['error']}")
+
+
+def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    at = schema.get_field_index("_row")
+    for typed in reader.typed(batch):
+        made = shape.batch(typed, b"", path, 0, frozenset(column.name for column in reader.plan.undeclared))
+        yield made.cast(schema).set_column(at, schema.field(at), pa.nulls(made.num_rows, pa.int64()))
+
+
+def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([made for batch in rows.to_batches() for made in shaped(batch)], schema)
+
+
+def ingest(intake: Intake) -> Ingested:
+    """The delta from what stood to what the table holds now. Raises InputChanged for keys that are null or not unique, or gives what will."""
+    one = TableIntake.of(intake)
+    followed = _followed(one)
+    return followed if followed is not None else _whole(one)
+
+
+def _whole(one: TableIntake) -> Ingested:
+    """All rows of the table against all that stood."""
+    from pyspark.sql import functions as F
+
+    from changelog.spark_algebra import diff
+
+    intake = one.intake
+    rows = one.numbered(one.based(one.rows()))
+    names = [column(name) for name in intake.files.shape.columns]
+    if intake.files.limit is not None:
+        rows = rows.orderBy("_key").limit(intake.files.limit)
+    bound = None if one.table.rows is None else one.table.rows + one.record.rows
+    if intake.stood is None:
+        fresh = rows.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *names)
+        return Ingested(None, fresh, False, (one.record,), (one.record,), bound, one.refuse)
+    changed = diff(intake.stood, rows.select("_key", *names), intake.cause, compare=intake.compared())
+    return _told(one, changed, bound)
+
+
+def _told(one: TableIntake, changed: DataFrame, bound: int | None) -> Ingested:
+    from pyspark.sql import functions as F
+
+    fresh = F.when(F.col("_op") == 0, F.lit(one.intake.fresh_cause)).otherwise(F.col("_cause"))
+    return Ingested(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
+
+
+def _followed(one: TableIntake) -> Ingested | None:
+    """The delta by the table's change data feed; None where the whole table has to be read."""
+    changes, intake = one.intake.changes, one.intake
+    if intake.before is None or intake.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
+        return None
+    since = changes.since
+    if changes.broken is not None:
+        intake.warn(f"{since.path}: {changes.broken}; the whole table was compared with what stood")
+        return None
+    if not since.dense or not one.table.has_feed():
+        return None
+    if tuple(since.undeclared) != one.record.undeclared:
+        return None
+    try:
+        return _followed_from(one, since)
+    except NotFollowed as why:
+        intake.warn(f"{since.path}: {why}; the whole table was compared with what stood")
+        return None
+
+
+def _followed_from(one: TableIntake, since: FileRecord) -> Ingested:
+    """The delta of what came and went since a version. Raises NotFollowed."""
+    import polars as pl
+
+    from changelog.spark_algebra import diff
+
+    intake, engine = one.intake, one.intake.engine
+    change = one.table.changes(int(since.version or 0))
+    rows = change.rows.append_column(_WEIGHT, change.weights)
+    shaped = _weighted(one, rows)
+    based = engine.to_arrow(one.based(engine.from_arrow(shaped)))
+    net = pl.DataFrame(based.select([_BASE, _HASH, _WEIGHT])).group_by(_BASE, _HASH).agg(pl.col(_WEIGHT).cast(pl.Int64).sum()).filter(pl.col(_WEIGHT) != 0)
+    if one.table.rows is not None and since.rows + int(net[_WEIGHT].sum()) != one.table.rows:
+        raise NotFollowed("its change data feed does not lead to the rows that it has")
+    if not net.height:
+        return Ingested(None, None, True, (one.record,))
+    stood = _standing(one, since, net, based)
+    after = _after(one, net, stood)
+    old, new = _images(one, stood, based, after)
+    changed = diff(engine.from_arrow(old), engine.from_arrow(new), intake.cause, compare=intake.compared())
+    return _told(one, changed, old.num_rows + new.num_rows)
+
+
+def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
+    """The op rows of rows of the change data feed, each with its weight."""
+    import pyarrow as pa
+
+    made = []
+    for batch in rows.to_batches():
+        weights = batch.column(_WEIGHT)
+        plain = batch.select([name for name in batch.schema.names if name != _WEIGHT])
+        at = 0
+        for shaped in one.shaped(plain):
+            made.append(shaped.append_column(_WEIGHT, weights.slice(at, shaped.num_rows)))
+            at += shaped.num_rows
+    return pa.Table.from_batches(made, one.intake.files.schema().append(pa.field(_WEIGHT, pa.int8())))
+
+
+def _standing(one: TableIntake, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
+    """The rows that stand of the bases that changed: `_key`, `_base`, `_hash` and the source's columns.
+
+    A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    names = [_BASE, _HASH, *one.intake.files.shape.columns]
+    told = one.unique and one.intake.config.merge.compare is None and since.path == one.record.path
+    gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
+    rest = net.join(gone, on=_BASE, how="anti")
+    images = pl.DataFrame(based.select(names)).unique([_BASE, _HASH], keep="first").join(gone, on=[_BASE, _HASH], how="semi")
+    rows = images.select(pl.col(_BASE).alias("_key"), *map(pl.col, names)).to_arrow()
+    schema = pa.schema([pa.field("_key", pa.binary()), *map(based.schema.field, names)])
+    found = [_found(one, rest).select(schema.names)] if rest.height else []
+    return pa.concat_tables([part.cast(schema) for part in (rows, *found)])
+
+
+def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table:
+    """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    from operators.source.diff.hashes import joined
+
+    engine, before = one.intake.engine, one.intake.before
+    assert before is not None  # else nothing is followed
+    bases = net[_BASE].unique().sort()
+    keys = one.unique and not net.select(_is_reject().any()).item()
+
+    def near(rows: DataFrame) -> DataFrame:
+        if keys:  # between the first and the last of them, by which files and pages are passed over
+            within = F.col("_key").between(F.lit(bases[0]), F.lit(bases[-1]))
+            return joined(rows.where(within), pa.table({"_key": bases.to_arrow().cast(pa.binary())}), engine, "left_semi")
+        base = F.when(F.col("_error").isNull(), F.col("_key")).otherwise(one.base(rows)) if one.unique else one.base(rows)
+        found = joined(rows.withColumn(_BASE, base), pa.table({_BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", _BASE)
+        return without(found, _BASE)
+
+    return engine.to_arrow(one.based(before.narrowed(near)))
+
+
+def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
+    """What stands of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
+    import polars as pl
+
+    before = pl.DataFrame(stood.select([_BASE, _HASH])).group_by(_BASE, _HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
+    single = net.filter(~_is_reject()) if one.unique else net.clear()
+    several = net.filter(_is_reject()) if one.unique else net
+    return pl.concat([_after_single(one, single, before), _after_several(several, before)])
+
+
+def _is_reject() -> pl.Expr:
+    import polars as pl
+
+    return pl.col(_BASE).bin.starts_with(REJECTED)
+
+
+def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Of rows that are told apart by their values: so many of each image as stood and came, less those that went."""
+    import polars as pl
+
+    signed = net.select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
+    touched = before.join(signed.select(_BASE).unique(), on=_BASE, how="semi")
+    total = pl.concat([touched, signed]).group_by(_BASE, _HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
+    if total.filter(pl.col("_count") < 0).height:
+        raise NotFollowed("its change data feed takes rows away that were not there")
+    return total
+
+
+def _after_single(one: TableIntake, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Of rows with a primary key: the one that came, or none where the one that stood went."""
+    import polars as pl
+
+    held = before.group_by(_BASE).agg(pl.col("_count").sum().alias("_held"))
+    came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("_came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("_went")
+    sums = net.group_by(_BASE).agg(came, went).join(held, on=_BASE, how="left").with_columns(pl.col("_held").fill_null(0))
+    if sums.filter(pl.col("_went") > pl.col("_held")).height:
+        raise NotFollowed("its change data feed takes rows away that were not there")
+    twice = sums.filter(pl.col("_held") + pl.col("_came") - pl.col("_went") > 1)
+    if twice.height:
+        raise InputChanged(_not_unique(one, bytes(twice[_BASE].sort()[0])))
+    return net.filter(pl.col(_WEIGHT) > 0).select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
+
+
+def _not_unique(one: TableIntake, base: bytes) -> str:
+    from changelog.keys.encoding import decode_key
+
+    identity = one.intake.source.identity
+    values = decode_key(base, [kind for _, kind in identity])
+    shown = ", ".join(f"{name}={'null' if value is None else value}" for (name, _), value in zip(identity, values, strict=True))
+    return f"the primary key {shown} stands for several records"
+
+
+def _images(one: TableIntake, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
+    """The rows that stood of what changed, and those that stand afterwards, under their keys."""
+    import polars as pl
+
+    columns = list(one.intake.files.shape.columns)
+    known = pl.concat([pl.DataFrame(table.select([_BASE, _HASH, *columns])) for table in (based, stood)]).unique([_BASE, _HASH], keep="first")
+    copies = after.join(known, on=[_BASE, _HASH], how="left").select(pl.all().repeat_by("_count").explode())
+    ordered = copies.sort(_BASE, _HASH).with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(_BASE).alias(_COPY))
+    engine = one.intake.engine
+    made = engine.from_arrow(ordered.select(_BASE, _COPY, *columns).to_arrow().cast(_typed(stood, columns)))
+    new = engine.to_arrow(made.withColumn("_key", one.key()).select("_key", *map(column, columns)))
+    return stood.select(["_key", *columns]), new
+
+
+def _typed(stood: pa.Table, columns: list[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(_BASE, pa.binary()), pa.field(_COPY, pa.int64()), *(stood.schema.field(name) for name in columns)])

@@ -1,0 +1,195 @@
+"""Two versions of a large file by their stretches: which are the same, and between which records the others stand (DESIGN section 6).
+
+The list of a file's stretches is kept in the source's state. It tells of each where its records stand in the source's changelog: of a source
+without a primary key between which labels, of a keyed one in which rows of which runs they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from changelog.keys.positions import parse_label, row_labels
+from changelog.lazy_imports import F
+from operators.source.diff.alignment import align
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from operators.source.diff.alignment import Positions
+    from operators.source.file_changes import Label
+    from storage.engines import Engine
+    from storage.formats.content_chunks import Stretches
+
+FETCHED_ROWS: Final = 500_000
+FETCHED_BYTES: Final = 32 << 20
+"""So many records, and so much of their text, are brought to the driver with all columns, so that what differs need not be read again."""
+REGION_BYTES: Final = 4 << 20
+"""About so many bytes of changed stretches are read by one task."""
+MOST_CHANGED: Final = 1 / 3
+"""A file of which a larger part is in changed stretches is compared as a whole, which takes less time then."""
+FEW_RANGES: Final = 8
+"""So many ranges of keys are conditions of a query or of a read; more are joined."""
+BIN_BYTES: Final = 5
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("digest", pa.binary()),
+        pa.field("records", pa.int64()),
+        pa.field("first", pa.binary()),
+        pa.field("last", pa.binary()),
+        pa.field("spans", pa.binary()),
+    ]
+)
+"""Of each stretch its hash and number of records. `first` and `last`: their labels, without a primary key. `spans`: with one, the rows under which
+its records stand, as triples of 8 bytes each: the epoch that read them, the first row, the last row."""
+
+
+@dataclass(frozen=True)
+class StretchList:
+    """The stretches of a file in order."""
+
+    made: Callable[[], pa.Table]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The stretches with the columns of `SCHEMA`: made when it is asked for, since that waits for the hashes of a file."""
+        return self.made()
+
+    @property
+    def rows(self) -> Positions:
+        """The number of the first record of each stretch and, at last, the number behind the last record."""
+        counts = self.table.column("records").to_numpy()
+        return np.concatenate([[1], 1 + np.cumsum(counts)])
+
+    @classmethod
+    def of(cls, table: pa.Table) -> StretchList:
+        """The list that a table has."""
+        return cls(lambda: table)
+
+    @classmethod
+    def by_labels(cls, stretches: Stretches, first: pa.Array, last: pa.Array) -> StretchList:
+        """The list of a file whose records have labels."""
+        return cls(lambda: _table(stretches, first, last, pa.nulls(len(first), pa.binary())))
+
+    @classmethod
+    def by_spans(cls, stretches: Stretches, spans: pa.Array) -> StretchList:
+        """The list of a file whose records have primary keys."""
+        none = pa.nulls(len(spans), pa.binary())
+        return cls(lambda: _table(stretches, none, none, spans))
+
+    @classmethod
+    def of_new_file(cls, stretches: Stretches) -> StretchList:
+        """The list of a file that is read for the first time, so that record n has label n."""
+        return cls.by_labels(stretches, own_labels(stretches.rows[:-1]), own_labels(stretches.rows[1:] - 1))
+
+    def folded(self, base: int) -> StretchList:
+        """The list where all earlier epochs are folded into `base`."""
+        texts = self.table.column("spans").to_pylist()
+        if texts[0] is None or bool((np.frombuffer(b"".join(texts), "<i8")[::3] >= base).all()):
+            return self
+        spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
+        told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
+        return StretchList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
+
+    def label_behind(self, number: int) -> Label | None:
+        """The label of the last record ahead of a stretch, None ahead of the first."""
+        return parse_label(self.table.column("last")[number - 1].as_py())[0] if number else None
+
+    def label_at(self, number: int) -> Label | None:
+        """The label of the first record of a stretch, None behind the last one."""
+        return parse_label(self.table.column("first")[number].as_py())[0] if number < self.table.num_rows else None
+
+    def changed(self, now: Stretches, stayed: tuple[Positions, Positions], chosen: Positions, first: pa.Array, last: pa.Array) -> StretchList:
+        """The list as it is now: what stayed has the labels that it had, the stretches `chosen` have new ones."""
+        order = np.argsort(np.concatenate([stayed[1], chosen]))
+        kept = [self.table.column(name).combine_chunks().take(pa.array(stayed[0])) for name in ("first", "last")]
+        ends = [pa.concat_arrays([one, fresh]).take(pa.array(order)) for one, fresh in zip(kept, (first, last), strict=True)]
+        return StretchList.by_labels(now, *ends)
+
+    def ranges(self, bounds: Sequence[tuple[int, int]]) -> list[tuple[bytes, bytes]]:
+        """The labels of the records in stretches of some ranges of numbers: from the first up to the one behind the last."""
+        first = self.table.column("first")
+        return [(first[low].as_py() if low else b"", first[high].as_py() if high < self.table.num_rows else b"\xff") for low, high in bounds if low < high]
+
+    def standing(self, rows: DataFrame, bounds: Sequence[tuple[int, int]], prefix: bytes, engine: Engine) -> DataFrame:
+        """Those rows of the file whose records are in stretches of some ranges of numbers."""
+        ends = self.ranges(bounds)
+        if len(ends) > FEW_RANGES:
+            return _in_bins(rows, ends, self.table.column("last")[-1].as_py(), prefix, engine)
+        within = [(F.col("_key") >= F.lit(prefix + low)) & (F.col("_key") < F.lit(prefix + high)) for low, high in ends]
+        return rows.where(reduce(or_, within)) if within else rows.where(F.lit(False))
+
+
+def _in_bins(rows: DataFrame, ends: Sequence[tuple[bytes, bytes]], last: bytes, prefix: bytes, engine: Engine) -> DataFrame:
+    """The rows whose keys lie within one of many ranges: found by the first bytes of their labels, which are the same for 256 neighbours."""
+    spread = [(bin_, low, high) for low, high in ends for bin_ in range(_bin(low), _bin(min(high, last)) + 1)]
+    bins = pa.array([f"{one:0{2 * BIN_BYTES}X}" for one, _, _ in spread])
+    columns = {"__low": [prefix + low for _, low, _ in spread], "__high": [prefix + high for _, _, high in spread]}
+    wanted = engine.from_arrow(pa.table({"__bin": bins, **{name: pa.array(values, pa.binary()) for name, values in columns.items()}}))
+    inside = (F.substring(F.hex("_key"), 2 * len(prefix) + 1, 2 * BIN_BYTES) == F.col("__bin")) & (F.col("_key") >= F.col("__low")) & (F.col("_key") < F.col("__high"))
+    return rows.join(F.broadcast(wanted), inside, "left_semi")
+
+
+def _bin(label: bytes) -> int:
+    return int.from_bytes(label[:BIN_BYTES], "big")
+
+
+def own_labels(rows: Positions) -> pa.Array:
+    """The labels that the records of these numbers have in a file that is read for the first time."""
+    return row_labels(b"", rows)
+
+
+def _table(stretches: Stretches, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
+    digests = pa.array(stretches.digests, pa.binary())
+    return pa.Table.from_arrays([digests, pa.array(np.diff(stretches.rows)), first, last, spans], schema=SCHEMA)
+
+
+def matched(old: StretchList, new: Stretches, *, same_rows: bool = False) -> tuple[Positions, Positions]:
+    """The numbers of the stretches that stayed, before and now; `same_rows`: only those whose records have the numbers that they had."""
+    digests = pa.concat_arrays([old.table.column("digest").combine_chunks(), pa.array(new.digests, pa.binary())])
+    codes = digests.dictionary_encode().indices.to_numpy().astype(np.int64)
+    left, right = align(codes[: old.table.num_rows], codes[old.table.num_rows :])
+    if not same_rows:
+        return left, right
+    alike = old.rows[left] == new.rows[right]
+    return left[alike], right[alike]
+
+
+def is_little(now: Stretches, chosen: Positions) -> bool:
+    """Whether some stretches have so few of the file's records that it saves time to look at them alone."""
+    return int((now.rows[chosen + 1] - now.rows[chosen]).sum()) <= now.records * MOST_CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A place where two versions of a file differ: stretches of the old one, from the first up to the one behind, and those of the new one in their place."""
+
+    old: tuple[int, int]
+    new: tuple[int, int]
+
+
+def regions_between(stayed: tuple[Positions, Positions], old: int, new: int) -> list[Region]:
+    """What lies between the stretches that stayed, of so many stretches before and now."""
+    opens, closes = ([np.concatenate([[-1], one]) + 1 for one in stayed], [np.concatenate([one, [count]]) for one, count in zip(stayed, (old, new), strict=True)])
+    bounds = zip(opens[0].tolist(), closes[0].tolist(), opens[1].tolist(), closes[1].tolist(), strict=True)
+    return [Region((low, high), (start, end)) for low, high, start, end in bounds if low < high or start < end]
+
+
+def numbers_in(bounds: Sequence[tuple[int, int]]) -> Positions:
+    """All numbers of some ascending ranges."""
+    return np.concatenate([np.empty(0, np.int64), *(np.arange(low, high) for low, high in bounds)])
+
+
+def groups(rows: Positions, bounds: Sequence[tuple[int, int]]) -> Iterator[slice]:
+    """The places of the records of ranges of stretches where they stand one behind the other; `rows`: the numbers of the stretches' first records."""
+    at = 0
+    for low, high in bounds:
+        count = int(rows[high] - rows[low])
+        yield slice(at, at + count)
+        at += count

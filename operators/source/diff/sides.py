@@ -1,0 +1,111 @@
+"""The two versions of what is looked at of a file: rows that stood and rows that are read now, each with a hash or a number that tells whether it stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.arrow_algebra import images
+from changelog.lazy_imports import F
+from operators.source.diff.chunk_index import FEW_RANGES
+from operators.source.diff.hashes import image_hash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from operators.source.diff.chunk_index import StretchList
+    from operators.source.file_changes import FileRecord, Part
+    from operators.source.reading import FileReader
+    from operators.source.request import Intake
+
+FEW_BYTES: Final = 2 << 20
+"""So many bytes of changed stretches are read on the driver, where what stood came there too."""
+
+
+def of_file(stood: DataFrame, files: FileReader, record: FileRecord) -> DataFrame:
+    """The rows of one file: those whose key begins with its prefix, as a range so that the table's statistics help."""
+    low = files.prefix(record)
+    return stood.where((F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A version of what is looked at of a file: `old_hashes` or `new_hashes`, and the rows themselves where they are on the driver."""
+
+    hashes: pa.Table
+    rows: pa.Table | None = None
+
+
+def looked_at(intake: Intake, part: Part, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
+    """What stands in stretches of some ranges of numbers and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
+    live = _near(intake, part.record, before, bounds) if few else None
+    if live is not None and part.size <= FEW_BYTES:
+        return _numbered(intake, live, intake.files.small([part])[0])
+    stood = _standing(intake, part.record, before, bounds) if live is None else intake.engine.from_arrow(live)
+    names = (_told(intake), ["_row"])
+    sides = (stood, intake.files.frame(intake.engine, [part]))
+    frames = [frame.select(*(["*"] if few else own), _hash(intake, frame)) for frame, own in zip(sides, names, strict=True)]
+    tables = intake.engine.side_by_side(*frames)
+    hashes = [_ordered(table.select([*own, "_hash"]), own[0]) for table, own in zip(tables, names, strict=True)]
+    return [Side(one, table.drop_columns(["_hash"]) if few else None) for one, table in zip(hashes, tables, strict=True)]
+
+
+def _near(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
+    """The live rows of a file in stretches of some ranges of numbers, where these are so few that each is read by itself."""
+    assert intake.before is not None  # else nothing is known
+    prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
+    return intake.before.near([(prefix + low, prefix + high) for low, high in ranges]) if len(ranges) <= FEW_RANGES else None
+
+
+def _standing(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
+    """The same as a frame."""
+    assert intake.before is not None  # else nothing is known
+    prefix = intake.files.prefix(record)
+    return intake.before.narrowed(lambda rows: before.standing(of_file(rows, intake.files, record), bounds, prefix, intake.engine))
+
+
+def _numbered(intake: Intake, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
+    """Both versions of rows that are on the driver; they are numbered there."""
+    old, new = live.sort_by("_key"), fresh.sort_by("_row")
+    was, now = numbered(old, new, [name for name in intake.compared() if name != "_row"])
+    return Side(old.select(_told(intake)).append_column("_hash", was), old), Side(new.select(["_row"]).append_column("_hash", now), new)
+
+
+def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    """A number for each row on the driver by the columns `names`, in place of a hash: the same exactly where these print the same."""
+    import polars as pl
+    import pyarrow as pa
+
+    rows = pl.DataFrame(images(pa.concat_tables([old.select(names).cast(new.select(names).schema), new.select(names)])))
+    numbers = rows.with_row_index("at").select(pl.col("at").first().over(rows.columns).cast(pl.Int64)).to_series().to_arrow()
+    return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
+
+
+def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
+    """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
+    return _ordered(intake.engine.to_arrow(stood.select(*_told(intake), _hash(intake, stood))), "_key")
+
+
+def _told(intake: Intake) -> list[str]:
+    """What is told of live rows besides their hashes."""
+    return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
+
+
+def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:
+    """`_row` and `_hash` of the records of a file, in order."""
+    return _ordered(intake.engine.to_arrow(fresh.select("_row", _hash(intake, fresh))), "_row")
+
+
+def _ordered(table: pa.Table, by: str) -> pa.Table:
+    import polars as pl
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # a table is no array
+    return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()
+
+
+def _hash(intake: Intake, frame: DataFrame) -> Column:
+    """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
+    return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")

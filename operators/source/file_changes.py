@@ -1,0 +1,272 @@
+"""What became of a source's files since the last epoch: kept, touched, changed, grown, added, removed, moved."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any, Protocol
+
+from changelog.keys.positions import labels_between
+from operators.source.ascending import longest_in_order
+
+if TYPE_CHECKING:
+    from storage.formats import Range
+
+Label = tuple[int, ...]
+
+
+class Found(Protocol):
+    """A file that discovery found."""
+
+    @property
+    def name(self) -> str:
+        """Its path below the pipeline's folder."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """When it was written, in nanoseconds since 1970."""
+
+
+class ContentHash(Protocol):
+    """The hash of a file's content, or of its first `length` bytes."""
+
+    def __call__(self, name: str, length: int | None = None) -> str:
+        """In hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file of a source as an epoch left it, kept in the ledger.
+
+    `path` as discovery gave it, `label` its place among the source's files, `rows` its records (rejected ones too), `dense`
+    whether record n has label n, `undeclared` the columns beyond the schema with their types. `present` is false of a file that is
+    gone and whose records stand all the same: sources keep what was once delivered, and a revert brings back what was. Of the
+    former `replaced` true once its earlier content was overwritten. `shifted`: it was changed, so that records under a primary key, which
+    keep the row that they were read from, may stand in others. Of a Delta table `version` is the one that was read and `hash` tells it from
+    others; `dense` is false where other rows stand than it had. `stored_as`: the path that its records have in `_file`, where that is not its own: it
+    took the place of another file. `arrived`: of a delivery, the epoch that first read its present content. `listed`: the source's state has the list of its stretches (`operators.source.diff.chunk_index`),
+    and its records stand as they are listed.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    hash: str
+    label: Label
+    rows: int = 0
+    dense: bool = True
+    undeclared: tuple[tuple[str, str], ...] = ()
+    present: bool = True
+    replaced: bool = False
+    version: int | None = None
+    shifted: bool = False
+    listed: bool = False
+    stored_as: str | None = None
+    arrived: int = 0
+
+    @property
+    def stored(self) -> str:
+        """The path that its records have in `_file`."""
+        return self.stored_as or self.path
+
+    def json(self) -> dict[str, Any]:
+        """The record as the ledger stores it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> "FileRecord":
+        """A record out of the ledger; members of other versions are passed over."""
+        known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
+        undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
+        return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
+
+    @classmethod
+    def all_of(cls, entry: Mapping[str, Any]) -> "tuple[FileRecord, ...]":
+        """The files that the ledger keeps of a source."""
+        return tuple(map(cls.of, entry.get("files", ())))
+
+    def partly(self) -> "FileRecord":
+        """The same file, of which something was passed over: the next run finds it changed."""
+        return replace(self, mtime_ns=0, hash="")
+
+    def seen(self, file: Found) -> bool:
+        """Whether the file is, by size and time, the one that was read."""
+        return (self.size, self.mtime_ns) == (file.size, file.mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be read of a file: all of it, or what stands behind its first `rows` records, which took `start` bytes (0: not known).
+
+    `ranges`: what it is to be read by, where that is known; then it may be less than all, and the number of the record's rows is known too.
+    """
+
+    record: FileRecord
+    start: int = 0
+    rows: int = 0
+    order: int = 0
+    """The file's place in discovery order, from 0."""
+    ranges: "tuple[Range, ...] | None" = None
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return self.record.size - self.start if self.ranges is None else sum(one.size for one in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """The files of a source in discovery order with their labels, and what is to be done.
+
+    `now` has every file that the source remembers (of added and changed ones `rows` is still that of before); `added` and
+    `changed` are to be read, of `grown` ones only what is new; `removed` are records of versions whose rows go; a file that
+    moved is removed and added.
+    """
+
+    now: tuple[FileRecord, ...]
+    added: tuple[FileRecord, ...] = ()
+    changed: tuple[FileRecord, ...] = ()
+    removed: tuple[FileRecord, ...] = ()
+    grown: tuple[Part, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether rows come or go."""
+        return bool(self.added or self.changed or self.removed or self.grown)
+
+    @property
+    def to_read(self) -> int:
+        """The bytes that are to be read."""
+        return sum(record.size for record in (*self.added, *self.changed)) + sum(part.size for part in self.grown)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the source has to be read; None where nothing changed."""
+        counts = ((len(self.added), "new"), (len(self.changed), "changed"), (len(self.grown), "grown"), (len(self.removed), "gone"))
+        parts = [f"{count} {word}" for count, word in counts if count]
+        return f"files: {', '.join(parts)}" if parts else None
+
+    def from_nothing(self) -> "FileChanges":
+        """The same files, all that are there to be read again in the places that they have."""
+        return FileChanges(self.now, (), tuple(record for record in self.now if record.present), self.removed)
+
+
+def compare_files(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
+    """Compare what discovery found with the last epoch. A file is unchanged by size and mtime, else by its hash; one that once took the place of another is a new one."""
+    by_path = {record.path: record for record in known if record.stored_as is None}
+    return _compared(found, known, content_hash, [by_path.get(file.name) for file in found])
+
+
+def compare_contents(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
+    """As `compare_files`, for records whose files nobody asks for: a new file that comes where one went takes its place, as if that had changed."""
+    by_path = {record.path: record for record in known}
+    present = [by_path.get(file.name) for file in found]
+    changes = _compared(found, known, content_hash, _with_successors(present, found, known))
+    taken = {record.stored for record in known}
+    named = {record.label: stored_apart(record, by_path.get(record.path), taken) for record in changes.added}
+    return replace(changes, now=tuple(named.get(record.label, record) for record in changes.now), added=tuple(named.values()))
+
+
+def _compared(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash, present: Sequence[FileRecord | None]) -> FileChanges:
+    """What became of the files, where `present` has the known record of each."""
+    stays = in_order(present)
+    before = [record if at in stays else None for at, record in enumerate(present)]
+    now = [_as_found(old, file, label, content_hash) for old, file, label in zip(before, found, labels(present, stays, known), strict=True)]
+    added = tuple(record for record, old in zip(now, before, strict=True) if old is None)
+    changed = tuple(record for record, old in zip(now, before, strict=True) if old is not None and (record.hash, record.path) != (old.hash, old.path))
+    restored = _restored(known, found)
+    kept_labels = {record.label for record in (*now, *restored)} - {record.label for record in added}
+    removed = tuple(record for record in known if record.label not in kept_labels)
+    return FileChanges((*now, *restored), added, changed, removed)
+
+
+def _as_found(record: FileRecord | None, file: Found, label: Label, content_hash: ContentHash) -> FileRecord:
+    """A file's record; `record` is the one of before of a file that kept its place. It has another hash where the content is another."""
+    if record is None:
+        return FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label)
+    same_file = record.path == file.name
+    if same_file and record.seen(file):
+        return replace(record, present=True)
+    digest = content_hash(file.name)
+    if same_file and digest == record.hash:
+        return replace(record, mtime_ns=file.mtime_ns, present=True)
+    stored = record.stored_as if same_file else record.stored
+    return replace(record, path=file.name, size=file.size, mtime_ns=file.mtime_ns, hash=digest, present=True, shifted=True, stored_as=stored)
+
+
+def _with_successors(present: Sequence[FileRecord | None], found: Sequence[Found], known: Sequence[FileRecord]) -> list[FileRecord | None]:
+    """The known record of each found file, where a new one comes that of a file that went from between the same neighbours: the first new one takes the place of the first."""
+    here, stays = {file.name for file in found}, in_order(present)
+    gone = sorted((record for record in known if record.present and record.path not in here), key=lambda record: record.label)
+    places, made, first = [record.label for record in gone], list(present), 0
+    new: list[int] = []
+    for at, record in enumerate(present):
+        if record is None:
+            new.append(at)
+        elif at in stays:
+            behind = bisect_left(places, record.label)
+            made = _placed(made, new, gone[first:behind])
+            first, new = behind, []
+    return _placed(made, new, gone[first:])
+
+
+def _placed(made: list[FileRecord | None], new: Sequence[int], gone: Sequence[FileRecord]) -> list[FileRecord | None]:
+    for at, record in zip(new, gone, strict=False):
+        made[at] = record
+    return made
+
+
+def stored_apart(record: FileRecord, before: FileRecord | None, taken: Collection[str]) -> FileRecord:
+    """A file that is added, by a path for its records that no other file's have; one that moved (it was `before`) keeps that of its records."""
+    if before is not None:
+        return replace(record, stored_as=before.stored_as)
+    names = chain([record.path], (f"{record.path}#{number}" for number in count(2)))
+    stored = next(name for name in names if name not in taken)
+    return record if stored == record.path else replace(record, stored_as=stored)
+
+
+def _restored(known: Sequence[FileRecord], found: Sequence[Found]) -> list[FileRecord]:
+    """The records of files that were gone before and still are: what brought their rows back holds."""
+    here = {file.name for file in found}
+    return [record for record in known if not record.present and record.path not in here]
+
+
+def in_order(present: Sequence[FileRecord | None]) -> set[int]:
+    """Positions of files that were known and kept their order among each other: the longest such selection."""
+    positions = [at for at, record in enumerate(present) if record is not None]
+    kept = longest_in_order([record.label for record in present if record is not None])
+    return {positions[at] for at in kept}
+
+
+def labels(present: Sequence[FileRecord | None], stays: set[int], known: Sequence[FileRecord]) -> list[Label]:
+    """A label for each found file: its own where it stays, new ones between those of its neighbours.
+
+    No new label is one of a known file, so that no row of a file that goes shares its key with one that comes.
+    """
+    taken = sorted(record.label for record in known)
+    made: list[Label] = []
+    low: Label | None = None
+    at = 0
+    while at < len(present):
+        record = present[at]
+        if at in stays and record is not None:
+            made.append(record.label)
+            low = record.label
+            at += 1
+            continue
+        end = next((i for i in range(at, len(present)) if i in stays), len(present))
+        stop = present[end] if end < len(present) else None
+        high = None if stop is None else stop.label
+        floor = max((label for label in taken if high is None or label < high), default=low)
+        fresh = labels_between(floor, high, end - at)
+        made.extend(fresh)
+        low = fresh[-1]
+        at = end
+    return made
+
+
+Compare = Callable[[Sequence[Found], Sequence[FileRecord], ContentHash], FileChanges]

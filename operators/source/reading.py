@@ -1,0 +1,209 @@
+"""Reading files into op rows: small ones on the driver, large ones in ranges on the executors (DESIGN section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from changelog.frames import Made, chosen, made_in_tasks, united
+from changelog.keys.positions import row_label
+from operators.source.file_changes import FileRecord, Part
+from operators.source.row_layout import RowShape, shaped_schema
+from storage.formats.base import ROW
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+    from pyspark.sql import DataFrame
+
+    from storage.engines import Engine
+    from storage.formats import Reader
+    from storage.formats.content_chunks import Stretches
+    from storage.formats.tasks import Task
+
+    Rows: TypeAlias = NDArray[np.int64]
+
+SMALL_BYTES = 2 << 20
+"""Files that have no more bytes together are read on the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads the files of one source. `number` is the source's first key byte; `folder` is where relative paths start.
+
+    `limit`: only so many records, the first ones, for a preview.
+    """
+
+    reader: Reader
+    shape: RowShape
+    number: int
+    folder: Path
+    limit: int | None = None
+    kept: Path | None = None
+    """The only file, whatever it is called, of a source that reads a service."""
+    local: Callable[[Path], Path] | None = None
+    """Where a file is to be read instead: a copy of it."""
+
+    def path(self, record: FileRecord) -> Path:
+        """Where a file is to be read."""
+        if self.kept is not None:
+            return self.kept
+        path = self.folder / record.path
+        return path if self.local is None else self.local(path)
+
+    def prefix(self, record: FileRecord) -> bytes:
+        """The first bytes of the keys of a file's records."""
+        return bytes([self.number]) + row_label(record.label)
+
+    def is_small(self, parts: Sequence[Part]) -> bool:
+        """Whether the files are read on the driver."""
+        return self.limit is not None or sum(part.size for part in parts) <= SMALL_BYTES
+
+    def undeclared(self, record: FileRecord) -> FileRecord:
+        """The record with the columns of its file that the schema does not name. Raises InputError."""
+        from storage.formats.tasks import undeclared_columns
+
+        columns = undeclared_columns(self.reader, self.path(record), record.path)
+        return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
+
+    def stretches(self, record: FileRecord) -> Stretches | None:
+        """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
+        from storage.formats.content_chunks import stretches_of
+
+        if self.limit is not None or record.size <= SMALL_BYTES:
+            return None
+        return stretches_of(_reader_of(self.reader, record), self.path(record), record.path)
+
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the op rows."""
+        return shaped_schema(self.shape, self.reader.schema())
+
+    def small(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
+        """The op rows of files, read here, and the files' records with the rows that they turned out to have."""
+        import pyarrow as pa
+
+        batches: list[pa.RecordBatch] = []
+        counted: list[FileRecord] = []
+        left = self.limit
+        for part in parts:
+            rows = part.rows
+            for batch in self._read(part):
+                kept = batch.slice(0, left)
+                batches.append(kept)
+                rows += kept.num_rows
+                left = None if left is None else left - kept.num_rows
+            counted.append(replace(part.record, rows=rows) if part.ranges is None else part.record)
+        return pa.Table.from_batches(batches, self.schema()), counted
+
+    def _read(self, part: Part) -> Iterator[pa.RecordBatch]:
+        from storage.formats.tasks import read_task
+
+        reader = _reader_of(self.reader, part.record)
+        for task in self.tasks(part):
+            for batch in read_task(reader, task):
+                yield _finish(batch, task.attached, self.shape, self.schema(), _dynamic(part.record))
+
+    def tasks(self, part: Part) -> list[Task]:
+        """The ranges that together read a part; the first ones may hold records that were read already, which are dropped."""
+        from storage.formats.tasks import Task, tail_tasks, tasks_of
+
+        record = part.record
+        reader, path = _reader_of(self.reader, record), self.path(record)
+        attached = {"prefix": self.prefix(record), "file": record.stored, "order": part.order, "beyond": part.rows}
+        if part.ranges is not None:
+            return [Task(str(path), record.path, one, attached) for one in part.ranges]
+        tail = tail_tasks(reader, path, record.path, part.start, part.rows + 1, attached=attached) if part.start else None
+        return tasks_of(reader, path, record.path, attached) if tail is None else tail
+
+    def continues(self, part: Part) -> bool:
+        """Whether what is new in a file can be read without what stands before it."""
+        from storage.formats.tasks import tail_tasks
+
+        return bool(part.start) and tail_tasks(self.reader, self.path(part.record), part.record.path, part.start, part.rows + 1) is not None
+
+    def counted(self, part: Part) -> FileRecord:
+        """The file's record with its number of rows: those before its last range are known, the last range is read."""
+        from storage.formats.tasks import read_task
+
+        last = self.tasks(part)[-1]
+        rows = last.part.first_row - 1 + sum(batch.num_rows for batch in read_task(self.reader, last))
+        return replace(part.record, rows=max(rows, part.rows))
+
+    def large(self, engine: Engine, parts: Sequence[Part], places: Mapping[int, Rows] | None = None) -> DataFrame:
+        """The op rows of files, read in ranges by the engine's tasks; files with the same undeclared columns together.
+
+        `places`: only the ranges that hold these row numbers, by the files' order; the other rows of those ranges come too.
+        """
+        alike = [list(group) for _, group in groupby(sorted(parts, key=_columns), key=_columns)]
+        frames = [self.spread(engine, group[0].record, [task for part in group for task in self._among(part, places)]) for group in alike]
+        return frames[0] if len(frames) == 1 else _beside(frames)
+
+    def _among(self, part: Part, places: Mapping[int, Rows] | None) -> list[Task]:
+        if places is None:
+            return self.tasks(part)
+        return holding(self.tasks(part), places[part.order]) if part.order in places else []
+
+    def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
+        """The op rows of ranges of files that have the undeclared columns of `record`."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from storage.formats.tasks import chunk_reader, task_table
+
+        attached = pa.schema([("prefix", pa.binary()), ("file", pa.string()), ("order", pa.int64()), ("beyond", pa.int64())])
+        shape, schema, dynamic = self.shape, self.schema(), _dynamic(record)
+
+        def finish(batch: pa.RecordBatch, values: Mapping[str, Any]) -> pa.RecordBatch:
+            return _finish(batch, values, shape, schema, dynamic)
+
+        read = chunk_reader(_reader_of(self.reader, record), attached, finish)
+        return made_in_tasks(Made(engine.spread(task_table(tasks, attached)), read), from_arrow_schema(schema))
+
+    def frame(self, engine: Engine, parts: Sequence[Part]) -> DataFrame:
+        """The op rows of files, read where their size says."""
+        return engine.from_arrow(self.small(parts)[0]) if self.is_small(parts) else self.large(engine, parts)
+
+
+def _beside(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of frames that tasks read. Sail does not find their columns once more is selected and united, unless each of them is a selection in an order of its own."""
+    names = frames[0].columns
+    return chosen(united(*(chosen(frame, names[::-1]) for frame in frames)), names)
+
+
+def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:
+    """The ranges of a file in which the records of these numbers stand."""
+    import numpy as np
+
+    starts = np.array([task.part.first_row for task in tasks])
+    return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
+
+
+def _columns(part: Part) -> tuple[tuple[str, str], ...]:
+    return part.record.undeclared
+
+
+def _reader_of(reader: Reader, record: FileRecord) -> Reader:
+    from storage.formats import Column
+
+    return reader.with_undeclared([Column(name, type_) for name, type_ in record.undeclared])
+
+
+def _dynamic(record: FileRecord) -> frozenset[str]:
+    """The undeclared columns of a file that hold JSON text."""
+    from storage.values.coerce import is_dynamic
+
+    return frozenset(name for name, type_ in record.undeclared if is_dynamic(type_))
+
+
+def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema, dynamic: frozenset[str]) -> pa.RecordBatch:
+    if values["beyond"]:
+        import pyarrow.compute as pc
+
+        batch = batch.filter(pc.greater(batch.column(ROW), values["beyond"]))
+    return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

@@ -1,0 +1,167 @@
+"""From a reader's batches to op rows of a source: keys, undeclared fields, event time, correlation key (all in Arrow)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from changelog.keys.positions import row_labels
+from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+REJECT_TAG: Final = b"\xff"
+"""First byte of the key of a rejected record of a keyed source: it has no primary key that can be trusted, so its place in the files stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """What a source's rows carry besides what the reader gives. Picklable: it travels to the executors.
+
+    `declared`: the data columns in order. `hidden`: the hidden columns of the row type in order. `keyed`: the key comes from
+    the values, so the batch keeps its row number: from those of the columns `key` (with their types as keys encode them), or where it names none later. `event_time`: column and delay in microseconds.
+    `riders`: correlation-key columns by rider name. `mark`: a column of the reader that the merge strategy consumes, kept
+    as `_mark`.
+    """
+
+    declared: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
+    keyed: bool = False
+    key: tuple[tuple[str, str], ...] = ()
+    event_time: tuple[str, int] | None = None
+    riders: tuple[tuple[str, str], ...] = ()
+    mark: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What an op row stores besides `_op _key _cause`: hidden columns, riders, data."""
+        return (*self.hidden, *(rider for rider, _ in self.riders), *self.declared)
+
+    def batch(self, batch: pa.RecordBatch, prefix: bytes, file: str, order: int, dynamic: frozenset[str] = frozenset()) -> pa.RecordBatch:
+        """The op rows of a batch: `_op _key _cause` (unkeyed: `prefix` and the row's label; a reject of a keyed source has its place for a key), hidden columns, riders, data, `_error`.
+
+        Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`. `dynamic`: the undeclared columns that hold JSON text.
+        """
+        import pyarrow as pa
+
+        columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
+        if not self.keyed:
+            columns["_key"] = row_keys(prefix, batch.column(ROW), batch.column(ERROR))
+        elif self.key:
+            columns["_key"] = self._value_keys(batch, file)
+        columns["_cause"] = pa.repeat("ingest", batch.num_rows)
+        for name in (hidden for hidden in self.hidden if hidden not in ("_row", "_error")):
+            columns[name] = self._widened(batch, dynamic) if name == "_widened" else self._hidden(name, batch, file)
+        for rider, name in self.riders:
+            columns[rider] = batch.column(name)
+        for name in self.declared:
+            columns[name] = batch.column(name)
+        columns["_error"] = batch.column(ERROR)
+        columns["_row"] = batch.column(ROW)
+        if self.keyed:
+            columns["_order"] = pa.repeat(pa.scalar(order, pa.int64()), batch.num_rows)
+        if self.mark is not None:
+            columns["_mark"] = batch.column(self.mark)
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _value_keys(self, batch: pa.RecordBatch, file: str) -> pa.Array:
+        """The keys of records by their values, of rejects by their places."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from changelog.keys.arrow import encoded
+
+        keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column(ERROR).is_valid()
+        if not bad.true_count:
+            return keys
+        places = row_labels(REJECT_TAG + file.encode() + b"\x00", batch.column(ROW).filter(bad).to_numpy(zero_copy_only=False))
+        return pc.replace_with_mask(keys, bad, pa.array([place + b"!" for place in places.to_pylist()], pa.binary()))
+
+    def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
+        import pyarrow as pa
+
+        if name == "_event_time":
+            return self.event_times(batch)
+        if name == "_file":
+            return pa.repeat(file, batch.num_rows)
+        if name == "_doc":
+            return batch.column(DOCUMENT)
+        return pa.nulls(batch.num_rows, pa.string())
+
+    def _widened(self, batch: pa.RecordBatch, dynamic: frozenset[str]) -> pa.Array:
+        return widened(batch, (*self.declared, *((self.mark,) if self.mark else ())), dynamic)
+
+    def event_times(self, columns: pa.RecordBatch | Mapping[str, pa.Array]) -> pa.Array:
+        """The event times of rows with these columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        assert self.event_time is not None  # the row type has `_event_time` only with a watermark
+        column, delay = self.event_time
+        stamp = columns[column].cast(pa.timestamp("us", "UTC"))
+        return pc.subtract(stamp, pa.scalar(delay, pa.duration("us")))
+
+
+def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
+    """Keys of unkeyed records: `prefix`, the 6-byte row number, the closing 00; a rejected record's has `!` behind it."""
+    import pyarrow as pa
+
+    keys = row_labels(prefix, rows.to_numpy(zero_copy_only=False))
+    if errors.null_count == len(errors):
+        return keys
+    return pa.array([key + b"!" if bad else key for key, bad in zip(keys.to_pylist(), errors.is_valid().to_pylist(), strict=True)], pa.binary())
+
+
+def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[str] = frozenset()) -> pa.Array:
+    """The undeclared fields of each record that are not null as a JSON object in file order, null where there are none.
+
+    `dynamic`: those that hold JSON text.
+    """
+    import polars as pl
+    import pyarrow as pa
+
+    if UNDECLARED in batch.schema.names:
+        return batch.column(UNDECLARED)
+    names = [name for name in batch.schema.names if name not in {*declared, ROW, ERROR, DOCUMENT}]
+    if not names:
+        return pa.nulls(batch.num_rows, pa.string())
+    places = [str(place) for place in range(len(names))]  # a field may have a name that Polars does not take
+    frame = pl.from_arrow(pa.RecordBatch.from_arrays([batch.column(name) for name in names], places))
+    assert isinstance(frame, pl.DataFrame)  # a batch is no array
+    members = [_member(pl.col(place), name, dynamic=name in dynamic) for place, name in zip(places, names, strict=True)]
+    some = pl.any_horizontal(pl.all().is_not_null())
+    written = pl.concat_str(members, separator=",", ignore_nulls=True)
+    text = frame.select(pl.when(some).then(pl.concat_str(pl.lit("{"), written, pl.lit("}")))).to_series()
+    return text.to_arrow().cast(pa.string())
+
+
+def _member(value: pl.Expr, name: str, *, dynamic: bool) -> pl.Expr:
+    """`"name":value` of each record, null where the field is."""
+    import orjson
+    import polars as pl
+
+    key = pl.lit(orjson.dumps(name).decode() + ":")
+    if dynamic:
+        return pl.concat_str(key, value)
+    encoded = pl.struct(value.alias("v")).struct.json_encode()
+    return pl.when(value.is_not_null()).then(pl.concat_str(key, encoded.str.slice(len('{"v":')).str.head(-1)))
+
+
+def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
+    """The schema of shaped batches, from that of the reader's."""
+    import pyarrow as pa
+
+    fields = [pa.field("_op", pa.int8())]
+    if shape.key or not shape.keyed:
+        fields.append(pa.field("_key", pa.binary()))
+    fields.append(pa.field("_cause", pa.string()))
+    hidden = {"_event_time": pa.timestamp("us", "UTC")}
+    fields += [pa.field(name, hidden.get(name, pa.string())) for name in shape.hidden if name not in ("_row", "_error")]
+    fields += [pa.field(rider, given.field(name).type) for rider, name in shape.riders]
+    fields += [pa.field(name, given.field(name).type) for name in shape.declared]
+    fields += [pa.field("_error", pa.string()), pa.field("_row", pa.int64())]
+    fields += [pa.field("_order", pa.int64())] if shape.keyed else []
+    return pa.schema(fields if shape.mark is None else [*fields, pa.field("_mark", given.field(shape.mark).type)])

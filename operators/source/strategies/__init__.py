@@ -1,0 +1,1 @@
+"""Merge strategies, one a module."""

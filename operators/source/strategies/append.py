@@ -1,0 +1,45 @@
+"""`merge: append`: records behind those that were read are new; the earlier ones are as they were (DESIGN section 6).
+
+Earlier bytes are checked by their hash. Where they differ, or where a file cannot be read from the middle (a JSON array, an
+archive), its earlier records are compared with those that were read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from operators.source.deliveries import whole
+from operators.source.diff.by_position import appended
+from operators.source.diff.by_position import ingest as aligned
+from operators.source.diff.sides import new_hashes, of_file, old_hashes
+from operators.source.file_changes import FileRecord, Part
+from operators.source.request import Ingested, InputChanged, Intake, merge_strategy
+
+
+@merge_strategy("append")
+def ingest(intake: Intake) -> Ingested:
+    """The records that were added. Raises InputChanged where earlier ones are not what they were."""
+    changes, files = intake.changes, intake.files
+    if intake.before is None:
+        return appended(intake, [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)])
+    if intake.rebuilt:
+        return aligned(intake)
+    parts = [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)]
+    for part in (*changes.grown, *(Part(record, rows=record.rows) for record in changes.changed)):
+        told = replace(part, record=files.undeclared(part.record))
+        if not files.continues(told):
+            _refuse_changed(intake, told.record)
+            told = replace(told, start=0)
+        parts.append(told)
+    return appended(intake, parts)
+
+
+def _refuse_changed(intake: Intake, record: FileRecord) -> None:
+    """Raise InputChanged unless the first records of a file are those that were read."""
+    assert intake.before is not None  # else nothing was read
+    files, engine = intake.files, intake.engine
+    old = old_hashes(intake, of_file(intake.before.rows, files, record)).column("_hash")
+    new = new_hashes(intake, files.frame(engine, [Part(record)])).column("_hash")
+    if not new.slice(0, len(old)).equals(old):
+        first = next((at for at, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
+        raise InputChanged(f"{record.path}: record {first + 1} is not what was read before; 'merge: append' takes new records only")

@@ -1,0 +1,40 @@
+"""`merge: changelog`: records that say themselves what they do, in the words of ODF, Debezium or Flink (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from changelog.columns import column
+from changelog.lazy_imports import F
+from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.strategies.deliver import deliver, error, rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+COMES: Final = ("0", "3", "+A", "+C", "c", "r", "u", "+I", "+U")
+"""The record stands from now on, whether its key was there or not: ODF's codes and symbols, Debezium's, Flink's."""
+GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
+"""What stood of its key is taken back; the values that it carries are passed over."""
+
+
+@merge_strategy("changelog")
+def ingest(intake: Intake) -> Ingested:
+    """The net change of each key. Taking back what is not there, and a word that is no operation, are rejects."""
+    return deliver(intake, lambda rows: _marked(intake, rows))
+
+
+def _marked(intake: Intake, rows: DataFrame) -> DataFrame:
+    word = F.trim(F.col("_mark").cast("string"))
+    known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
+    named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
+    detail = F.concat(F.lit(f"{intake.config.merge.op} is "), named, F.lit(", which is no operation"))
+    told = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
+    goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
+    nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(intake))
+    return told.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
+
+
+def _shown(intake: Intake) -> Column:
+    parts = [F.concat(F.lit(f"{name}="), column(name).cast("string")) for name in intake.config.merge.primary_key]
+    return F.concat_ws(", ", *parts)

@@ -1,0 +1,22 @@
+"""`merge: ledger`: the first record of a primary key stands, later ones are ignored (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.lazy_imports import F
+from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.strategies.deliver import deliver
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@merge_strategy("ledger")
+def ingest(intake: Intake) -> Ingested:
+    """The records whose keys are new."""
+    return deliver(intake, _appends, first_wins=True)
+
+
+def _appends(rows: DataFrame) -> DataFrame:
+    return rows.withColumns({"_stays": F.lit(True), "_wrong": F.lit(None).cast("string")})

@@ -1,0 +1,40 @@
+"""`merge: upsert`: the last record of a primary key wins; one that `deleted` holds of takes the key away (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from changelog.lazy_imports import F
+from cxl import spark
+from operators.core.evaluate import prepare
+from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.strategies.deliver import deliver
+from operators.source.strategies.net_changes import place_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@merge_strategy("upsert")
+def ingest(intake: Intake) -> Ingested:
+    """What the last records of their keys change. Deleting a key that is not there is nothing."""
+    return deliver(intake, lambda rows: _marked(intake, rows))
+
+
+def _marked(intake: Intake, rows: DataFrame) -> DataFrame:
+    plain = rows.withColumn("_wrong", F.lit(None).cast("string"))
+    program = intake.source.deleted
+    if program is None:
+        return plain.withColumn("_stays", F.lit(True))
+    assert program.expression is not None  # a predicate
+    ready, context = prepare(plain, program.reads_system, intake.source.output, intake.values)
+    deleted, failed = spark.column(program.expression, context)
+    good = F.col("_error").isNull()
+    gone = good & F.coalesce(deleted, F.lit(False))
+    told = ready.withColumn("_stays", ~gone if failed is None else ~(gone & ~failed))
+    if failed is None:
+        return told
+    sound = told.where(~(good & failed))
+    wrong = spark.errors(told.where(good & failed), program, context, "__why")
+    text = F.to_json(F.struct(F.col("__why.category").alias("category"), F.col("__why.message").alias("detail")))
+    return sound.unionByName(wrong.withColumns({"_error": text, "_key": place_key(), "_stays": F.lit(True)}).drop("__why"))

@@ -1,0 +1,126 @@
+"""The rule that a primary key is not null and stands for one record (CONTRACT, `merge:`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
+
+from changelog.columns import column
+from changelog.lazy_imports import F
+from operators.source.diff.hashes import FEW_KEYS, joined
+from operators.source.request import InputChanged, Intake
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+_SHOWN: Final = 2
+"""How many of the records of one key a message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKeys:
+    """The rule that a primary key is not null and stands for one record, among the new ones and those of `others`."""
+
+    intake: Intake
+    others: DataFrame | None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the key."""
+        return self.intake.config.merge.primary_key
+
+    def check_table(self, table: pa.Table) -> None:
+        """Raise InputChanged for records on the driver."""
+        import polars as pl
+
+        frame = pl.DataFrame({name: table.column(name) for name in ("_key", "_file", "_row", "_error", *self.names)}).filter(pl.col("_error").is_null())
+        counted = frame.group_by("_key").agg(pl.len().alias("__n"), *(pl.col(name).first() for name in self.names))
+        wrong = counted.filter((pl.col("__n") > 1) | pl.any_horizontal(pl.col(name).is_null() for name in self.names)).sort("_key")
+        if wrong.height:
+            places = frame.filter(pl.col("_key") == wrong["_key"][0]).select("_file", "_row").sort("_file", "_row").head(_SHOWN)
+            raise self._error(wrong.row(0, named=True), places.rows())
+
+    def check(self, delta: DataFrame) -> None:
+        """Raise InputChanged for op rows."""
+        import pyarrow as pa
+
+        self.check_others(delta)
+        if self._ascend(delta):
+            return
+        keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
+        found = self.intake.engine.up_to(self._suspects(keys), FEW_KEYS)
+        if isinstance(found, pa.Table):
+            if not found.num_rows:
+                return
+            keys = joined(keys.withColumn("_k", F.xxhash64("_key")), found, self.intake.engine, "left_semi", "_k")
+        counted = keys.groupBy("_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
+        wrong = self.intake.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
+        if wrong:
+            raise self._error(wrong[0], self._places(delta, wrong[0]["_key"]))
+
+    def _ascend(self, delta: DataFrame) -> bool:
+        """Whether the keys of op rows ascend as they are stored, so that each is there once, and none is null: one look at each, where a file is in the order of its key."""
+        null = self._null().alias("_null")
+        keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", null)
+        runs = self.intake.engine.to_arrow(keys.mapInArrow(_runs, "first binary, last binary, ascending boolean")).sort_by("first")
+        first, last = (runs.column(name).to_pylist() for name in ("first", "last"))
+        return all(runs.column("ascending").to_pylist()) and all(before < behind for before, behind in zip(last, first[1:], strict=False))
+
+    def _suspects(self, keys: DataFrame) -> DataFrame:
+        """The hashes `_k` of keys that are null or have the hash of another one: numbers are counted in a fraction of the time that bytes take."""
+        counted = keys.groupBy(F.xxhash64("_key").alias("_k")).agg(F.count(F.lit(1)).alias("__n"), F.count(F.when(self._null(), 1)).alias("__null"))
+        return counted.where((F.col("__n") > 1) | (F.col("__null") > 0)).select("_k")
+
+    def check_others(self, delta: DataFrame) -> None:
+        """Raise InputChanged for op rows that bring a key in which one of the others has."""
+        import pyarrow as pa
+
+        if self.others is None:
+            return
+        fresh = self.intake.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
+        if isinstance(fresh, pa.Table) and not fresh.num_rows:
+            return
+        others = self.others.where(F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
+        met = joined(others, fresh, self.intake.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
+        wrong = self.intake.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
+        if wrong:
+            raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]))
+
+    def _places(self, delta: DataFrame, key: bytes) -> list[tuple[str, int | None]]:
+        """Files and rows of the first records that a delta brings under a key."""
+        import pyarrow as pa
+
+        brought = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", "_file", "_row")
+        under = joined(brought, pa.table({"_key": pa.array([key], pa.binary())}), self.intake.engine, "left_semi")
+        found = self.intake.engine.to_arrow(under.orderBy("_file", "_row"), _SHOWN)
+        return [(place["_file"], place["_row"]) for place in found.to_pylist()]
+
+    def _null(self) -> Column:
+        return reduce(or_, [column(name).isNull() for name in self.names])
+
+    def _error(self, wrong: Mapping[str, Any], places: Sequence[tuple[str, int | None]]) -> InputChanged:
+        shown = ", ".join(f"{name}={'null' if wrong[name] is None else wrong[name]}" for name in self.names)
+        records = wrong["__n"]
+        if any(wrong[name] is None for name in self.names):
+            told = "is null" if records == 1 else f"is null in {records} records"
+        else:
+            told = f"stands for {records} records"
+        paths = {record.stored: record.path for record in self.intake.changes.now}
+        where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
+        return InputChanged(f"the primary key {shown} {told}{f' ({where})' if where else ''}")
+
+
+def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of each batch the first key and the last, and whether its keys ascend, none of them null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        if batch.num_rows:
+            keys = batch.column("_key")
+            ascending = bool(pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py()) and not pc.any(batch.column("_null")).as_py()
+            yield pa.RecordBatch.from_pydict({"first": keys[:1], "last": keys[-1:], "ascending": pa.array([ascending])})

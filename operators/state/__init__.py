@@ -1,0 +1,1 @@
+"""State nodes: records pass unchanged and write scoped variables."""

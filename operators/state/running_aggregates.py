@@ -1,0 +1,96 @@
+"""Aggregate functions over the records so far: what `first(this.f)` in a state node is for each record.
+
+Each follows the rules of its function over a group (user guide, "Aggregate Functions"). A step makes a new state and leaves the
+old one alone, so a record that fails elsewhere has counted nowhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from cxl.functions.aggregate import is_less
+from cxl.typed.tree import AggregateUse
+
+State = Any
+"""What an aggregate remembers; immutable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An aggregate: its state over nothing, the state with one more record's arguments, and its value. Raises CxlFailure."""
+
+    start: State
+    step: Callable[[State, Sequence[Any]], State]
+    value: Callable[[State], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The exact sum of the finite numbers, how many, whether a Float was among them, and those that are not finite."""
+
+    total: Fraction = Fraction(0)
+    count: int = 0
+    floats: bool = False
+    odd: tuple[float, ...] = ()
+
+
+def running(use: AggregateUse) -> Running:
+    """The aggregate of a call."""
+    if use.function.name == "count":
+        return Running(0, lambda seen, values: seen + (1 if use.star or values[0] is not None else 0), lambda seen: seen)
+    python = use.function.python
+    whole = Running((), lambda seen, values: (*seen, tuple(values)), lambda seen: python(*map(list, zip(*seen, strict=True))))  # type: ignore[misc]  # aggregates have a Python function
+    return _KNOWN.get(use.function.name, whole)
+
+
+def _added(state: _Sum, values: Sequence[Any]) -> _Sum:
+    value = values[0]
+    if value is None:
+        return state
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        from cxl.functions.aggregate import total
+
+        total([value])  # raises
+    if not isfinite(value):
+        return _Sum(state.total, state.count, True, (*state.odd, value))
+    return _Sum(state.total + Fraction(value), state.count + 1, state.floats or isinstance(value, float), state.odd)
+
+
+def _sum(state: _Sum) -> Any:
+    from cxl.functions.aggregate import exact_sum, nearest, total
+
+    if state.odd:
+        return exact_sum(state.odd)
+    if state.floats:
+        return nearest(state.total)
+    return total([int(state.total)]) if state.count else None
+
+
+def _mean(state: _Sum) -> float | None:
+    from cxl.functions.aggregate import exact_sum, quotient
+
+    if state.odd:
+        return exact_sum(state.odd)
+    return quotient(state.total, Fraction(state.count)) if state.count else None
+
+
+def _chosen(better: Callable[[Any, Any], bool]) -> Running:
+    """A value that is not null and that no later one is better than."""
+
+    def step(best: Any, values: Sequence[Any]) -> Any:
+        return values[0] if values[0] is not None and (best is None or better(values[0], best)) else best
+
+    return Running(None, step, lambda best: best)
+
+
+_KNOWN = {
+    "first": Running((), lambda seen, values: seen or (values[0],), lambda seen: seen[0]),
+    "last": Running(None, lambda _, values: values[0], lambda value: value),
+    "any": _chosen(lambda new, best: False),
+    "min": _chosen(is_less),
+    "max": _chosen(lambda new, best: is_less(best, new)),
+    "sum": Running(_Sum(), _added, _sum),
+    "avg": Running(_Sum(), _added, _mean),
+}

@@ -1,0 +1,70 @@
+"""The configuration of a time window: `tumbling`, `hopping` or `session`, and how late records may come (aggregate-nodes.txt, "Time-windowed aggregates")."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, model_validator
+
+from operators.core.durations import microseconds
+from operators.core.settings import Strict
+
+FOREVER = "forever"
+
+
+def _positive(text: str) -> str:
+    if microseconds(text) == 0:
+        raise ValueError(f"'{text}' is no time at all; a window needs more")
+    return text
+
+
+def _lateness(text: str) -> str:
+    if text != FOREVER:
+        microseconds(text)
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_positive)]
+Lateness = Annotated[str, AfterValidator(_lateness)]
+
+
+class Tumbling(Strict):
+    """Windows of one size, side by side, aligned to 1970."""
+
+    size: Duration
+
+
+class Hopping(Strict):
+    """Windows of one size that begin every `slide`."""
+
+    size: Duration
+    slide: Duration
+
+
+class Session(Strict):
+    """Windows that end where nothing comes for longer than the gap."""
+
+    gap: Duration
+
+
+class TimeWindow(Strict):
+    """One of the three."""
+
+    tumbling: Tumbling | None = None
+    hopping: Hopping | None = None
+    session: Session | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "TimeWindow":
+        given = [name for name in ("tumbling", "hopping", "session") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a time window is one of tumbling, hopping, session; here {' and '.join(given) or 'none'} is given")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Microseconds of a window that does not grow; of a session its gap."""
+        return microseconds(self.session.gap if self.session else (self.tumbling or self.hopping).size)  # type: ignore[union-attr]  # one of them is given
+
+    @property
+    def slide(self) -> int:
+        """Microseconds from one window's start to the next."""
+        return microseconds(self.hopping.slide) if self.hopping else self.size

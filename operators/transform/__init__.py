@@ -1,0 +1,1 @@
+"""Transform nodes: CXL on each record, validations, `distinct`."""

@@ -1,0 +1,124 @@
+"""`distinct` in a transform: of the records with equal keys the first in source order stays (user guide, "Statements"; SPEC-DECISIONS, Transform 12).
+
+The survivor keeps its own key, so a key that loses its first record gives `-R` of that one and `+A` of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from changelog.columns import column
+from changelog.keys.encoding import key_column
+from changelog.lazy_imports import F, Window
+from cxl import spark
+from cxl.typed import tree
+from operators.core.binding import Binding
+from operators.core.evaluate import RunValues, prepare
+from operators.core.operator import INEXACT, Keyed, shared_number
+from operators.core.provenance import of_lookup
+from operators.core.row_type import RowType, key_parts
+from operators.core.settings import NodeSpec
+from operators.transform.row_logic import RowLogic, as_new
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+    from cxl.spark import Applied, DistinctKey
+    from cxl.typed.tree import Distinct
+
+_KEYED, _UNKEYED = b"\x01", b"\x00"
+
+
+class DistinctTransform(Keyed):
+    """A transform whose program has a `distinct` statement.
+
+    Its lookup key is the distinct key; that of a record that fails or is dropped before it came there is the record's own.
+    """
+
+    kind = "transform"
+
+    def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
+        super().__init__(spec.name, (row,), logic.output.carrying(["_lookup"]), logic.fingerprint())
+        self.logic = logic
+        self.deterministic = logic.deterministic
+        logic.settle = self._settle
+
+    def reads_source(self) -> frozenset[str]:
+        """What the program reads of a record's provenance."""
+        return self.logic.reads()
+
+    def describe(self) -> Sequence[str]:
+        """Emitted fields, checks, distinct keys."""
+        keys = (", ".join(name for name, _ in one.keys) for one in self.logic.program.distinct)
+        return (*self.logic.describe(), *(f"distinct: {names or 'nothing: one record stays'}" for names in keys))
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """Each record's distinct key."""
+        program = self.logic.program
+        ready, context = prepare(frame, program.reads_system, self.inputs[0], values)
+        applied = spark.apply(ready, program, context)
+        return applied.frame.select(*map(column, frame.columns), self._place(applied).alias("_lookup"))
+
+    def shared(self, index: int) -> Column | None:
+        """The fields that the last statement compares, where they come from the input as they are."""
+        keys = [key for _, key in self.logic.program.distinct[-1].keys]
+        fields = [key for key in keys if isinstance(key, tree.Field)]
+        return shared_number([(column(field.name), field.type) for field in fields]) if len(fields) == len(keys) else None
+
+    def _place(self, applied: Applied) -> Column:
+        return place(applied.distinct[-1], self.logic.program.distinct[-1])
+
+    def _settle(self, applied: Applied) -> Applied:
+        kept = first_of_each(applied, self.logic.program.distinct)
+        return replace(kept, frame=kept.frame.withColumn("_lookup", self._place(applied)))
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """All records of the distinct key: without the first of them the next would stand."""
+        return [of_lookup(rows, self.lookup(as_new(inputs[0]), 0, values))]
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The program on all records, the first of each distinct key kept."""
+        frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))
+        return self.logic.images(frame, self.inputs[0], self.output, values)
+
+
+def place(key: DistinctKey, statement: Distinct) -> Column:
+    """The bytes of a record's key at a statement."""
+    own = F.concat(F.lit(_UNKEYED), F.col("_key"))
+    return F.when(F.col(key.reached), F.concat(F.lit(_KEYED), _key_bytes(key, statement))).otherwise(own)
+
+
+def refuses_distinct(program: Program, binding: Binding) -> bool:
+    """Whether a program has `distinct` beside `emit each`: which of a record's rows would be compared is not defined (E254)."""
+    if program.fans_out:
+        help_text = "put 'distinct' into a transform of its own, behind this one"
+        binding.problems.report("E254", "'distinct' cannot stand in one program with 'emit each'", ("config", "cxl"), help=help_text)
+    return program.fans_out
+
+
+def first_of_each(applied: Applied, statements: Sequence[Distinct]) -> Applied:
+    """The applied program without the records that its distinct statements drop, in the order of the statements."""
+    frame = applied.frame
+    for key, statement in zip(applied.distinct, statements, strict=True):
+        reached = F.col(key.reached)
+        same = _same(key, statement)
+        alike = Window.partitionBy(*same, reached).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        first = frame.withColumns(same).withColumn("__place", F.row_number().over(alike)).where(~reached | (F.col("__place") == 1))
+        frame = first.drop("__place", *same)
+    return replace(applied, frame=frame)
+
+
+def _same(key: DistinctKey, statement: Distinct) -> dict[str, Column]:
+    """What records of one key have in common, by new names: the values as they are, which engines sort quicker than bytes, where equal ones are the same."""
+    pairs = enumerate(zip(key.columns, statement.keys, strict=True))
+    return {
+        f"__same{at}": key_column(key_parts(F.col(name), value.type)) if value.type.kind in INEXACT else F.col(name) for at, (name, (_, value)) in pairs
+    }
+
+
+def _key_bytes(key: DistinctKey, statement: Distinct) -> Column:
+    pairs = zip(key.columns, statement.keys, strict=True)
+    return key_column([part for name, (_, value) in pairs for part in key_parts(F.col(name), value.type)])

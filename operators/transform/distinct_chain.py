@@ -1,0 +1,111 @@
+"""Several `distinct` statements in one transform: each has a lookup key of its own.
+
+A record may lose its place at one statement and so leave its key at the next one to another record. A change is therefore followed from
+statement to statement: the keys that it touches, the records that these keep or lose by it, the keys of those at the next statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from changelog.columns import column
+from changelog.lazy_imports import F, Window
+from changelog.spark_algebra import undone
+from cxl import spark
+from operators.core.evaluate import RunValues, prepare
+from operators.core.operator import Outcome, Surroundings, among
+from operators.core.row_type import RowType
+from operators.core.settings import NodeSpec
+from operators.transform.distinct import DistinctTransform, place
+from operators.transform.row_logic import RowLogic, as_new
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class DistinctChain(DistinctTransform):
+    """A transform whose program has more than one `distinct` statement. Its rows carry their key at the last one."""
+
+    def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
+        super().__init__(spec, row, logic)
+        self.fingerprint: dict[str, Any] = {**self.fingerprint, "lookup": "last"}
+
+    @property
+    def last(self) -> int:
+        """The number of the last statement, from 0."""
+        return len(self.logic.program.distinct) - 1
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """All records that come to the last statement under the row's key, and those that they kept from coming there: without the first of them another would stand."""
+        now = _Standing(self._places(as_new(inputs[0]), values), values.settle)
+        found = now.reaching(self.last, rows.select("_lookup").distinct())
+        for stage in reversed(range(self.last)):
+            found = now.reaching(stage, _keys(found, stage))
+        return [found.select("_key").distinct()]
+
+    def answer(self, around: Surroundings) -> Outcome:
+        """Follow the change to the last statement; compute the records that come there under the touched keys, and compare with what stood."""
+        if around.first:
+            return super().answer(around)
+        live = around.live_input(0)
+        now = _Standing(self._places(live, around.values), around.settled)
+        touched = self._touched_last(around, live, now)
+        records = around.settled(now.reaching(self.last, touched).select("_key"))
+        stood = around.settled(around.live_own(among(touched, "_lookup")))
+        rows = self.compute([around.settled(live.join(records, "_key", "left_semi"))], around.values)
+        return Outcome.difference(stood, rows, "recompute")
+
+    def _touched_last(self, around: Surroundings, live: DataFrame, now: _Standing) -> DataFrame:
+        """The keys of the last statement whose records may have changed: `_lookup`, distinct."""
+        delta = around.delta(0)
+        assert delta is not None  # an answer has a delta
+        before = _Standing(self._places(undone(live, delta.frame), around.values), around.settled)
+        direct = around.settled(self._places(delta.frame, around.values))
+        touched = around.settled(_keys(direct, 0))
+        for stage in range(self.last):
+            kept = now.behind(stage, touched).unionByName(before.behind(stage, touched))
+            moved = kept.groupBy("_key").agg(F.count(F.lit(1)).alias("__sides"), F.first(_place(stage + 1)).alias(_place(stage + 1)))
+            further = moved.where(F.col("__sides") == 1).transform(lambda rows, at=stage: _keys(rows, at + 1))
+            touched = around.settled(further.unionByName(_keys(direct, stage + 1)).distinct())
+        return touched
+
+    def _places(self, frame: DataFrame, values: RunValues) -> DataFrame:
+        """`_key` and the key of each record at each statement."""
+        program = self.logic.program
+        ready, context = prepare(frame, program.reads_system, self.inputs[0], values)
+        applied = spark.apply(ready, program, context)
+        keys = zip(applied.distinct, program.distinct, strict=True)
+        return applied.frame.select("_key", *(place(key, statement).alias(_place(at)) for at, (key, statement) in enumerate(keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """Which of some records stay behind each statement. `placed`: `_key` and the keys of all records."""
+
+    placed: DataFrame
+    settled: Callable[[DataFrame], DataFrame]
+
+    def reaching(self, stage: int, touched: DataFrame) -> DataFrame:
+        """The records under these keys of a statement (`_lookup`) that no statement before it drops."""
+        rows = self.placed.join(touched.withColumnRenamed("_lookup", _place(stage)), _place(stage), "left_semi")
+        if not stage:
+            return rows
+        rows = self.settled(rows)  # what two branches of a plan read would be computed twice as often with each statement
+        kept = self.behind(stage - 1, _keys(rows, stage - 1))
+        return rows.join(kept.select("_key"), "_key", "left_semi")
+
+    def behind(self, stage: int, touched: DataFrame) -> DataFrame:
+        """The first record of each of these keys."""
+        alike = Window.partitionBy(_place(stage)).orderBy("_key").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        return self.reaching(stage, touched).withColumn("__rank", F.row_number().over(alike)).where(F.col("__rank") == 1).drop("__rank")
+
+
+def _place(stage: int) -> str:
+    return f"__place{stage}"
+
+
+def _keys(rows: DataFrame, stage: int) -> DataFrame:
+    """The keys of records at a statement: `_lookup`, distinct."""
+    return rows.select(column(_place(stage)).alias("_lookup")).distinct()

@@ -1,0 +1,1 @@
+"""Analytic windows: `$window` functions over the rows of a partition."""

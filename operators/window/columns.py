@@ -1,0 +1,306 @@
+"""Window functions as columns: what `$window.f(...)` is for each row of its partition (user guide, "Window Functions").
+
+The frame of a row goes from the first row of its partition to the row itself, by rows, so ties do not share one; over another
+source it is the whole partition. Sums are exact, like those of aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.columns import column
+from changelog.exact.quotients import divided_in_layers, in_two
+from changelog.exact.ranges import Extent, extents
+from changelog.exact.sums import IntSum
+from changelog.exact.windows import WindowSum, shared_unit
+from changelog.lazy_imports import F, Window
+from cxl.typed import tree
+from cxl.typed.split import read_results
+from cxl.types.types import Kind, Type
+from operators.aggregate.accumulators import Sum
+from operators.aggregate.group_functions import INEXACT, OVERFLOW, first_true
+from operators.window.python_functions import SUMS, with_listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
+
+    from cxl.typed.tree import WindowUse
+
+PART, WRONG = "__part", "__window_wrong"
+"""Columns: bytes of a row's partition; why a row's functions have no value, or null."""
+
+POSITIONAL = frozenset({"row_number", "rank", "dense_rank", "lag", "lead"})
+"""Functions of the current row's own place: without meaning in the rows of another source."""
+
+LISTED = frozenset({"collect", "distinct"})
+_NUMBERS = (Kind.INT, Kind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """A field by which the rows of a partition are ordered."""
+
+    field: str
+    type: Type
+    descending: bool = False
+    nulls_first: bool = False
+
+    def columns(self) -> list[Column]:
+        """The columns to order by; -0.0 is 0.0, and of type any numbers are ahead of texts."""
+        value = column(self.field)
+        if self.type.kind is not Kind.ANY:
+            return [self._placed(value.cast("double") + F.lit(0.0) if self.type.kind in (Kind.FLOAT, Kind.NUMERIC) else value, nulls_first=self.nulls_first)]
+        number, text = value.rlike("^-?[0-9]"), F.regexp_replace(value, '"$', "")
+        null = value.isNull().desc() if self.nulls_first else value.isNull().asc()
+        parts = (F.when(number, value).cast("double") + F.lit(0.0), F.when(~number, text))
+        return [null, *(self._placed(part, nulls_first=self.descending) for part in parts)]
+
+    def _placed(self, value: Column, *, nulls_first: bool) -> Column:
+        if self.descending:
+            return value.desc_nulls_first() if nulls_first else value.desc_nulls_last()
+        return value.asc_nulls_first() if nulls_first else value.asc_nulls_last()
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Partitions in their order: by the sort fields, ties by key. `whole`: a row's frame is its whole partition.
+
+    `fields`: what the rows of a partition have in common, `PART` or fields that engines sort quicker than bytes.
+    """
+
+    order: tuple[Ordering, ...]
+    whole: bool = False
+    fields: tuple[str, ...] = (PART,)
+
+    def _ordered(self, *last: Column) -> WindowSpec:
+        return Window.partitionBy(*map(column, self.fields)).orderBy(*(part for one in self.order for part in one.columns()), *last)
+
+    @property
+    def rows(self) -> WindowSpec:
+        """The frame of each row."""
+        end = Window.unboundedFollowing if self.whole else Window.currentRow
+        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, end)
+
+    @property
+    def partition(self) -> WindowSpec:
+        """The whole partition, in the order that `rows` has, so that an engine sorts once."""
+        return self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+
+    @property
+    def places(self) -> WindowSpec:
+        """The partition in its order, for lag and lead, which take no frame; without one an engine cannot order by bytes."""
+        return self._ordered(F.hex("_key"))
+
+    @property
+    def number(self) -> Column:
+        """A row's position in its partition, from 1."""
+        return F.row_number().over(self._ordered(F.col("_key")).rowsBetween(Window.unboundedPreceding, Window.currentRow))
+
+    @property
+    def peers(self) -> WindowSpec:
+        """The partition in the order of the sort fields alone; there must be some."""
+        return self._ordered().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wide: bool = False) -> DataFrame:
+    """The frame with the result column of each call and `WRONG`.
+
+    In: rows with `_key`, `PART`, the order fields and the calls' argument columns. `wide`: sums met values that columns cannot add up exactly, so Python does.
+    """
+    listed = [use for use in uses if is_listed(use, wide=wide)]
+    direct = [use for use in uses if use not in listed]
+    sums = _sums(frame, [use for use in direct if use.function.name in SUMS], frames)
+    native = {use.column: _NATIVE[use.function.name](use, frames) for use in direct if use.function.name not in SUMS}
+    done = frame.withColumns(native) if native else frame
+    for layer in zip_longest(*(one.layers() for one in sums), fillvalue={}):
+        done = done.withColumns(dict(chain.from_iterable(columns.items() for columns in layer)))
+    wrong = first_true([one.wrong(frames) for one in sums]).alias(WRONG)
+    done = done.select(*map(column, frame.columns), *(column(use.column) for use in direct), wrong)
+    return with_listed(done, listed, frames.number, whole=frames.whole) if listed else done
+
+
+def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints]:
+    """The sums and means of a frame's columns, of floats with how far these reach."""
+    reached = extents(frame, list(dict.fromkeys(use.columns[0] for use in uses if use.args[0].type.kind is Kind.FLOAT)))
+    return [_sum(use, frames, reached.get(use.columns[0])) for use in uses]
+
+
+def is_listed(use: WindowUse, *, wide: bool = False) -> bool:
+    """Whether Python computes a call from the list of its frame's values: arrays, dynamic values, sums beyond the limbs."""
+    name = use.function.name
+    if name in SUMS:
+        kind = use.args[0].type.kind
+        return kind not in _NUMBERS or (wide and kind is Kind.FLOAT)
+    return name in LISTED or (name in ("min", "max") and use.args[0].type.is_dynamic)
+
+
+def reach(uses: Sequence[WindowUse]) -> tuple[int | None, int]:
+    """How many rows before (None: all) and behind a row of its partition the calls look at, through the calls that they read too."""
+    found: dict[str, tuple[int | None, int]] = {}
+    for use in uses:  # a call comes behind the calls that it reads
+        behind, ahead = _widest([found[name] for name in read_results(use)])
+        step = offset(use) or 0
+        if use.function.name not in ("lag", "lead"):
+            behind = None
+        elif use.function.name == "lag":
+            behind, ahead = None if behind is None else behind + step, max(0, ahead - step)
+        else:
+            behind, ahead = None if behind is None else max(0, behind - step), ahead + step
+        found[use.column] = behind, ahead
+    return _widest(list(found.values()))
+
+
+def _widest(reaches: Sequence[tuple[int | None, int]]) -> tuple[int | None, int]:
+    behind = [before for before, _ in reaches]
+    return None if None in behind else max([0, *(one for one in behind if one is not None)]), max([0, *(after for _, after in reaches)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Floats:
+    """A sum or mean of floats."""
+
+    total: WindowSum
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add, layer by layer."""
+        return self.total.layers()
+
+    def wrong(self, frames: Frames) -> tuple[Column, str]:
+        """When there is no value, and why: an inexact one is to be computed in another way."""
+        outside = self.total.outside
+        return F.max(outside.cast("int")).over(frames.rows) > 0 if frames.whole and self.total.unit is None else outside, INEXACT
+
+
+@dataclass(frozen=True, slots=True)
+class _Ints:
+    """A sum or mean of ints."""
+
+    total: Sum
+    rows: WindowSpec
+
+    def layers(self) -> Iterator[Mapping[str, Column]]:
+        """The columns to add, layer by layer."""
+        yield dict(zip(self.total.columns, self.total.contributions(F.lit(1).cast("bigint")), strict=True))
+        yield {name: F.sum(column(name)).over(self.rows) for name in self.total.columns}
+        yield dict(zip(self.total.columns, self.total.carried(), strict=True))
+        if not self.total.mean:
+            yield {self.total.name: self.total.result()}
+            return
+        high, low = (column(name).cast("double") for name in self.total.total.columns)
+        name, count = self.total.name, column(f"{self.total.name}_n")
+        yield {f"{name}_above": high * 2.0**32, f"{name}_below": low}
+        above, below = column(f"{name}_above"), column(f"{name}_below")
+        yield from divided_in_layers(name, *in_two(above, below), F.when(count != 0, count).cast("double"))
+
+    def wrong(self, frames: Frames) -> tuple[Column, str]:
+        """When there is no value, and why."""
+        return self.total.overflows(), OVERFLOW
+
+
+def _sum(use: WindowUse, frames: Frames, extent: Extent | None) -> _Floats | _Ints:
+    value, mean = use.columns[0], use.function.name == "avg"
+    if use.args[0].type.kind is Kind.INT:
+        return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)
+    unit = None if extent is None else shared_unit(extent)
+    return _Floats(WindowSum(use.column, value, frames.rows, frames.partition, mean, unit))
+
+
+def over_nothing(use: WindowUse) -> Any:
+    """The value of a call over no rows: of a row without partner in the other source."""
+    return {"count": 0, "any": False, "exists": False, "every": True, "not_exists": True, "collect": "[]", "distinct": "[]"}.get(use.function.name)
+
+
+def offset(use: WindowUse) -> int | None:
+    """How many rows `lag` and `lead` go, 1 where nothing is said, 0 for less; None where it is no constant."""
+    if not use.args:
+        return 1
+    node, sign = use.args[0], 1
+    while isinstance(node, tree.Unary) and node.op == "-":
+        node, sign = node.operand, -sign
+    return max(sign * node.value, 0) if isinstance(node, tree.Literal) and isinstance(node.value, int) else None
+
+
+# Functions --------------------------------------------------------------------------------------------------------------
+def _value(use: WindowUse) -> Column:
+    return column(use.member if use.member is not None else use.columns[0])
+
+
+def _last(use: WindowUse, frames: Frames) -> Column:
+    return F.last(_value(use)).over(frames.rows) if frames.whole else _value(use)
+
+
+def _shifted(shift: str) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return cast("Column", getattr(F, shift)(_value(use), offset(use) or 0).over(frames.places))
+
+    return made
+
+
+def _ranked(rank: str) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return getattr(F, rank)().over(frames.peers).cast("bigint") if frames.order else F.lit(1).cast("bigint")
+
+    return made
+
+
+def _over_rows(function: str) -> Callable[[WindowUse, Frames], Column]:
+    def made(use: WindowUse, frames: Frames) -> Column:
+        return _as_stored(getattr(F, function)(_comparable(use)).over(frames.rows), use)
+
+    return made
+
+
+def _comparable(use: WindowUse) -> Column:
+    """Bools as numbers: engines do not compare them alike."""
+    return _value(use).cast("int") if use.args[0].type.kind is Kind.BOOL else _value(use)
+
+
+def _as_stored(value: Column, use: WindowUse) -> Column:
+    return value.cast("boolean") if use.args[0].type.kind is Kind.BOOL else value
+
+
+def _levels(use: WindowUse) -> Column:
+    """0 false, 1 null, 2 true."""
+    value = _value(use)
+    is_true = value == F.lit("true") if use.args[0].type.kind is not Kind.BOOL else value
+    return F.when(value.isNull(), 1).when(is_true, 2).otherwise(0)
+
+
+def _some(use: WindowUse, frames: Frames) -> Column:
+    return _truth(F.max(_levels(use)).over(frames.rows))
+
+
+def _none(use: WindowUse, frames: Frames) -> Column:
+    return ~_some(use, frames)
+
+
+def _every(use: WindowUse, frames: Frames) -> Column:
+    return _truth(F.min(_levels(use)).over(frames.rows))
+
+
+def _truth(level: Column) -> Column:
+    return F.when(level == 2, F.lit(True)).when(level == 0, F.lit(False))
+
+
+_NATIVE: Mapping[str, Callable[[WindowUse, Frames], Column]] = {
+    "min": _over_rows("min"),
+    "max": _over_rows("max"),
+    "count": lambda use, frames: F.count(F.lit(1)).over(frames.rows),
+    "row_number": lambda use, frames: frames.number.cast("bigint"),
+    "rank": _ranked("rank"),
+    "dense_rank": _ranked("dense_rank"),
+    "first_value": lambda use, frames: F.first(_value(use)).over(frames.rows),
+    "first": lambda use, frames: F.first(_value(use)).over(frames.rows),
+    "last_value": _last,
+    "last": _last,
+    "lag": _shifted("lag"),
+    "lead": _shifted("lead"),
+    "any": _some,
+    "exists": _some,
+    "every": _every,
+    "not_exists": _none,
+}

@@ -1,0 +1,245 @@
+"""Analytic windows: `$window` functions over the rows of a partition (user guide, "Window Functions"; SPEC-DECISIONS, Analytic windows).
+
+Rows keep their key. The partition key is the lookup key: a change computes the rows of the partitions that it touches anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from changelog.columns import column
+from changelog.frames import united
+from changelog.keys.encoding import key_column
+from changelog.lazy_imports import F
+from cxl.types.types import Kind, Type
+from operators.aggregate.numeric_arguments import doubtful, numbers_only
+from operators.core.binding import Binding
+from operators.core.evaluate import FINALIZE, Evaluated, RunValues, error_text, evaluate, rejects
+from operators.core.operator import INEXACT, Keyed, shared_number
+from operators.core.provenance import by_key, of_lookup
+from operators.core.row_type import RowType, key_parts
+from operators.core.settings import NodeSpec
+from operators.transform.config import AnalyticWindow, TransformConfig
+from operators.transform.distinct import first_of_each
+from operators.transform.row_logic import RECORD, RowLogic, as_new, as_output
+from operators.window.columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from cxl import Program
+    from cxl.typed.program import WindowLayer
+
+
+class AnalyticTransform(Keyed):
+    """A transform with `$window` calls, over its own input or (two inputs) over the rows of another node."""
+
+    kind = "transform"
+
+    def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
+        window = logic.config.analytic_window
+        fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
+        fingerprint |= {"sums": "numbers only"} if doubtful(logic.program.windows) else {}  # in earlier versions all rows behind another value failed
+        made = any(use.member in use.columns for use in logic.program.windows)
+        fingerprint |= {"rows": "as emitted"} if made else {}  # in earlier versions such a name was the input's field
+        super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
+        self.logic = logic
+        self.partition = partition
+        self.frames = frames
+        self.deterministic = logic.deterministic
+        self.wide_sums = False
+        if logic.program.distinct:
+            logic.settle = lambda applied: first_of_each(applied, logic.program.distinct)
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Only what rides with the records themselves."""
+        super().carry(inputs[:1], wanted)
+        self.inputs = tuple(inputs)
+
+    def reads_source(self) -> frozenset[str]:
+        """What the program reads of a record's provenance."""
+        return self.logic.reads()
+
+    def describe(self) -> Sequence[str]:
+        """Emitted fields, checks, partition, order, functions."""
+        order = ", ".join(f"{one.field} {'desc' if one.descending else 'asc'}" for one in self.frames.order) or "source order"
+        calls = ", ".join(dict.fromkeys(use.function.name for use in self.logic.program.windows))
+        return (*self.logic.describe(), f"partition by: {', '.join(self.partition[-1]) or '(all rows)'}, in {order}", f"window functions: {calls}")
+
+    def lookup(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+        """The partition of each row; with `distinct` behind the window, which looks at all of them, one for all rows."""
+        return frame.withColumn("_lookup", F.lit(b"") if self.logic.program.distinct else self._part(index))
+
+    def shared(self, index: int) -> Column | None:
+        """The partition's fields; those that are inexact on either side left out."""
+        inexact = {at for side in self._sides(index) for at, (_, type_) in enumerate(self._typed(side)) if type_.kind in INEXACT}
+        whole = bool(self.logic.program.distinct)  # one key for all rows
+        return None if whole else shared_number([(column(name), type_) for at, (name, type_) in enumerate(self._typed(index)) if at not in inexact])
+
+    def _part(self, index: int) -> Column:
+        """Bytes of the partition fields; ints are floats where the other side has floats."""
+        columns: list[tuple[Column, str]] = []
+        for here, *others in zip(*(self._typed(at) for at in self._sides(index)), strict=True):
+            name, type_ = here
+            mixed = type_.kind is Kind.INT and any(other.kind is Kind.FLOAT for _, other in others)
+            columns += [(column(name).cast("double"), "float")] if mixed else key_parts(column(name), type_)
+        return key_column(columns)
+
+    def _sides(self, index: int) -> list[int]:
+        return [index, *(at for at in range(len(self.partition)) if at != index)]
+
+    def _typed(self, index: int) -> list[tuple[str, Type]]:
+        return [(name, self.inputs[index].data[name]) for name in self.partition[index]]
+
+    def origins(self, rows: DataFrame, inputs: Sequence[DataFrame], values: RunValues, reads: frozenset[str]) -> list[DataFrame]:
+        """Each record itself, and what its functions see: of its own partition the rows in reach, of another node's the whole partition."""
+        own = by_key(rows, self.output.key, self.inputs[0].key)
+        placed = [as_new(frame).select("*", self._part(at).alias(PART)) for at, frame in enumerate(inputs)]
+        mine = placed[0].join(own, "_key", "left_semi")
+        if len(placed) > 1:
+            return [own, of_lookup(mine, placed[1], PART)]
+        numbered = placed[0].join(mine.select(PART).distinct(), PART, "left_semi").select("_key", PART, self.frames.number.alias("__number"))
+        behind, ahead = reach(self.logic.program.windows)
+        ends = numbered.join(own, "_key", "left_semi").select(F.col(PART).alias("__of"), F.col("__number").alias("__here"))
+        first = F.lit(1) if behind is None else F.col("__here") - F.lit(behind)
+        seen = (F.col(PART) == F.col("__of")) & F.col("__number").between(first, F.col("__here") + F.lit(ahead))
+        return [numbered.join(ends, seen).select("_key").distinct()]
+
+    def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
+        """The program on each record, with the values of its window."""
+        placed = [as_new(frame).withColumns({"_lookup": F.lit(None).cast("binary"), PART: self._part(at)}) for at, frame in enumerate(frames)]
+        ready, bad = self._beside(placed, values) if len(placed) > 1 else self._within(placed[0], values)
+        refused = F.when(column(WRONG).isNotNull(), error_text(FINALIZE, column(WRONG), self.name))
+        # the key that is looked up comes behind the windows, which so carry a column less
+        marked = self.lookup(values.settle(ready), 0, values).withColumn(RECORD, F.col("_key"))
+        rows = self.logic.images(marked, self.inputs[0], self.output, values, refused)
+        for rejected in bad:
+            rows = united(rows, as_output(self.lookup(rejected, len(placed) - 1, values), rows.columns, self.output))
+        return rows
+
+    def _within(self, frame: DataFrame, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with their window columns, and those whose arguments fail."""
+        first, *others = self.logic.program.layers
+        ready, bad = self._layer(frame, first, values)
+        for layer in others:
+            ready, failed = self._parted(values.settle(ready))
+            ready, refused = self._layer(ready, layer, values)
+            bad += [failed, *refused]
+        return ready, bad
+
+    def _layer(self, frame: DataFrame, layer: WindowLayer, values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with the columns of a layer's calls, and those whose arguments fail."""
+        before = self._arguments(frame, layer, 0, values)
+        return windowed(before.good, layer.uses, self.frames, wide=self.wide_sums), [] if before.bad is None else [before.bad]
+
+    def _parted(self, ready: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """The records that have the values of their windows, and rejects of the others, which the next windows do not see."""
+        failed = rejects(ready.where(column(WRONG).isNotNull()), FINALIZE, column(WRONG), self.name)
+        return ready.where(column(WRONG).isNull()).drop(WRONG), failed.drop(WRONG)
+
+    def _beside(self, placed: Sequence[DataFrame], values: RunValues) -> tuple[DataFrame, list[DataFrame]]:
+        """The records with the window columns of the other node's rows that have their partition key."""
+        [layer] = self.logic.program.layers  # names are fields of the other node's rows alone
+        uses = layer.uses
+        before = self._arguments(placed[1], layer, 1, values)
+        over = windowed(before.good, uses, self.frames, wide=self.wide_sums).withColumn("__number", self.frames.number)
+        found = over.where(F.col("__number") == 1).select(PART, F.lit(True).alias("__found"), *(column(use.column) for use in uses), WRONG)
+        joined = placed[0].join(found, PART, "left")
+        filled = [F.when(F.col("__found"), column(use.column)).otherwise(F.lit(over_nothing(use))).alias(use.column) for use in uses]
+        kept = [column(name) for name in placed[0].columns]
+        return joined.select(*kept, *filled, column(WRONG)), [] if before.bad is None else [before.bad]
+
+    def _arguments(self, frame: DataFrame, layer: WindowLayer, index: int, values: RunValues) -> Evaluated:
+        """The rows whose arguments are there and such as their functions take, and rejects of the others."""
+        done = evaluate(frame, layer.before, self.inputs[index], self.name, values) if layer.before.output else Evaluated(frame, None)
+        return numbers_only(done, layer.uses, frame, self.name)
+
+
+def bind_window(spec: NodeSpec, binding: Binding, logic: RowLogic) -> AnalyticTransform:
+    """The operator of a transform with `$window` calls whose window was checked."""
+    config: TransformConfig = spec.config
+    window = config.analytic_window
+    assert window is not None  # the compiler refuses `$window` without it
+    partition = _partition(window, binding)
+    over = binding.inputs[-1]
+    order = tuple(Ordering(key.field, over.data[key.field], key.order == "desc", key.null_order == "first") for key in window.sort_by)
+    plain = len(binding.inputs) == 1 and bool(partition[0]) and all(over.data[name].kind not in INEXACT for name in partition[0])
+    frames = Frames(order, whole=len(binding.inputs) > 1, fields=partition[0] if plain else (PART,))
+    return AnalyticTransform(spec, binding.inputs, logic, partition, frames)
+
+
+def check_window(window: AnalyticWindow, program: Program | None, binding: Binding) -> bool:
+    """Whether the fields of a window are there, and the calls of the program (None: it has problems itself) may stand over it; reports what is not so (E252, E253, E255, E256)."""
+    partition = _partition(window, binding)
+    known = _known(window, partition, binding)
+    good = [known, _sortable(window, binding.inputs[-1], binding), program is None or _placed(program, binding), not known or _alike(partition, binding)]
+    return all(good)
+
+
+def _partition(window: AnalyticWindow, binding: Binding) -> tuple[tuple[str, ...], ...]:
+    """The partition fields as each input names them."""
+    if len(binding.inputs) == 1:
+        return (window.fields,)
+    fields = window.fields or ((window.on,) if window.on is not None else ())
+    own = (window.on,) if window.on is not None and len(fields) == 1 else fields
+    return own, fields
+
+
+def _known(window: AnalyticWindow, partition: Sequence[Sequence[str]], binding: Binding) -> bool:
+    place = ("config", "analytic_window", "group_by" if window.group_by else "partition_by" if window.partition_by else "on")
+    good = True
+    for row, names in zip(binding.inputs, partition, strict=True):
+        for name in dict.fromkeys(names):
+            if name not in row.data:
+                where = ("config", "analytic_window", "on") if name == window.on and row is binding.input else place
+                help_text = binding.problems.similar(name, list(row.data))
+                binding.problems.report("E252", f"partition field '{name}' is not in the rows of the window", where, help=help_text)
+                good = False
+    return good
+
+
+def _sortable(window: AnalyticWindow, over: RowType, binding: Binding) -> bool:
+    good = True
+    for index, key in enumerate(window.sort_by):
+        place = ("config", "analytic_window", "sort_by", index)
+        if key.field not in over.data:
+            help_text = binding.problems.similar(key.field, list(over.data))
+            binding.problems.report("E253", f"sort field '{key.field}' is not in the rows of the window", place, help=help_text)
+        elif key.null_order == "drop":
+            help_text = "use null_order: first or last, or filter in a transform before"
+            binding.problems.report("E253", "null_order 'drop' would leave records without a place in their window", place, help=help_text)
+        else:
+            continue
+        good = False
+    return good
+
+
+def _placed(program: Program, binding: Binding) -> bool:
+    """Offsets are constants, and functions of the current row's place stand over its own rows."""
+    good = True
+    for use in program.windows:
+        name = use.function.name
+        if name in ("lag", "lead") and offset(use) is None:
+            binding.problems.report("E255", f"the offset of '$window.{name}' must be a whole number", ("config", "cxl"))
+        elif len(binding.inputs) > 1 and name in POSITIONAL:
+            help_text = "the rows of another source have no current one: use first(), last() or an aggregate function"
+            binding.problems.report("E255", f"'$window.{name}' has no meaning over another source", ("config", "cxl"), help=help_text)
+        else:
+            continue
+        good = False
+    return good
+
+
+def _alike(partition: Sequence[Sequence[str]], binding: Binding) -> bool:
+    """Whether the partition fields of both sides can be equal."""
+    if len(partition) == 1 or any(row.guessed for row in binding.inputs):
+        return True
+    good = True
+    for name, other in zip(*partition, strict=True):
+        kinds = {binding.inputs[0].data[name].kind, binding.inputs[1].data[other].kind}
+        if len(kinds) > 1 and kinds != {Kind.INT, Kind.FLOAT}:
+            shown = f"{binding.inputs[0].data[name].base} and {binding.inputs[1].data[other].base}"
+            binding.problems.report("E256", f"partition field '{name}' is {shown} on the two sides", ("config", "analytic_window"))
+            good = False
+    return good

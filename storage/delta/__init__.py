@@ -1,0 +1,1 @@
+"""Delta tables: changelogs, outputs and sources."""

@@ -1,0 +1,313 @@
+"""How the columns that users name lie in a Delta table (the one place that knows).
+
+Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
+readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
+logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs, whose values
+readers get in the type that the column has now. Texts of users' columns and dynamic values are strings both; the metadata says which
+(a table of an earlier version does not: its strings are taken for what is asked for).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
+
+from changelog.columns import quoted
+from changelog.lazy_imports import pa
+from storage.delta.type_changes import JSON, converted, converted_array, in_words
+
+if TYPE_CHECKING:
+    import pyspark.sql.types as spark_types
+    from pyspark.sql import Column
+
+__all__ = [
+    "Placement",
+    "Storing",
+    "TableSchema",
+    "declared",
+    "escaped",
+    "in_place",
+    "logical",
+    "logical_column",
+    "logical_table",
+    "new_fields",
+    "place",
+    "stored_columns",
+]
+
+TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
+"""Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, `text`, `json`, ...)."""
+
+DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
+
+LOGICAL: Final = "errata.name"
+HOLDS: Final = "errata.holds"
+STRINGS: Final = frozenset({"text", JSON})
+"""What a column of strings may hold: what users call `string`, or JSON text. `string` is said of columns that are Errata's own."""
+REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
+
+
+@cache
+def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
+    """The plain types: of Arrow, and what Delta and Spark call them."""
+    from storage.engines.arrow import TIMESTAMP
+
+    return (
+        (pa.string(), "string", "string"),
+        (pa.int64(), "long", "bigint"),
+        (pa.int32(), "integer", "int"),
+        (pa.int16(), "short", "smallint"),
+        (pa.int8(), "byte", "tinyint"),
+        (pa.float64(), "double", "double"),
+        (pa.float32(), "float", "float"),
+        (pa.bool_(), "boolean", "boolean"),
+        (pa.date32(), "date", "date"),
+        (TIMESTAMP, "timestamp", "timestamp"),
+        (pa.binary(), "binary", "binary"),
+    )
+
+
+@cache
+def _in_arrow() -> dict[str, pa.DataType]:
+    return {name: arrow for arrow, *names in _kinds() for name in names}
+
+
+@cache
+def _in_delta() -> dict[pa.DataType, str]:
+    return {arrow: delta for arrow, delta, _ in _kinds()}
+
+
+@cache
+def _in_spark() -> dict[pa.DataType, str]:
+    return {arrow: spark for arrow, _, spark in _kinds()}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One declared column and the stored field that holds it; `missing` says that the table does not have it yet.
+
+    `older`: the fields that held it while it had other types, the newest first. A row has a value in one of them all at most.
+    """
+
+    column: pa.Field
+    stored: Field
+    missing: bool = False
+    older: tuple[Field, ...] = ()
+
+    @property
+    def read(self) -> list[str]:
+        """The names of the fields that a reader needs."""
+        return [field.name for field in (*([] if self.missing else [self.stored]), *self.older)]
+
+
+def declared(schema: TableSchema) -> list[pa.Field]:
+    """The columns of a schema, each nullable and of a plain Arrow type."""
+    if isinstance(schema, pa.Schema):
+        from storage.engines.arrow import plain_type
+
+        return [pa.field(column.name, plain_type(column.type)) for column in schema]
+    if isinstance(schema, Mapping):
+        return [_holding(name, pa.string(), kind) if kind in STRINGS else pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
+    return [_from_json(column) for column in schema.jsonValue()["fields"]]
+
+
+def _holding(name: str, kind: pa.DataType, holds: str) -> pa.Field:
+    return pa.field(name, kind, metadata={HOLDS: holds})
+
+
+def holds(column: pa.Field) -> str:
+    """What a column holds: `text` or `json` where its metadata says so, else its type."""
+    return str((column.metadata or {}).get(HOLDS.encode(), b"").decode() or column.type)
+
+
+def _word(column: pa.Field) -> str:
+    return JSON if holds(column) == JSON else in_words(column.type)
+
+
+def _from_json(column: Mapping[str, Any]) -> pa.Field:
+    kind = column["type"]
+    return pa.field(column["name"], _in_arrow()[kind] if isinstance(kind, str) else pa.struct([_from_json(member) for member in kind["fields"]]))
+
+
+def logical(stored: Field) -> pa.Field:
+    """A stored field as users see it: under its own name, nullable."""
+    name, kind = str(stored.metadata.get(LOGICAL, stored.name)), _arrow_type(stored.type, logical)
+    return _holding(name, kind, str(stored.metadata[HOLDS])) if HOLDS in stored.metadata else pa.field(name, kind)
+
+
+def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([member(inner) for inner in kind.fields])
+    if isinstance(kind, PrimitiveType):
+        return _in_arrow()[kind.type]
+    raise TypeError(f"a changelog has no columns of type {kind}")
+
+
+def _physical(stored: Field) -> pa.Field:
+    return pa.field(stored.name, _arrow_type(stored.type, _physical))
+
+
+def place(stored: Sequence[Field], columns: Sequence[pa.Field] | None) -> list[Placement]:
+    """Where each declared column is: the stored field of its name and type, or a new one beside those that are there.
+
+    None: the columns that the table has; of several with one name, the newest.
+    """
+    if columns is None:
+        columns = list({column.name: column for column in map(logical, stored)}.values())
+    known: dict[str, dict[str, Field]] = {}
+    for field in stored:
+        column = logical(field)
+        known.setdefault(column.name, {})[holds(column)] = field
+    taken = {field.name.lower() for field in stored}
+    return [_placed(column, known.get(column.name, {}), taken) for column in columns]
+
+
+def in_place(stored: Sequence[Field]) -> list[Placement]:
+    """Each stored field as a column by itself."""
+    return [Placement(_physical(field), field) for field in stored]
+
+
+def new_fields(columns: Sequence[pa.Field]) -> Schema:
+    """The schema of a new table with these columns."""
+    return Schema([where.stored for where in place([], columns)])
+
+
+def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Placement:
+    """Where a column is; `known` are the stored fields of its name, by what they hold."""
+    found = known.get(holds(column)) or (known.get("string") if holds(column) in STRINGS else None)
+    older = tuple(field for field in reversed([*known.values()]) if field is not found and isinstance(field.type, PrimitiveType))
+    return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
+
+
+def _new_field(column: pa.Field, taken: set[str]) -> Field:
+    name = _free_name(escaped(column.name), taken)
+    kind: DeltaType = PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
+    told = {HOLDS: holds(column)} if holds(column) in STRINGS else {}
+    return Field(name, kind, nullable=True, metadata=told if name == column.name else {LOGICAL: column.name} | told)
+
+
+def _new_struct(kind: pa.StructType) -> StructType:
+    taken: set[str] = set()
+    return StructType([_new_field(member, taken) for member in kind])
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    name, number = wanted, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{wanted}~{number}"
+    taken.add(name.lower())
+    return name
+
+
+def escaped(name: str) -> str:
+    """A name that every reader of Delta takes: what they refuse is written as `~` and a hexadecimal code and `~`."""
+    return "".join(f"~{ord(char):x}~" if char in REFUSED or not char.isprintable() else char for char in name) or "~~"
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """How rows are stored: all fields of a table, and by their names the columns that they hold. Picklable."""
+
+    fields: tuple[pa.Field, ...]
+    sources: Mapping[str, str]
+
+    @classmethod
+    def of(cls, stored: Sequence[Field], placements: Sequence[Placement]) -> Storing:
+        """What the columns of some placements become."""
+        return cls(tuple(map(_physical, stored)), {where.stored.name: where.column.name for where in placements})
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Rows as the stored fields, null where nothing is declared."""
+        return pa.table([_stored_array(rows, self.sources.get(field.name), field.type) for field in self.fields], schema=pa.schema(self.fields))
+
+
+def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if source is None:
+        return pa.nulls(table.num_rows, kind)
+    found = table.column(source)
+    return found if found.type == kind else _shaped(_whole(found), kind)
+
+
+def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
+    """What was read from a table under the logical names; columns that it does not have are null."""
+    from storage.engines.arrow import plain
+
+    found = plain(table)
+    return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column.remove_metadata() for where in placements]))
+
+
+def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
+    import pyarrow.compute as pc
+
+    want = where.column.type
+    found = pa.nulls(table.num_rows, want) if where.missing else _shaped(_whole(table.column(where.stored.name)), want)
+    older = [converted_array(_whole(table.column(field.name)), _pair(field, where), want) for field in where.older]
+    return pc.coalesce(found, *older) if older else found
+
+
+def _pair(field: Field, where: Placement) -> tuple[str, str]:
+    return _word(logical(field)), _word(where.column)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    chunks = column.combine_chunks()
+    return chunks if isinstance(chunks, pa.Array) else pa.concat_arrays(chunks.chunks)
+
+
+def _shaped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array in a type that differs in the names of struct members at most, or in the width of numbers."""
+    if not pa.types.is_struct(wanted):
+        return array if array.type == wanted else array.cast(wanted)
+    members = [_shaped(array.field(index), member.type) for index, member in enumerate(wanted)]
+    return pa.StructArray.from_arrays(members, fields=list(wanted), mask=array.is_null())
+
+
+def stored_columns(stored: Sequence[Field], placements: Sequence[Placement], given: Mapping[str, Column]) -> list[Column]:
+    """The Columns that take a frame to all the stored fields, null where nothing is declared. `given` replaces declared columns."""
+    sources = {where.stored.name: where.column for where in placements}
+    return [_stored_column(_physical(field), sources.get(field.name), given).alias(field.name) for field in stored]
+
+
+def _stored_column(field: pa.Field, source: pa.Field | None, given: Mapping[str, Column]) -> Column:
+    from pyspark.sql import functions as F
+
+    if source is None:
+        return F.lit(None).cast(_spark_type(field.type))
+    return given[source.name] if source.name in given else _aligned(F.col(quoted(source.name)), source.type, field.type)
+
+
+def logical_column(where: Placement) -> Column:
+    """The Column that gives a declared column of a frame read from the table; null where the table does not have it."""
+    from pyspark.sql import functions as F
+
+    want = where.column.type
+    found = F.lit(None).cast(_spark_type(want)) if where.missing else _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, want)
+    older = [converted(F.col(quoted(field.name)), _pair(field, where), _in_spark()[want]) for field in where.older]
+    return (F.coalesce(found, *older) if older else found).alias(where.column.name)
+
+
+def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
+    from pyspark.sql import functions as F
+
+    if not pa.types.is_struct(want):
+        return value.cast(_in_spark()[want])
+    if have == want:
+        return value
+    members = [_aligned(value.getField(old.name), old.type, new.type).alias(new.name) for old, new in zip(have, want, strict=True)]
+    return F.when(value.isNotNull(), F.struct(*members))
+
+
+def _spark_type(kind: pa.DataType) -> spark_types.DataType | str:
+    from pyspark.sql.types import StructType as SparkStruct
+
+    if kind in _in_spark():
+        return _in_spark()[kind]
+    struct = SparkStruct()
+    for member in kind:
+        struct = struct.add(member.name, _spark_type(member.type))
+    return struct

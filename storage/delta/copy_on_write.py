@@ -1,0 +1,116 @@
+"""Rows are taken out of a Delta table, and others put into it, by writing the files anew that hold them: a commit that names files.
+
+A file is read and written once, without a join of the whole table: that takes half of what delta-rs needs for a `MERGE`, and files are written side by side.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from storage.delta.data_files import FILE_BYTES, DataFile, TableFiles, inside, met, removed, values_of
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from deltalake.transaction import AddAction, RemoveAction
+
+    from storage.delta.multisets import Leaving
+
+__all__ = ["Rewriting"]
+
+_AT_ONCE = 64 << 20
+"""So many bytes of files are in work at once, or a single file."""
+
+
+def _may_hold(files: Sequence[DataFile], rows: pl.DataFrame, names: Sequence[str]) -> list[DataFile]:
+    """The files that may hold one of some rows, by what the log says of their columns of some names."""
+    for name in names:
+        files = [file for file, count in zip(files, met(files, name, values_of(rows, name)), strict=True) if count]
+    return [file for file in files if _holds_one(file, rows, names)]
+
+
+def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool:
+    """Whether all values of some row may be in a file."""
+    for name in names:
+        if rows.is_empty():
+            return False
+        rows = rows.filter(inside(file, name, values_of(rows, name)))
+    return not rows.is_empty()
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """Rows that leave a table of some files, and rows that come."""
+
+    store: TableFiles
+    files: Sequence[DataFile]
+    leaving: Leaving
+    came: pa.Table
+
+    @cached_property
+    def touched(self) -> list[DataFile]:
+        """The files that may hold a row that leaves."""
+        return _may_hold(self.files, self.leaving.rows, self._names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The columns of which the log has bounds of some file: first those whose values, of rows that leave, lie in the fewest files."""
+        rows, names = self.leaving.rows, sorted({name for file in self.files for name in file.bounds})
+        return sorted(names, key=lambda name: int(met(self.files, name, values_of(rows, name)).sum()))
+
+    def actions(self) -> list[AddAction | RemoveAction]:
+        """Write new files; what the commit says of them and of those that they stand for. Rows that come go where others have values like theirs."""
+        import polars as pl
+
+        column = next(iter(self._names), None)
+        parts, rest = self._placed(column)
+        with ThreadPoolExecutor(_workers(self.touched)) as pool:
+            done = list(pool.map(lambda file, part: self._rewritten(file, part, column), self.touched, parts))
+        rest = pl.concat([rest, *(part for part, actions in zip(parts, done, strict=True) if not actions)])
+        return [action for actions in done for action in actions] + self._written(rest, self._per_file, column)
+
+    def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+        """The rows that come into each file, and those that come into none."""
+        import polars as pl
+
+        rest, parts = pl.DataFrame(self.came), []
+        for file in self.touched:
+            fits = inside(file, column, values_of(rest, column)) if column is not None else None
+            parts.append(rest.clear() if fits is None else rest.filter(fits))
+            rest = rest if fits is None else rest.filter(~fits)
+        return parts, rest
+
+    def _rewritten(self, file: DataFile, came: pl.DataFrame, column: str | None) -> list[AddAction | RemoveAction]:
+        """A file without the rows that leave, and with some that come; nothing where none leaves."""
+        import polars as pl
+
+        rows = self.store.read(file, self.came.schema)
+        out = self.leaving.out_of(rows)
+        if out.is_empty():
+            return []
+        keeps = pl.repeat(True, rows.height, eager=True).scatter(out, False)
+        return [removed(file), *self._written(pl.concat([rows.filter(keeps), came]), max(file.rows, self._per_file), column)]
+
+    def _written(self, rows: pl.DataFrame, size: int, column: str | None) -> list[AddAction | RemoveAction]:
+        """Rows in files of about so many, in the order of a column where they are several."""
+        if rows.height > 2 * size and column is not None:
+            rows = rows[values_of(rows, column).arg_sort()]
+        count = max(1, rows.height // size)
+        return [self.store.write(part) for part in rows.iter_slices(-(-rows.height // count))] if rows.height else []
+
+    @cached_property
+    def _per_file(self) -> int:
+        """How many rows a file of the usual size has."""
+        rows, size = sum(file.rows for file in self.touched), sum(file.size for file in self.touched)
+        return max(1, FILE_BYTES * rows // max(1, size))
+
+
+def _workers(files: Sequence[DataFile]) -> int:
+    """How many files are in work at a time."""
+    largest = max((file.size for file in files), default=1)
+    return max(1, min(os.cpu_count() or 1, _AT_ONCE // max(1, largest)))

@@ -1,0 +1,97 @@
+"""Op rows that tasks of an engine make in Python are written where they are made, a file a task; one commit adds the files to the table.
+
+They need not go through the engine's own writer, which costs as much again as to make and to write them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from changelog.columns import EPOCH, ERROR, OP
+from changelog.lazy_imports import pa
+from storage.delta.columns import Storing
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+
+    from changelog.frames import Made
+
+HELD_BYTES: Final = 64 << 20
+"""So many bytes of rows in memory become a file of their own."""
+_ROW_GROUP = 1 << 20
+_PAGE_ROWS = 20_000
+"""Rows of a page, by which few of many rows are found: as many as delta-rs writes."""
+_TOLD: Final = "path string, size bigint, modified bigint, stats string"
+
+
+def write(table: DeltaTable, made: Made, storing: Storing, epoch: int, properties: CommitProperties) -> None:
+    """Let tasks write the rows that they make, under an epoch, and commit the files, which nobody sees before."""
+    from deltalake.transaction import AddAction
+
+    told = made.seeds.mapInArrow(_Writing(table.table_uri, storing, epoch, made.work), _TOLD).collect()
+    actions: list[AddAction | RemoveAction] = [AddAction(row["path"], row["size"], {}, row["modified"], data_change=True, stats=row["stats"]) for row in told]
+    if actions:
+        table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """What a task does: makes its rows, writes them, and tells of each file. Picklable."""
+
+    uri: str
+    storing: Storing
+    epoch: int
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for held in _gathered(self.work(batches)):
+            rows = pa.Table.from_batches(held)
+            yield self._file(self.storing.table(rows.append_column(EPOCH, pa.repeat(pa.scalar(self.epoch, pa.int64()), rows.num_rows))))
+
+    def _file(self, rows: pa.Table) -> pa.RecordBatch:
+        import pyarrow.parquet as pq
+        from deltalake._internal import DeltaFileSystemHandler
+
+        sink, path = pa.BufferOutputStream(), f"part-{uuid4()}.snappy.parquet"
+        texts = [field.name for field in rows.schema if not pa.types.is_binary(field.type) and (field.name.startswith("_") or pa.types.is_string(field.type))]
+        pq.write_table(rows, sink, _ROW_GROUP, compression="snappy", use_dictionary=texts, write_page_index=True, max_rows_per_page=_PAGE_ROWS)
+        content = sink.getvalue().to_pybytes()
+        stream = DeltaFileSystemHandler(self.uri).open_output_stream(path)
+        stream.write(content)
+        stream.close()  # type: ignore[attr-defined]  # the stub lacks it
+        told = {"path": [path], "size": [len(content)], "modified": [time.time_ns() // 1_000_000], "stats": [self._stats(rows)]}
+        return pa.RecordBatch.from_pydict(told)
+
+    def _stats(self, rows: pa.Table) -> str:
+        """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics")."""
+        import orjson
+        import pyarrow.compute as pc
+
+        counted = [name for name in (EPOCH, OP, ERROR) if name in rows.column_names]
+        bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted if name != ERROR}  # errors are texts of any length
+        return orjson.dumps({
+            "numRecords": rows.num_rows,
+            "minValues": {name: pair["min"] for name, pair in bounds.items() if pair["min"] is not None},
+            "maxValues": {name: pair["max"] for name, pair in bounds.items() if pair["max"] is not None},
+            "nullCount": {name: rows.column(name).null_count for name in counted},
+        }).decode()  # fmt: skip
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches together that have some bytes; none without rows."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= HELD_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held

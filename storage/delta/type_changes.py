@@ -1,0 +1,151 @@
+"""What stood in a column before its type changed, in the type that it has now: as a Column and of rows on the driver.
+
+A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer. Dynamic values (`json`: their
+JSON text) become what a reader of JSON makes of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.lazy_imports import F, pa
+
+if TYPE_CHECKING:
+    import polars as pl
+    from pyspark.sql import Column
+
+__all__ = ["converted", "converted_array", "in_words"]
+
+JSON = "json"
+"""The kind of a column of dynamic values."""
+
+_WHOLE = 2.0**53
+"""Below it every whole number is a float, so that it is written without a fraction."""
+_INT = r"^[+-]?[0-9]{1,18}$"
+_FLOAT = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_BOOL = r"^(?i)(true|false)$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+
+
+def in_words(kind: pa.DataType) -> str:
+    """The kind of a plain type: `int`, `float`, `bool`, `date`, `time`, `string`; empty for what nothing is converted from or to."""
+    checks = {
+        "int": pa.types.is_integer, "float": pa.types.is_floating, "bool": pa.types.is_boolean,
+        "date": pa.types.is_date, "time": pa.types.is_timestamp, "string": pa.types.is_string,
+    }  # fmt: skip
+    return next((name for name, check in checks.items() if check(kind)), "")
+
+
+def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
+    """A Column of one kind as another, whose type Spark spells so; null where it cannot be had."""
+    if pair in _CAST:
+        return value.cast(spelled)
+    if pair in _BY_VALUE:
+        return _by_python(value, _BY_VALUE[pair], spelled)
+    return _IN_COLUMNS[pair](value) if pair in _IN_COLUMNS else F.lit(None).cast(spelled)
+
+
+def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) -> pa.Array:
+    """The same of values on the driver, as a type."""
+    import polars as pl
+
+    if pair in _BY_VALUE:
+        return _BY_VALUE[pair](values).cast(want)
+    if pair in _ON_DRIVER:
+        return _ON_DRIVER[pair](pl.Series(values)).to_arrow().cast(want)
+    return values.cast(want) if pair in _CAST else pa.nulls(len(values), want)
+
+
+_CAST = {
+    *((kind, "string") for kind in ("int", "bool", "date")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
+    ("date", "time"), ("time", "date"),
+}  # fmt: skip
+"""The conversions that are a cast."""
+_IN_COLUMNS: Mapping[tuple[str, str], Callable[[Column], Column]] = {
+    ("float", "string"): lambda value: F.coalesce(F.when(_is_whole(value), value.try_cast("bigint")).cast("string"), value.cast("string")),
+    ("float", "int"): lambda value: F.when(_is_whole(value), value.try_cast("bigint")),
+    ("string", "int"): lambda value: F.when(value.rlike(_INT), value.try_cast("bigint")),
+    ("string", "float"): lambda value: F.when(value.rlike(_FLOAT) & (F.abs(value.try_cast("double")) < float("inf")), value.try_cast("double")),
+    ("string", "bool"): lambda value: F.when(value.rlike(_BOOL), F.lower(value) == "true"),
+    ("string", "date"): lambda value: F.when(value.rlike(_DATE), value.try_cast("date")),
+    ("string", "time"): lambda value: F.when(value.rlike(_TIME), F.replace(value, F.lit("T"), F.lit(" ")).try_cast("timestamp")),
+}
+
+
+def _is_whole(value: Column) -> Column:
+    return (value == F.floor(value)) & (F.abs(value) < _WHOLE)
+
+
+def _whole(values: pl.Series) -> pl.Series:
+    """The numbers without a fraction as integers, null for others."""
+    return values.set(~((values == values.floor()) & (values.abs() < _WHOLE)).fill_null(False), None).cast(int, strict=False)
+
+
+def _moments(texts: pl.Series) -> pl.Series:
+    found = texts.str.replace(" ", "T").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", strict=False, time_unit="us")
+    return found.dt.replace_time_zone("UTC")
+
+
+def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
+    """The texts of a pattern, null for others."""
+    return texts.set(~texts.str.contains(pattern).fill_null(False), None)
+
+
+def _finite(values: pl.Series) -> pl.Series:
+    """The numbers that are no infinity, null for others."""
+    return values.set(values.is_infinite().fill_null(False), None)
+
+
+_ON_DRIVER: Mapping[tuple[str, str], Callable[[pl.Series], pl.Series]] = {
+    ("float", "string"): lambda values: _whole(values).cast(str).zip_with(_whole(values).is_not_null(), values.cast(str)),
+    ("float", "int"): _whole,
+    ("string", "int"): lambda values: _fitting(values, _INT).str.strip_prefix("+").cast(int, strict=False),
+    ("string", "float"): lambda values: _finite(_fitting(values, _FLOAT).cast(float, strict=False)),
+    ("string", "bool"): lambda values: _fitting(values, _BOOL).str.to_lowercase() == "true",
+    ("string", "date"): lambda values: _fitting(values, _DATE).str.to_date("%Y-%m-%d", strict=False),
+    ("string", "time"): lambda values: _moments(_fitting(values, _TIME)),
+}
+
+
+def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: str) -> Column:
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def run(batch: pa.Array) -> pa.Array:
+        return convert(batch)
+
+    made: Column = cast("Any", arrow_udf)(run, spelled)(value)
+    return made
+
+
+def _time_texts(values: pa.Array) -> pa.Array:
+    from storage.formats.texts import time_text
+
+    return time_text(values)
+
+
+def _as_json(values: pa.Array) -> pa.Array:
+    """The JSON text of values; dates and times are texts."""
+    from storage.formats.values import coerce_values
+
+    plain = _time_texts(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
+    return coerce_values(plain.to_pylist(), "any").values
+
+
+def _of_json(texts: pa.Array, declared: str) -> pa.Array:
+    """Dynamic values as a declared type, by the rules for values in JSON files."""
+    from storage.formats.values import coerce_values
+
+    return coerce_values([None if text is None else json.loads(text) for text in texts.to_pylist()], declared).values
+
+
+_BY_VALUE: Mapping[tuple[str, str], Callable[[pa.Array], pa.Array]] = {
+    ("time", "string"): _time_texts,
+    **{(kind, JSON): _as_json for kind in ("int", "float", "bool", "date", "time", "string")},
+    **{(JSON, kind): partial(_of_json, declared=kind) for kind in ("int", "float", "bool", "date", "string")},
+    (JSON, "time"): partial(_of_json, declared="date_time"),
+}
+"""The conversions that Python does, for engines too: they spell numbers and times each in their way."""

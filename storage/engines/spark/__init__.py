@@ -1,0 +1,1 @@
+"""Apache Spark: in a JVM beside this process, or in sessions that others started."""

@@ -1,0 +1,104 @@
+"""Sessions that somebody else has started: a Spark Connect server (`--remote`), or a session that this process has already."""
+
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from storage.engines.base import Engine
+from storage.engines.connect import open_connect
+from storage.engines.errors import EngineUnavailable
+from storage.engines.loading import CLASSIC, CLIENT
+from storage.engines.spark.config import session_settings
+from storage.engines.spark.jobs import SparkEngine
+from storage.engines.waiting import PATIENCE_SECONDS, patient_policy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["RemoteSpark", "SharedSpark", "has_session"]
+
+CONNECT_PORT = 15002
+KNOCK_SECONDS = 10.0
+
+
+def has_session() -> bool:
+    """Whether this process runs Spark already, as a notebook or a program around Errata does."""
+    import sys
+
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # another thread may be importing pyspark
+    return context is not None and context._active_spark_context is not None  # noqa: SLF001  # `getOrCreate` would make one
+
+
+class SharedSpark(SparkEngine):
+    """A classic session beside the one that this process has, in the same driver. It does not end with the engine."""
+
+    libraries = CLASSIC
+
+    def __init__(self) -> None:
+        super().__init__(speaks_connect=False)
+
+    def _open(self) -> "SparkSession":
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        self.context = SparkContext.getOrCreate()
+        active = SparkSession.getActiveSession() or SparkSession(self.context)
+        if "Delta" not in str(active.conf.get("spark.sql.extensions", "")):
+            raise EngineUnavailable.spark_failed("the session of this process was made without Delta Lake", "")
+        session = active.newSession()
+        for name, value in session_settings().items():
+            session.conf.set(name, value)
+        return session
+
+    def _shut(self, session: "SparkSession") -> None:
+        """Nothing: whoever started it ends it."""
+
+
+class RemoteSpark(Engine):
+    """A Spark Connect server elsewhere (`--remote sc://…`)."""
+
+    name = "spark"
+    libraries = CLIENT
+
+    def __init__(self, url: str, patience: float = PATIENCE_SECONDS) -> None:
+        super().__init__(speaks_connect=True)
+        self._url = url
+        self._patience = patience
+
+    @property
+    def cores(self) -> int:
+        """What the server says of its parallelism, 8 where it says nothing."""
+        return int(self.session.conf.get("spark.default.parallelism", "8") or 8)
+
+    @property
+    def jobs(self) -> None:
+        """A remote server does not say."""
+        return None
+
+    def _open(self) -> "SparkSession":
+        from pyspark.errors import PySparkException
+
+        try:
+            _knock(self._url)
+            near = is_loopback(urlsplit(self._url).hostname or "")
+            return open_connect(self._url, near=near, retries=patient_policy(self._url, self._patience, self.awaits))
+        except (PySparkException, OSError, ValueError) as problem:
+            raise EngineUnavailable.no_remote(self._url, str(problem).splitlines()[0]) from problem
+
+    def _shut(self, session: "SparkSession") -> None:
+        session.stop()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _knock(url: str) -> None:
+    """Raise OSError where nobody listens: a client of Spark Connect would try for minutes."""
+    place = urlsplit(url)
+    socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), timeout=KNOCK_SECONDS).close()

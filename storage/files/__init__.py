@@ -1,0 +1,1 @@
+"""Input files and local copies of them."""

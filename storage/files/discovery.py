@@ -1,0 +1,299 @@
+"""Which files a source reads (user guide, "Source Nodes" and "Pattern matching"; SPEC-DECISIONS, "Sources" 7 and 8; QUALITY, "Security").
+
+Paths and patterns are relative to a base folder. A pattern that is absolute, starts with `~`, holds NUL or has a `..` step is refused before any
+folder is read (`PathRefused`, exit 1); a file whose real path lies outside the base is refused when it is found. Only regular
+files are read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from storage.formats.base import FormatError, InputError
+
+SortBy: TypeAlias = Literal["name", "created", "modified"]
+_UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}
+_AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+class PathRefused(FormatError):
+    """A path, pattern or bound of the configuration that is not allowed or cannot be understood (exit 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """A file of a source: `name` is its path below the base folder, with `/`; times in nanoseconds since 1970."""
+
+    path: Path
+    name: str
+    size: int
+    mtime_ns: int
+    created_ns: int
+
+
+@dataclass(frozen=True)
+class FileQuery:
+    """What a source says of its files: one matcher, filters, order, choice. The keys are those of the source's configuration."""
+
+    path: str | None = None
+    glob: str | None = None
+    regex: str | None = None
+    paths: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    modified_after: str | None = None
+    modified_before: str | None = None
+    min_size: int | str | None = None
+    max_size: int | str | None = None
+    sort_by: SortBy | None = None
+    sort_order: Literal["asc", "desc"] = "asc"
+    take_first: int | None = None
+    take_last: int | None = None
+    recursive: bool = True
+    on_no_match: Literal["error", "warn", "skip"] = "error"
+
+    @cached_property
+    def pattern(self) -> str:
+        """The matcher as it was written, for messages."""
+        return self.path or self.glob or self.regex or ", ".join(self.paths or ())
+
+    def check(self, *, allow_absolute: bool = False) -> None:
+        """Raise PathRefused for what can be seen to be wrong without reading a folder."""
+        if self.take_first is not None and self.take_last is not None:
+            raise PathRefused("files: take_first and take_last exclude each other")
+        for text in (self.path, self.glob, *(self.paths or ())):
+            check_path(text, allow_absolute=allow_absolute)
+        check_path(self.regex, allow_absolute=allow_absolute, steps=False)
+        pattern_of(self.regex or "")
+        size_bound(self.min_size)
+        size_bound(self.max_size)
+        now = datetime.now(UTC)
+        time_bound(self.modified_after, now)
+        time_bound(self.modified_before, now)
+
+
+def check_path(text: str | None, *, allow_absolute: bool = False, steps: bool = True) -> None:
+    """Raise PathRefused for a path of the configuration that could lead out of its folder. `steps`: also look for `..` between slashes."""
+    if text is None:
+        return
+    if "\0" in text:
+        raise PathRefused(f"path {text!r} holds a NUL character")
+    if text.startswith("~"):
+        raise PathRefused(f"path '{text}' starts with '~': write it relative to the pipeline's folder")
+    if not allow_absolute and text.removeprefix("^").startswith("/"):
+        raise PathRefused(f"path '{text}' is absolute: write it relative to the pipeline's folder, or run with --allow-absolute-paths")
+    if steps and ".." in re.split(r"[/\\]", text):
+        raise PathRefused(f"path '{text}' has a '..' step")
+
+
+def size_bound(value: int | str | None) -> int | None:
+    """Bytes of a size: a number, or a number with a decimal unit (`7B`, `10KB`, `1.5MB`, `1GB`)."""
+    if value is None or isinstance(value, int):
+        return value
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)?\s*", value)
+    if not found:
+        raise PathRefused(f"'{value}' is no size: write bytes, or a number with B, KB, MB or GB")
+    return int(float(found[1]) * _UNITS[found[2] or "B"])
+
+
+def time_bound(value: str | None, now: datetime) -> datetime | None:
+    """The instant of a bound: RFC 3339 text, or an age before `now` (`30s 15m 2h 7d`)."""
+    if value is None:
+        return None
+    age = re.fullmatch(r"\s*([0-9]+)\s*([smhd])\s*", value)
+    if age:
+        return now - timedelta(**{_AGES[age[2]]: int(age[1])})
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        raise PathRefused(f"'{value}' is no time: write an RFC 3339 instant, or an age such as 30s, 15m, 2h or 7d") from None
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def discover(query: FileQuery, base: Path, *, allow_absolute: bool = False, now: datetime | None = None) -> list[FileStat]:
+    """The files that a source reads, in order.
+
+    Raises PathRefused, or InputError where `path` or `paths` name a file that is not there, or nothing matches and `on_no_match` is error.
+    """
+    query.check(allow_absolute=allow_absolute)
+    root = base.resolve()
+    found = [_stat(path, root, confined=not allow_absolute) for path in _candidates(query, root)]
+    kept = _chosen(query, _ordered(query, _filtered(query, [file for file in found if file], now or datetime.now(UTC))))
+    if not kept and query.on_no_match == "error":
+        raise InputError(query.pattern, "no file matches")
+    return kept
+
+
+def _candidates(query: FileQuery, root: Path) -> Iterator[Path]:
+    if query.path is not None:
+        yield _named(query.path, root)
+    elif query.paths is not None:
+        yield from (_named(path, root) for path in query.paths)
+    elif query.glob is not None:
+        top = Path("/") if query.glob.startswith("/") else root
+        yield from (top / name for name in _globbed(query.glob.lstrip("/"), top))
+    elif query.regex is not None:
+        search = pattern_of(query.regex).search
+        yield from (root / name for name in _below(root, "", recursive=query.recursive) if search(name))
+
+
+def _named(text: str, root: Path) -> Path:
+    path = root / text
+    if not path.exists():
+        raise InputError(text, "file not found")
+    if not path.is_file():
+        raise InputError(text, "not a regular file")
+    return path
+
+
+def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
+    """Facts of a file; null for what is no regular file. Raises PathRefused for a link that leads out of the base folder."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None  # a dangling link, or gone since the folder was read
+    if not stat.S_ISREG(facts.st_mode):
+        return None
+    inside = path.is_relative_to(root)
+    name = path.relative_to(root).as_posix() if inside else path.as_posix()
+    if confined and not path.resolve().is_relative_to(root):
+        raise PathRefused(f"path '{name}' is a link that leads out of the pipeline's folder")
+    created = int(getattr(facts, "st_birthtime", facts.st_ctime) * 1e9)
+    return FileStat(path, name, facts.st_size, facts.st_mtime_ns, created)
+
+
+def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> list[FileStat]:
+    excluded = path_matcher(query.exclude)
+    after = time_bound(query.modified_after, now) or datetime.min.replace(tzinfo=UTC)
+    before = time_bound(query.modified_before, now) or datetime.max.replace(tzinfo=UTC)
+    least = size_bound(query.min_size) or 0
+    most = sys.maxsize if query.max_size is None else size_bound(query.max_size) or 0
+
+    def keep(file: FileStat) -> bool:
+        changed = datetime.fromtimestamp(file.mtime_ns / 1e9, UTC)
+        return least <= file.size <= most and after <= changed < before
+
+    return [file for file in files if keep(file) and not excluded(file.name)]
+
+
+def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path, or its last step, fits one of some globs. Raises PathRefused for a pattern that is none."""
+    fitting = [_translated(pattern) for pattern in patterns]
+    return lambda path: any(fits(path) or fits(path.rpartition("/")[2]) for fits in fitting)
+
+
+def _ordered(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
+    if query.paths is not None and query.sort_by is None:
+        return files
+    keys: dict[str, Callable[[FileStat], tuple[int, str]]] = {
+        "name": lambda file: (0, file.name),
+        "created": lambda file: (file.created_ns, file.name),
+        "modified": lambda file: (file.mtime_ns, file.name),
+    }
+    return sorted(files, key=keys[query.sort_by or "name"], reverse=query.sort_order == "desc")
+
+
+def _chosen(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
+    if query.take_first is not None:
+        return files[: query.take_first]
+    if query.take_last is not None:
+        return files[max(0, len(files) - query.take_last) :]
+    return files
+
+
+class _Pattern(Protocol):
+    """What is used of a compiled pattern."""
+
+    def search(self, text: str) -> object: ...
+    def fullmatch(self, text: str) -> object: ...
+
+
+def pattern_of(pattern: str) -> _Pattern:
+    """A regular expression of RE2's language, which takes linear time whatever the pattern is."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)  # type: ignore[no-any-return]  # re2 has no types
+    except re2.error as wrong:
+        reason = wrong.args[0].decode() if isinstance(wrong.args[0], bytes) else wrong
+        raise PathRefused(f"regex '{pattern}' cannot be read: {reason}") from None
+
+
+def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[str]:
+    """Names, relative to the root, of everything below a folder that is no folder itself; links to folders are not followed."""
+    try:
+        entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        name = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if recursive:
+                yield from _below(root, name, recursive=True)
+        else:
+            yield name
+
+
+def _globbed(pattern: str, root: Path) -> Iterator[str]:
+    """Names that a glob matches; only the folder before the first special character is read."""
+    steps = [step for step in pattern.split("/") if step != "."]
+    plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
+    folder = "/".join(plain)
+    match = _translated("/".join(steps))
+    deep = len(steps) > len(plain) + 1 or "**" in steps[-1]
+    return (name for name in _below(root, folder, recursive=deep) if match(name))
+
+
+def _until_special(steps: Sequence[str]) -> Iterator[str]:
+    for step in steps:
+        if re.search(r"[*?\[]", step):
+            return
+        yield step
+
+
+def _translated(pattern: str) -> Callable[[str], object]:
+    """A glob as a match of whole names: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
+    out, at = [], 0
+    token = re.compile(
+        r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|\[(?P<no>[!^]?)(?P<set>\]?[^\]/]*)\]|(?P<text>.)", re.DOTALL
+    )
+    while at < len(pattern):
+        found = token.match(pattern, at)
+        assert found is not None
+        out.append(_glob_part(found))
+        at = found.end()
+    return pattern_of("(?s)" + "".join(out)).fullmatch
+
+
+def _glob_part(found: re.Match[str]) -> str:
+    if found["text"] is not None:
+        return re.escape(found["text"])
+    if found["set"] is not None:
+        members = re.sub(r"([\\\[\]^&~|])", r"\\\1", found["set"])
+        return f"[{'^' if found['no'] else ''}{members}]" if members else re.escape(found[0])
+    return {"deep": "(?:[^/]+/)*", "rest": ".*", "star": "[^/]*", "one": "[^/]"}[str(found.lastgroup)]
+
+
+def content_hash(path: Path, length: int | None = None) -> str:
+    """BLAKE3 of a file's bytes, or of its first `length`, in hexadecimal, by all cores for large files."""
+    from blake3 import blake3
+
+    hasher = blake3(max_threads=blake3.AUTO)
+    if length is None:
+        return hasher.update_mmap(path).hexdigest()
+    with path.open("rb") as file:
+        if length == 0:
+            return hasher.hexdigest()
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data, memoryview(data) as view, view[:length] as head:
+            return hasher.update(head).hexdigest()

@@ -1,0 +1,273 @@
+"""Local copies of input files that lie on slow or unreliable shares (user guide, "storage.staging").
+
+A source file has three names below the staging folder, made of the hash of its real path: `<id>.staged`, the copy; `<id>.manifest.json`, which makes the
+copy one to be trusted; `<id>.lock`, which a run holds alone while it copies and shared while it reads. What a killed run left is purged by the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+from uuid import uuid4
+
+from storage.files.discovery import path_matcher
+from storage.state import durable
+
+GRACE_SECONDS = 10.0
+"""A file that is younger may belong to a run that has not yet locked it."""
+_CHUNK = 1 << 20
+_OWNER_ONLY = 0o600
+_EVERY = path_matcher(["*"])
+
+
+class StagingError(Exception):
+    """A file cannot be staged; `code` is E335, E336, E337 or empty for what the system said."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}" if code else message)
+        self.code = code
+
+
+class Names(NamedTuple):
+    """The files of one source file in the staging folder."""
+
+    copy: Path
+    manifest: Path
+    lock: Path
+
+    @classmethod
+    def of(cls, folder: Path, identity: str) -> Names:
+        """By the source file's identity."""
+        return cls(folder / f"{identity}.staged", folder / f"{identity}.manifest.json", folder / f"{identity}.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class StagingSettings:
+    """Where copies go and what the workspace says of them."""
+
+    folder: Path
+    cap: int | None = None
+    verify: bool = True
+    on_existing: Literal["overwrite", "reuse", "error"] = "overwrite"
+    cleanup: Literal["on_success", "always", "never"] = "on_success"
+    matches: Callable[[str], bool] = _EVERY
+
+    def selects(self, source: Path) -> bool:
+        """Whether a source file is to be copied: its whole path or its name fits a pattern."""
+        return self.matches(source.as_posix())
+
+    def names(self, source: Path) -> Names:
+        """The names of a source file's copy."""
+        from blake3 import blake3
+
+        return Names.of(self.folder, blake3(os.fsencode(source.resolve())).hexdigest(length=16))
+
+    def is_fresh(self, source: Path) -> bool:
+        """Whether a trusted copy has the time and size that the source file has now."""
+        import orjson
+
+        names = self.names(source)
+        try:
+            told, facts = orjson.loads(names.manifest.read_bytes()), source.stat()
+        except (OSError, orjson.JSONDecodeError):
+            return False
+        return names.copy.is_file() and (told.get("mtime_ns"), told.get("size")) == (facts.st_mtime_ns, facts.st_size)
+
+
+@dataclass(slots=True)
+class Staging:
+    """The copies of one run, locked against removal until it ends."""
+
+    settings: StagingSettings
+    copies: dict[Path, Path] = field(default_factory=dict)
+    copied: int = 0
+    _locks: dict[Path, int] = field(default_factory=dict)
+    _made: set[Path] = field(default_factory=set)
+
+    def local(self, source: Path) -> Path:
+        """The copy of a file, made or reused the first time. Raises StagingError."""
+        real = source.resolve()
+        if real not in self.copies:
+            try:
+                self.copies[real] = self._staged(real)
+            except OSError as error:
+                raise StagingError("", f"cannot stage {source} in {self.settings.folder}: {error.strerror or error}") from error
+        return self.copies[real]
+
+    def release(self, *, clean: bool) -> None:
+        """The run has ended, `clean` without rejects: let go of the copies and remove those that are not kept."""
+        remove = self.settings.cleanup == "always" or (self.settings.cleanup == "on_success" and clean)
+        for handle in self._locks.values():
+            os.close(handle)
+        for source in self._locks if remove else ():
+            names = self.settings.names(source)
+            with _try_lock(names.lock) as held:
+                if held:
+                    _remove(names.manifest, names.copy)
+        self._locks.clear()
+        self.copies.clear()
+
+    def _staged(self, source: Path) -> Path:
+        """The copy of a file, whose lock is held shared from the moment at which the copy was found good."""
+        names = self.settings.names(source)
+        while True:
+            handle = _lock(names.lock, fcntl.LOCK_SH)
+            if self._good(source, names):
+                self._locks[source] = handle
+                return names.copy
+            os.close(handle)
+            with _locked(names.lock):
+                if not self._reusable(source):
+                    self._refuse_existing(names, source)
+                    self._copy(source, names)
+
+    def _good(self, source: Path, names: Names) -> bool:
+        """Whether the copy is one that this run may read: its own, or one to be reused."""
+        own = source in self._made and names.copy.is_file() and names.manifest.is_file()
+        return own or self._reusable(source)
+
+    def _reusable(self, source: Path) -> bool:
+        return self.settings.on_existing == "reuse" and self.settings.is_fresh(source)
+
+    def _refuse_existing(self, names: Names, source: Path) -> None:
+        if self.settings.on_existing == "error" and names.copy.exists():
+            raise StagingError("E337", f"a staged copy of {source} already exists ({names.copy}) and storage.staging.on_existing is error")
+
+    def _copy(self, source: Path, names: Names) -> None:
+        facts = source.stat()
+        if self.settings.cap is not None and self.copied + facts.st_size > self.settings.cap:
+            text = f"staging {source} ({facts.st_size} bytes) would bring the bytes staged by this run to {self.copied + facts.st_size}"
+            raise StagingError("E336", f"{text}, more than storage.staging.disk_cap_bytes ({self.settings.cap})")
+        _remove(names.manifest, names.copy)
+        unfinished = names.copy.with_suffix(f".{uuid4().hex[:12]}.partial")
+        try:
+            digest = _copied(source, unfinished)
+            self.copied += unfinished.stat().st_size
+            durable.publish(unfinished, names.copy)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        if self.settings.verify:
+            _verify(source, names.copy, digest)
+        _commit(names, source, (facts.st_mtime_ns, facts.st_size), digest)
+        self._made.add(source)
+
+
+def _copied(source: Path, target: Path) -> str:
+    """Copy a file in one pass; the BLAKE3 digest of what was written."""
+    from blake3 import blake3
+
+    hasher = blake3()
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    with source.open("rb") as left, os.fdopen(handle, "wb") as right:
+        while chunk := left.read(_CHUNK):
+            hasher.update(chunk)
+            right.write(chunk)
+        right.flush()
+        os.fsync(right.fileno())
+    return hasher.hexdigest()
+
+
+def _verify(source: Path, copy: Path, digest: str) -> None:
+    from storage.files.discovery import content_hash
+
+    if content_hash(source) == content_hash(copy) == digest:
+        return
+    _remove(copy)
+    raise StagingError("E335", f"the staged copy of {source} is corrupt: its BLAKE3 digest is not that of the source")
+
+
+def _commit(names: Names, source: Path, facts: tuple[int, int], digest: str) -> None:
+    import orjson
+
+    mtime, size = facts
+    content = {"path": str(source.resolve()), "mtime_ns": mtime, "size": size, "blake3": digest, "staged_at": datetime.now(UTC)}
+    beside = durable.staging_path(names.manifest)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        durable.publish(beside, names.manifest)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def purge(folder: Path) -> None:
+    """Remove what runs that were killed left: partial copies, copies and manifests without the other, locks that guard nothing.
+
+    Nothing that a living run holds is touched; what cannot be removed stays.
+    """
+    with suppress(OSError):
+        entries = sorted(folder.iterdir())
+        for identity in dict.fromkeys(entry.name.partition(".")[0] for entry in entries if entry.name.endswith(_OURS)):
+            with suppress(OSError):
+                _purge_one(folder, identity)
+
+
+_OURS = (".partial", ".staged", ".manifest.json", ".lock")
+
+
+def _purge_one(folder: Path, identity: str) -> None:
+    names = Names.of(folder, identity)
+    with _try_lock(names.lock) as held:
+        if not held:
+            return
+        for unfinished in folder.glob(f"{identity}.*.partial"):
+            if _aged(unfinished):
+                _remove(unfinished)
+        if names.copy.exists() != names.manifest.exists():
+            _remove(names.manifest, names.copy)
+        if not names.copy.exists() and _aged(names.lock):
+            _remove(names.lock)
+
+
+def _aged(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > GRACE_SECONDS
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        durable.step(f"unlink:{path.suffix}", partial(path.unlink, missing_ok=True))
+
+
+def _lock(path: Path, mode: int) -> int:
+    """An open handle that holds the lock file, which stands under its name. Raises BlockingIOError for a lock that is not to be waited for."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
+        with ExitStack() as opened:
+            opened.callback(os.close, handle)
+            fcntl.flock(handle, mode)
+            if path.exists() and os.fstat(handle).st_ino == path.stat().st_ino:
+                opened.pop_all()
+                return handle
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Nobody else reads or copies inside."""
+    handle = _lock(path, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _try_lock(path: Path) -> Iterator[bool]:
+    """Whether nobody else holds the lock, which is held inside."""
+    try:
+        handle = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(handle)

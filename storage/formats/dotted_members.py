@@ -1,0 +1,98 @@
+"""Members of records below objects of which the schema names some by dotted names (`m.q`): the others are fields as well, `m.r`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+
+from storage.formats.base import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The declared columns with dotted names and their steps, and the objects above them that are no columns themselves."""
+
+    dotted: Mapping[str, Sequence[str]]
+    opened: frozenset[str]
+
+    @classmethod
+    def of(cls, declared: Iterable[Column]) -> Members:
+        """Those of a schema."""
+        names = {column.name for column in declared}
+        dotted = {name: name.split(".") for name in names if "." in name}
+        above = [list(accumulate(steps[:-1], "{}.{}".format)) for steps in dotted.values()]
+        return cls(dotted, frozenset(prefix for prefixes in above if names.isdisjoint(prefixes) for prefix in prefixes))
+
+    def record(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A record's values by the names of columns; a member of a column's whole name goes before the end of its path."""
+        if not self.dotted:
+            return record
+        made = {name: walked(record, steps) for name, steps in self.dotted.items()}
+        for name, value in record.items():
+            if name in self.opened and (value is None or isinstance(value, dict)):
+                self._open(name, value or {}, made)
+            else:
+                made[name] = value
+        return made
+
+    def reached(self, record: Mapping[str, Any]) -> Iterator[str]:
+        """The names of columns that a record has, also where their values, or those above them, are null."""
+        if not self.dotted:
+            yield from record
+            return
+        yield from (name for name in self.record(record) if name not in self.dotted or name in record or _leads(record, self.dotted[name]))
+
+    def present(self, fields: Iterable[pa.Field]) -> set[str]:
+        """The names of columns that records of these fields have, also where all values above them are null."""
+        fields = list(fields)
+        by_name = {field.name: field for field in fields}
+        return {*self.names(fields), *(name for name, steps in self.dotted.items() if _leads_in(by_name, steps))}
+
+    def _open(self, prefix: str, members: Mapping[str, Any], made: dict[str, Any]) -> None:
+        for key, value in members.items():
+            name = f"{prefix}.{key}"
+            if name in self.opened and (value is None or isinstance(value, dict)):
+                self._open(name, value or {}, made)
+            else:
+                made.setdefault(name, value)
+
+    def names(self, fields: Iterable[pa.Field]) -> Iterator[str]:
+        """The names that records of these fields have by `record`, declared ones or not."""
+        for field in fields:
+            if field.name not in self.opened or not (pa.types.is_struct(field.type) or pa.types.is_null(field.type)):
+                yield field.name
+            elif pa.types.is_struct(field.type):
+                yield from self.names(pa.field(f"{field.name}.{member.name}", member.type) for member in field.type)
+
+
+def _leads(record: Any, steps: Iterable[str]) -> bool:
+    """Whether a path of keys leads to a value, or ends early at a null."""
+    for step in steps:
+        if not isinstance(record, dict):
+            return record is None
+        if step not in record:
+            return False
+        record = record[step]
+    return True
+
+
+def _leads_in(fields: Mapping[str, pa.Field], steps: Sequence[str]) -> bool:
+    """The same for the fields of records."""
+    if steps[0] not in fields:
+        return False
+    kind = fields[steps[0]].type
+    if len(steps) == 1 or pa.types.is_null(kind):
+        return True
+    return pa.types.is_struct(kind) and _leads_in({kind.field(at).name: kind.field(at) for at in range(kind.num_fields)}, steps[1:])
+
+
+def walked(record: Any, steps: Iterable[str]) -> Any:
+    """What stands at the end of a path of keys, null where it leads nowhere."""
+    value = record
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value

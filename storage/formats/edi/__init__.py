@@ -1,0 +1,1 @@
+"""What EDIFACT and X12 share: segments and their rules."""

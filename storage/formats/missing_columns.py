@@ -1,0 +1,70 @@
+"""The error of a file that lacks declared columns: what it has instead, and the ways out (docs/guide.md, "Missing columns")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+from storage.formats.base import Column, InputError, ReadPlan
+
+_SEPARATORS = (",", ";", "\t", "|", ":")
+_SHOWN = 8
+_ALIKE = 0.7
+
+
+def missing_columns(
+    plan: ReadPlan,
+    lacking: Sequence[Column],
+    names: Collection[str],
+    file: str,
+    *,
+    line: int | None = None,
+    text: bytes = b"",
+    delimiter: str = "",
+    numbered: bool = False,
+    noun: str = "column",
+) -> InputError:
+    """The error (E225) of a file that has the columns `names` and not the declared columns `lacking`.
+
+    text, delimiter: the text of the header and the delimiter that cut it, where the file is text with one.
+    numbered: the file has no header, so its columns are called `col_0`, `col_1` and so on.
+    """
+    separator = None if numbered or len(lacking) < len(plan.declared) else _separator_in(text, delimiter, plan)
+    if separator is not None:
+        told = f"E225: none of the declared columns is in the header; its delimiter seems to be {separator!r}: set options.delimiter"
+        return InputError(file, told, line=line)
+    likely = [(column, _likely(column.name, names, plan)) for column in lacking]
+    missing = ", ".join(f"'{column.name}'{f' (it has {found!r})' if found else ''}" for column, found in likely[:_SHOWN])
+    more = f" and {len(likely) - _SHOWN} more" if len(likely) > _SHOWN else ""
+    what = f"the file lacks the declared {noun}{'s' if len(lacking) > 1 else ''} {missing}{more}"
+    return InputError(file, f"E225: {what}; {_way_out(likely, names, noun, numbered=numbered)}", line=line)
+
+
+def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str], noun: str, *, numbered: bool) -> str:
+    if numbered:
+        return f"without a header its columns are called col_0 to col_{len(names) - 1}: give the column source_name: col_0, or set options.has_header"
+    column, found = next(((column, found) for column, found in likely if found), likely[0])
+    rename = f"rename it in the file, give the column source_name: {found!r}" if found else f"add the {noun} to the file, write the name that the file has as source_name"
+    return f"{rename}, or set optional: true where files may lack '{column.label}'"
+
+
+def _likely(name: str, names: Collection[str], plan: ReadPlan) -> str | None:
+    """The undeclared name of the file that is most like a declared one: but for case and blanks, else by a few characters."""
+    free = {_plain(other): other for other in names if other not in plan.names}
+    close = get_close_matches(_plain(name), free, 1, _ALIKE)
+    return free[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _separator_in(text: bytes, delimiter: str, plan: ReadPlan) -> str | None:
+    """The other delimiter by which a header has most of the declared names, or most names where it was cut by none."""
+    header = text.decode("utf-8", "replace")
+    wanted = {_plain(name) for name in plan.names}
+    counts = {one: [_plain(part).strip("\"'") for part in header.split(one)] for one in _SEPARATORS if one in header and one != delimiter}
+    best = max(counts, key=lambda one: (len(wanted.intersection(counts[one])), len(counts[one])), default=None)
+    if best is None:
+        return None
+    return best if wanted.intersection(counts[best]) or delimiter not in header else None

@@ -1,0 +1,1 @@
+"""What Parquet, Arrow and Delta share: columns that have types of their own."""

@@ -1,0 +1,1 @@
+"""Records of a REST service, fetched page by page."""

@@ -1,0 +1,1 @@
+"""The state folder of a pipeline: its place, ledger, lock and durable steps."""

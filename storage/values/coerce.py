@@ -1,0 +1,147 @@
+"""Text to declared types, a column at a time, with a mask of the cells that do not convert (SPEC-DECISIONS, "Sources" 1 to 3).
+
+An empty cell is the empty text in a `string` (or `any`) column and null in every other; a cell that does not convert is null in the result and
+true in the mask. Accepted spellings: array and map, JSON of that kind; int, optional sign and digits within 64 bits; float, the same with fraction and exponent, `inf`, `nan`;
+bool true yes 1 on / false no 0 off in any case; numeric, what is an int or else a float, kept as JSON text; dates and times as in
+`storage.values.dates`, the pipeline's own formats first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import NamedTuple
+
+import orjson
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage.values.dates import parse_dates, parse_times
+from storage.values.json_text import canonical
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+_ARROW: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "numeric": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "date_time": TIMESTAMP,
+    "any": pa.string(),
+    "array": pa.string(),
+    "map": pa.string(),
+    "null": pa.string(),
+}
+DYNAMIC = frozenset({"any", "array", "map", "null"})
+"""Types of any JSON value."""
+NESTED: dict[str, type] = {"array": list, "map": dict}
+"""Types of the JSON values of one kind."""
+_TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
+
+
+class Coerced(NamedTuple):
+    """A typed column and, where some cell failed, a boolean column that says which."""
+
+    values: pa.Array
+    failed: pa.Array | None
+
+
+def base_type(declared: str) -> str:
+    """The type inside `nullable(...)`: every column of Errata may hold null."""
+    text = declared.strip()
+    while text.startswith("nullable(") and text.endswith(")"):
+        text = text[len("nullable(") : -1].strip()
+    return text
+
+
+def arrow_type(declared: str) -> pa.DataType:
+    """The Arrow type that columns of a declared type have (dynamic values are JSON text)."""
+    return _ARROW[base_type(declared)]
+
+
+def is_dynamic(declared: str) -> bool:
+    """Whether the column's values are JSON text."""
+    return base_type(declared) in DYNAMIC | {"numeric"}
+
+
+def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:
+    """A text column (null: no such cell) as its declared type; one that is of that type already as it is."""
+    name = base_type(declared)
+    if name == "string" or not pa.types.is_string(text.type):
+        return Coerced(text, None)
+    if name in NESTED:
+        return _nested(text, NESTED[name])
+    if name in DYNAMIC:
+        return Coerced(_as_json(text), None)
+    if name in ("date", "date_time"):
+        filled = pc.replace_with_mask(text, pc.equal(text, ""), pa.scalar(None, pa.string()))
+        values = (parse_dates if name == "date" else parse_times)(filled, tuple(date_formats))
+    else:
+        values = _by_polars(text, _PARSERS[name]).cast(_ARROW[name])
+    return Coerced(values, failures(text, values))
+
+
+def failures(text: pa.Array, values: pa.Array) -> pa.Array | None:
+    """Which cells have text but no value; null when there are none."""
+    if values.null_count == 0:
+        return None
+    failed = pc.fill_null(pc.and_(pc.is_null(values), pc.not_equal(text, "")), False)
+    return failed if failed.true_count else None
+
+
+def _by_polars(text: pa.Array, parse: Callable[[pl.Series], pl.Series]) -> pa.Array:
+    series = pl.from_arrow(text)
+    assert isinstance(series, pl.Series)
+    result = parse(series).to_arrow()
+    return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+
+def _ints(text: pl.Series) -> pl.Series:
+    return text.cast(pl.Int64, strict=False)
+
+
+def _floats(text: pl.Series) -> pl.Series:
+    """Floats; digits beyond the largest float are none, while `inf` says what it means."""
+    floats = text.cast(pl.Float64, strict=False)
+    infinite = floats.is_infinite().fill_null(False)
+    return floats.set(infinite & text.str.contains("[0-9]").fill_null(False), None) if infinite.any() else floats
+
+
+def _numbers(text: pl.Series) -> pl.Series:
+    """The JSON text of numbers: an int where the text is one, else a float that JSON can hold."""
+    ints = text.cast(pl.Int64, strict=False)
+    rest = text.set(ints.is_not_null(), None)
+    floats = [None if cell is None or not isfinite(cell) else orjson.dumps(cell).decode() for cell in rest.cast(pl.Float64, strict=False)]
+    return ints.cast(pl.String).zip_with(ints.is_not_null(), pl.Series(floats, dtype=pl.String))
+
+
+def _bools(text: pl.Series) -> pl.Series:
+    lower = text.str.to_lowercase()
+    true = lower.is_in(_TRUE)
+    return true.set(~(true | lower.is_in(_FALSE)), None)
+
+
+_PARSERS: dict[str, Callable[[pl.Series], pl.Series]] = {"int": _ints, "float": _floats, "numeric": _numbers, "bool": _bools}
+
+
+def _nested(text: pa.Array, kind: type) -> Coerced:
+    """Text that is the JSON of an array, or of a map, as that."""
+    made = [_json_of(cell, kind) for cell in text.to_pylist()]
+    values = pa.array(made, pa.string())
+    return Coerced(values, failures(text, values))
+
+
+def _json_of(cell: str | None, kind: type) -> str | None:
+    try:
+        value = orjson.loads(cell) if cell else None
+    except orjson.JSONDecodeError:
+        return None
+    return canonical(value) if isinstance(value, kind) else None
+
+
+def _as_json(text: pa.Array) -> pa.Array:
+    quoted = [None if cell is None else orjson.dumps(cell).decode() for cell in text.to_pylist()]
+    return pa.array(quoted, pa.string())
