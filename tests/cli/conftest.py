@@ -129,7 +129,7 @@ def application(monkeypatch: pytest.MonkeyPatch) -> Application:
     module = ModuleType("errata.api.pipeline")
     module.load = stand_in.load  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "errata.api.pipeline", module)
-    monkeypatch.setattr(errata, "project", module, raising=False)
+    monkeypatch.setattr("errata.api.pipeline", module, raising=False)
     return stand_in
 
 

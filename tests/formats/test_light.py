@@ -5,8 +5,9 @@ import sys
 
 PROGRAM = """
 import sys
-from storage import discovery, formats, path_tokens
-from storage.formats import Column, ReadPlan, WritePlan, sections, splitting
+from storage import formats
+from storage.files import discovery, path_tokens
+from storage.formats import Column, ReadPlan, WritePlan, document_sections, splitting
 layout = {"fields": [{"name": "a", "start": 0, "width": 1}]}
 for name in formats.names():
     formats.reader(name, {}, ReadPlan((Column("a"),), layout=layout if name == "fixed_width" else None))

@@ -119,7 +119,7 @@ KILLED = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
 from test_durable import run
-from storage import durable
+from storage.state import durable
 from storage.state.location import State
 number, side = sys.argv[2].split(":")
 def probe(moment):
