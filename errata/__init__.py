@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from changelog.forms.frames import changelog_stream
-    from errata.api.pipeline import Project, load
+    from errata.api.pipeline import Pipeline, load
     from errata.core.diagnostics import Diagnostic, PipelineErrors
     from errata.core.failures import Busy, Failure, Stopped, StorageFailed
     from errata.core.options import EngineOptions, LogFilter, RunOptions, RunResult
 
 _PLACES = {
-    "load": "errata.api.pipeline", "Project": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
+    "load": "errata.api.pipeline", "Pipeline": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
     "RunOptions": "errata.core.options", "RunResult": "errata.core.options", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
     "Failure": "errata.core.failures", "Stopped": "errata.core.failures", "StorageFailed": "errata.core.failures", "Busy": "errata.core.failures",
     "changelog_stream": "changelog.forms.frames",
@@ -31,8 +31,8 @@ __all__ = [
     "EngineOptions",
     "Failure",
     "LogFilter",
+    "Pipeline",
     "PipelineErrors",
-    "Project",
     "RunOptions",
     "RunResult",
     "Stopped",

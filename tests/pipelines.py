@@ -55,7 +55,7 @@ class Folder:
         """Remove a file if it is there."""
         (self.path / name).unlink(missing_ok=True)
 
-    def load(self, **settings: Any) -> errata.Project:
+    def load(self, **settings: Any) -> errata.Pipeline:
         """The folder's pipeline."""
         return errata.load(self.path / "pipeline.yaml", **settings)
 

@@ -22,14 +22,14 @@ from storage.state.ledger import Entry, Ledger
 from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
 
 Row = Mapping[str, Any]
 SMALL_BASE = 100_000
 """Bases of no more rows go through the driver."""
 
 
-def compact(project: Project, before: int | None, engine: EngineOptions) -> list[Row]:
+def compact(project: Pipeline, before: int | None, engine: EngineOptions) -> list[Row]:
     """Compact all tables; fold the epochs before `before` to a base. One row a table: files and rows before and after. Raises Failure."""
     from errata.execution.epoch import exclusive
 

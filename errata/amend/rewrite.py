@@ -19,7 +19,7 @@ from errata.core.failures import Usage
 from errata.core.options import Correction, RunOptions, RunResult
 from errata.execution.ingest import SourceFiles, files_left, keys_in, keys_of
 from errata.execution.run import Run
-from errata.state.committed_node import Kept
+from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import folded
 from errata.state.suppressed_rows import truth
 from operators.core.operator import Outcome
@@ -31,8 +31,8 @@ from storage.values.python_rows import dictionaries
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from errata.api.pipeline import Project
-    from errata.execution.node_runner import Flow, NodeDelta
+    from errata.api.pipeline import Pipeline
+    from errata.execution.node_runner import NodeDelta, NodeRunner
     from errata.plan.plan import Node
     from errata.plan.steps import Stage
     from operators.source.bind import Source
@@ -49,7 +49,7 @@ class Change(ABC):
         """The sources that it may change, each with the reason that `plan` would show."""
 
     @abstractmethod
-    def rows(self, flow: Flow, node: Node) -> DataFrame:
+    def rows(self, flow: NodeRunner, node: Node) -> DataFrame:
         """The op rows that it brings to a source's changelog. Raises Usage where there is nothing that could be changed so."""
 
     def files(self, source: Node, now: tuple[FileRecord, ...]) -> tuple[FileRecord, ...]:
@@ -90,7 +90,7 @@ class Rewrite(Run):
         assert self.change is not None  # `rewrite` gave it
         return {**Run.remarks(self), **self.change.remarks()}
 
-    def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
+    def _ingest(self, flow: NodeRunner, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         assert self.change is not None  # `rewrite` gave it
         if stage.action == "skip" or source.node.name not in self.change.sources([source.node.name]):
             return flow.skip(source.node), source.changes.now
@@ -98,7 +98,7 @@ class Rewrite(Run):
         files = self.change.files(source.node, source.changes.now)
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
-    def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
+    def judge(self, flow: NodeRunner, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
         """Thresholds as for any run; then what the change does is known, and a dry one ends. Raises Stopped, DryRun."""
         Run.judge(self, flow, files)  # `super()` does not find it in a class with slots
         self.effect.extend(effects(self, flow))
@@ -106,7 +106,7 @@ class Rewrite(Run):
             raise DryRun
 
 
-def effects(run: Run, flow: Flow) -> Iterator[Row]:
+def effects(run: Run, flow: NodeRunner) -> Iterator[Row]:
     """The net changes of a run that has not committed: node, op, before, after."""
     from errata.state.committed_node import paired
 
@@ -115,14 +115,14 @@ def effects(run: Run, flow: Flow) -> Iterator[Row]:
         delta = flow.done.get(node.name)
         if delta is None or delta.frame is None:
             continue
-        kept = Kept.of(node.name, summary[node.name])
+        kept = CommittedNode.of(node.name, summary[node.name])
         good = delta.frame.where(F.col("_error").isNull()) if "_error" in delta.frame.columns else delta.frame
         rows = dictionaries(flow.engine.to_arrow(good.select("_op", "_key", *map(column, kept.shown))))
         for before, after in paired(rows, kept):
             yield {"node": node.name, "op": "+A" if before is None else "-R" if after is None else "+C", "before": before, "after": after}
 
 
-def rewrite(project: Project, change: Change, options: RunOptions) -> tuple[list[Row], RunResult]:
+def rewrite(project: Pipeline, change: Change, options: RunOptions) -> tuple[list[Row], RunResult]:
     """Make an epoch of a change: its effect and the run, of which is told as of any other unless it is a dry one. Raises Failure."""
     from errata.execution.epoch import exclusive
     from errata.telemetry.metrics import measured
@@ -165,7 +165,7 @@ class Revert(Change):
         """All of them."""
         return dict.fromkeys(names, f"reverted to epoch {self.epoch}")
 
-    def rows(self, flow: Flow, node: Node) -> DataFrame:
+    def rows(self, flow: NodeRunner, node: Node) -> DataFrame:
         """The difference by key between what the files said at either epoch: which records are rolled back is settled by the run."""
         self._refuse_other_keys(node, flow.epoch - 1)
         now = truth(flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch"))
@@ -175,7 +175,7 @@ class Revert(Change):
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
 
-    def _then(self, flow: Flow, node: Node) -> DataFrame:
+    def _then(self, flow: NodeRunner, node: Node) -> DataFrame:
         """What the files said at the earlier epoch, also what they said in columns that were declared then and are not now, or the other way round."""
         change = self._redeclared(node)
         if not change:
@@ -186,9 +186,9 @@ class Revert(Change):
         wider = flow.tables.wider(node, {name: columns[name] for name in change.columns()})
         return restated(cast("Source", node.operator), truth(folded(flow.engine, wider, self.epoch).drop("_epoch")), change)
 
-    def _kept(self, node: Node) -> Kept:
+    def _kept(self, node: Node) -> CommittedNode:
         assert self.then is not None  # as who asks knows
-        return Kept.of(node.name, self.then.plan[node.name])
+        return CommittedNode.of(node.name, self.then.plan[node.name])
 
     def _redeclared(self, node: Node) -> Redeclared | None:
         """What was declared otherwise then; None where nothing was."""
@@ -221,7 +221,7 @@ class Revert(Change):
         return {"kind": "revert", "to": self.epoch}
 
 
-def revert(project: Project, epoch: int, options: RunOptions) -> RunResult:
+def revert(project: Pipeline, epoch: int, options: RunOptions) -> RunResult:
     """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure; Usage for an epoch that cannot be read."""
     entries = {entry.epoch: entry for entry in Ledger(project.state.ledger).entries()}
     last = max(entries, default=0)
@@ -243,7 +243,7 @@ def refuse_folded(head: Entry, epoch: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand(Change):
+class Correct(Change):
     """One record of a source gets other values or is taken back."""
 
     correction: Correction
@@ -252,13 +252,13 @@ class ByHand(Change):
         """The one that has the record."""
         return {self.correction.source: "corrected by hand"}
 
-    def rows(self, flow: Flow, node: Node) -> DataFrame:
+    def rows(self, flow: NodeRunner, node: Node) -> DataFrame:
         """The record's two images, or its retraction; a record that is rolled back is told of as if it took part."""
         live = truth(flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch")).where(F.col("_error").isNull())
         old = self._found(flow, live, node)
         return diff(old, old.limit(0) if self.correction.retracts else self._changed(flow, old, node), "correction")
 
-    def _found(self, flow: Flow, live: DataFrame, node: Node) -> DataFrame:
+    def _found(self, flow: NodeRunner, live: DataFrame, node: Node) -> DataFrame:
         from errata.inspect.why import value_is
 
         for name in self.correction.key:
@@ -274,7 +274,7 @@ class ByHand(Change):
             raise Usage(f"{several} {shown}", help="name more columns with --key" if table.num_rows else unread)
         return flow.engine.from_arrow(table)
 
-    def _changed(self, flow: Flow, old: DataFrame, node: Node) -> DataFrame:
+    def _changed(self, flow: NodeRunner, old: DataFrame, node: Node) -> DataFrame:
         source = cast("Source", node.operator)
         types = source.output.columns()
         for name, text in self.correction.changes.items():
@@ -320,13 +320,13 @@ def _derived(source: Source) -> dict[str, Column]:
     return made
 
 
-def correct(project: Project, correction: Correction, options: RunOptions) -> tuple[list[Row], RunResult]:
+def correct(project: Pipeline, correction: Correction, options: RunOptions) -> tuple[list[Row], RunResult]:
     """A correction by hand as an epoch of its own: its effect and the run. Raises Failure; Usage where there is not one such record."""
     node = project.plan.nodes.get(correction.source)
     if node is None or node.kind != "source":
         sources = [one.name for one in project.plan.of_kind("source")]
         raise Usage(f"'{correction.source}' is no source", help=f"sources: {', '.join(sources)}")
-    return rewrite(project, ByHand(correction), options)
+    return rewrite(project, Correct(correction), options)
 
 
 __all__ = ["Rewrite", "correct", "refuse_folded", "revert"]

@@ -12,7 +12,7 @@ from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import process_environment
 from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
 from errata.execution.rest_sources import fetched_below
-from errata.plan.own_files import OwnFiles, check_targets
+from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.plan import Plan
 from errata.plan.planner import make_plan
 from errata.project.findings import Findings
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.inspect.next_run import Outlook
-    from errata.inspect.snapshot import Reading
+    from errata.inspect.snapshot import Snapshot
     from errata.project.channels.overlay import Overlay
     from storage.state.ledger import Entry
 
@@ -42,7 +42,7 @@ def load(
     rules_path: str | Path | None = None,
     allow_absolute_paths: bool = False,
     state: str | None = None,
-) -> Project:
+) -> Pipeline:
     """Load and plan a pipeline file.
 
     `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
@@ -69,16 +69,16 @@ def load(
     )  # fmt: skip
     plan = make_plan(document, settings, given, findings, environment=variables_of_process, layers=overlay.layers if overlay else {})
     plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
-    findings.diagnostics.extend(check_targets(OwnFiles(plan, place, inputs=False), document))
+    findings.diagnostics.extend(check_targets(ProtectedFiles(plan, place, inputs=False), document))
     raise_errors(findings.diagnostics)
-    return Project(plan, place, findings.diagnostics, document)
+    return Pipeline(plan, place, findings.diagnostics, document)
 
 
-def stored(path: str | Path, state: str | None = None) -> Reading | None:
+def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
     """What the state of a pipeline tells although its file cannot be planned; None where no run of it was committed."""
     import re
 
-    from errata.inspect.snapshot import Reading
+    from errata.inspect.snapshot import Snapshot
 
     file = Path(path)
     try:
@@ -89,7 +89,7 @@ def stored(path: str | Path, state: str | None = None) -> Reading | None:
     if not found:
         return None
     place = _state(found[1], find_workspace(file), state)
-    reading = Reading(found[1], place, None)
+    reading = Snapshot(found[1], place, None)
     return reading if reading.head is not None else None
 
 
@@ -132,7 +132,7 @@ def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[s
     return {key: read_value(default, parse_type(type_).base) for key, (type_, default) in channels.items()}
 
 
-class Project:
+class Pipeline:
     """A pipeline that was planned without errors, and its state.
 
     `document`: the pipeline's file; None where the plan was made from another one, which writes elsewhere.
@@ -172,9 +172,9 @@ class Project:
         head = self.head()
         return None if head is None else head.epoch
 
-    def check(self) -> OwnFiles:
+    def check(self) -> ProtectedFiles:
         """Where nothing may be written. Raises PipelineErrors where the pipeline writes over a file that a source reads; `load` does not look for those."""
-        own = OwnFiles(self.plan, self.state)
+        own = ProtectedFiles(self.plan, self.state)
         raise_errors([] if self._document is None else list(check_targets(own, self._document)))
         return own
 
@@ -184,11 +184,11 @@ class Project:
 
         return run(self, options or RunOptions())
 
-    def at_state(self, state: State) -> Project:
+    def at_state(self, state: State) -> Pipeline:
         """The same project with its state elsewhere."""
-        return Project(self.plan, state, self.diagnostics, self._document)
+        return Pipeline(self.plan, state, self.diagnostics, self._document)
 
-    def ephemeral(self) -> Project:
+    def ephemeral(self) -> Pipeline:
         """The same project with a state that goes with the process."""
         return self.at_state(temporary_state(self.plan.settings.name))
 
@@ -202,10 +202,10 @@ class Project:
         """The op rows of a node, of all committed epochs or from the first to the last named."""
         return self._reading().changelog(node, epochs)
 
-    def _reading(self) -> Reading:
-        from errata.inspect.snapshot import Reading
+    def _reading(self) -> Snapshot:
+        from errata.inspect.snapshot import Snapshot
 
-        return Reading(self.plan.settings.name, self.state, self.plan)
+        return Snapshot(self.plan.settings.name, self.state, self.plan)
 
     def status(self) -> Mapping[str, Any]:
         """The object of CONTRACT.md, "`errata status --format json`"."""
@@ -306,4 +306,4 @@ class Project:
         return explain(self, format)
 
 
-__all__ = ["Project", "load", "replace"]
+__all__ = ["Pipeline", "load", "replace"]

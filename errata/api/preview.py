@@ -12,17 +12,17 @@ from errata.core.options import RunOptions, RunResult
 from errata.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
 
 HEADING = "# {name}\n"
 
 
-def preview(project: Project, options: RunOptions) -> RunResult:
+def preview(project: Pipeline, options: RunOptions) -> RunResult:
     """Run the first `options.preview` records of each source in a state of its own; every output in its own form.
 
     The text goes to `options.preview_output`, or into the result for standard output. Raises Failure.
     """
-    from errata.api.pipeline import Project as Loaded
+    from errata.api.pipeline import Pipeline as Loaded
     from errata.execution.engine import with_workspace
     from errata.execution.epoch import run_once
 

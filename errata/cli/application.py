@@ -20,7 +20,7 @@ class Outlook(Protocol):
         """The engine and why it is this one; None where the run needs none."""
 
 
-class Project(Protocol):
+class Pipeline(Protocol):
     """A pipeline that was loaded and planned without errors."""
 
     @property
@@ -116,5 +116,5 @@ class Loader(Protocol):
         rules_path: str | Path | None = None,
         allow_absolute_paths: bool = False,
         state: str | None = None,
-    ) -> Project:
+    ) -> Pipeline:
         """Load and plan. Raises PipelineErrors."""

@@ -2,13 +2,13 @@
 
 from typing import Any, cast
 
-from errata.cli.application import Loader, Project
+from errata.cli.application import Loader, Pipeline
 from errata.cli.console import Console
 from errata.cli.parameters import PROJECT_WORDS, pairs
 from errata.core.failures import Usage
 
 
-def project_of(console: Console, words: dict[str, Any], *, commits: bool = False) -> Project:
+def project_of(console: Console, words: dict[str, Any], *, commits: bool = False) -> Pipeline:
     """The project that a command's words name; they are taken out of `words`. Its warnings are told.
 
     `commits`: the command may commit an epoch, so a failure tells which one stands. Raises PipelineErrors.
@@ -54,7 +54,7 @@ def _state_can_be_read() -> None:
     enough_for_tables()
 
 
-def known_node(project: Project, name: str) -> str:
+def known_node(project: Pipeline, name: str) -> str:
     """The name, if the pipeline has such a node; of a composition or its port, that of the node behind. Raises Usage with the nearest name."""
     from errata.core.diagnostics import did_you_mean
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from errata.execution.ingest import SourceFiles
     from errata.plan.plan import Plan
     from errata.plan.steps import Stage
-    from storage.engines import Decided, Engine
+    from storage.engines import Engine, EngineDecision
 
 BYTES_A_ROW = 20
 """What a row of a file has at least, and what a live row that is looked up counts for."""
 
 
-def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
+def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecision:
     """The engine for `work` bytes of work, and why it is this one."""
     from storage.engines import EngineChoice, decided
 
@@ -34,7 +34,7 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> Decided:
     return replace(found, reason=found.reason or reason)
 
 
-def start_engine(chosen: Decided, listener: Callable[[Event], None]) -> Engine:
+def start_engine(chosen: EngineDecision, listener: Callable[[Event], None]) -> Engine:
     """The engine that was chosen, starting; the listener hears what it waits for. Raises storage.engines.EngineUnavailable."""
     from storage.engines import engine
 

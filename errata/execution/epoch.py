@@ -11,16 +11,16 @@ from errata.core.failures import Busy, StorageFailed
 from errata.core.options import Event, RunOptions, RunResult
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from errata.execution.run import Run
-    from errata.plan.own_files import OwnFiles
+    from errata.plan.own_files import ProtectedFiles
     from storage.state.location import State
     from storage.state.lock import Claim
 
 Made = TypeVar("Made", bound="Run")
 
 
-def run(project: Project, options: RunOptions) -> RunResult:
+def run(project: Pipeline, options: RunOptions) -> RunResult:
     """Run a project. Raises Failure; PipelineErrors where it would write over a file that it reads."""
     own = project.check()
     if options.dry_run:
@@ -34,14 +34,14 @@ def run(project: Project, options: RunOptions) -> RunResult:
     return run_once(project, options, own)
 
 
-def run_once(project: Project, options: RunOptions, own: OwnFiles | None = None) -> RunResult:
+def run_once(project: Pipeline, options: RunOptions, own: ProtectedFiles | None = None) -> RunResult:
     """One run, with its metrics where they are asked for. `own`: where nothing may be written. Raises Failure."""
     from errata.telemetry.metrics import measured
 
     return measured(project, options, lambda told: _run_once(project, told, own))
 
 
-def _run_once(project: Project, options: RunOptions, own: OwnFiles | None) -> RunResult:
+def _run_once(project: Pipeline, options: RunOptions, own: ProtectedFiles | None) -> RunResult:
     """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure.
 
     A refresh leaves the state as it is until it commits: then it takes the place of all that stood.
@@ -56,7 +56,7 @@ def _run_once(project: Project, options: RunOptions, own: OwnFiles | None) -> Ru
 
 
 @contextmanager
-def exclusive(project: Project, options: RunOptions, make: Callable[..., Made], **settings: Any) -> Iterator[Made]:
+def exclusive(project: Pipeline, options: RunOptions, make: Callable[..., Made], **settings: Any) -> Iterator[Made]:
     """A run that holds the pipeline's claim, on a state that is as the ledger says. Raises Failure."""
     from datetime import UTC, datetime
 
@@ -132,7 +132,7 @@ def repair(one: Run) -> None:
         one.exports.sweep(path)
 
 
-def dry_run(project: Project, options: RunOptions) -> RunResult:
+def dry_run(project: Pipeline, options: RunOptions) -> RunResult:
     """Validate only, or preview the first records of each source: nothing is written but the preview."""
     if options.preview is None:
         from errata.execution.ingest import look_at_sources

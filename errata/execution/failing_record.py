@@ -13,11 +13,11 @@ from changelog.ops import is_positive
 if TYPE_CHECKING:
     from cxl import Program
     from cxl.syntax.source import Span
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
 
 
-def told(flow: Flow, node: Node, key: bytes) -> tuple[str, ...]:
+def told(flow: NodeRunner, node: Node, key: bytes) -> tuple[str, ...]:
     """Two lines, the expression and the record, for the reject of a transform with this key; none where its program did not fail."""
     logic = getattr(node.operator, "logic", None)
     program: Program | None = getattr(logic, "program", None)
@@ -32,7 +32,7 @@ def told(flow: Flow, node: Node, key: bytes) -> tuple[str, ...]:
     return (f"expression: {text}", f"record: {{{', '.join(_read(node, program, statement, found))}}}")
 
 
-def _failed(flow: Flow, node: Node, logic: Any, key: bytes) -> dict[str, Any] | None:
+def _failed(flow: NodeRunner, node: Node, logic: Any, key: bytes) -> dict[str, Any] | None:
     """The record as the node read it, with the place in the program where it fails."""
     from cxl import spark
     from operators.core.evaluate import prepare

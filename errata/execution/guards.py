@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from errata.core.options import RunOptions
-    from errata.execution.node_runner import Flow, NodeDelta
+    from errata.execution.node_runner import NodeDelta, NodeRunner
     from errata.plan.plan import Node, Plan
     from errata.rollback.record_locations import Places
     from operators.source.file_changes import FileRecord
@@ -36,7 +36,7 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 
-def stop_at_first(flow: Flow, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
+def stop_at_first(flow: NodeRunner, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
     """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
 
     `files` are those of a source, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
@@ -55,7 +55,7 @@ def stop_at_first(flow: Flow, node: Node, delta: NodeDelta, files: Sequence[File
         raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "")
 
 
-def _place_behind(flow: Flow, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
+def _place_behind(flow: NodeRunner, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
     """File and number of the source record behind a row that a node rejected; None where no single one is."""
     from errata.rollback.dead_letters import Rejects
 
@@ -70,7 +70,7 @@ def _in_words(place: tuple[str, int | None] | None) -> str:
     return f"{file}: " if row is None else f"{file}: record {row}: "
 
 
-def judge(plan: Plan, options: RunOptions, flow: Flow, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
+def judge(plan: Plan, options: RunOptions, flow: NodeRunner, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
     """Thresholds; `collateral` of the rejected records failed only with their group, `files` are those of the sources. Raises Stopped."""
     read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
     exceeded = _exceeded(plan, options, read, flow.total_rejected(), collateral)
@@ -101,7 +101,7 @@ def _exceeded(plan: Plan, options: RunOptions, read: int, rejected: int, collate
     return ""
 
 
-def _measured(plan: Plan, flow: Flow, files: Mapping[str, Sequence[FileRecord]]) -> dict[str, Any]:
+def _measured(plan: Plan, flow: NodeRunner, files: Mapping[str, Sequence[FileRecord]]) -> dict[str, Any]:
     """What a run that is over but for its commit has of a metrics file's members: records read, in outputs and rejected, the files read."""
     from errata.telemetry.metrics import counted
 

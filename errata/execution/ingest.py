@@ -12,8 +12,8 @@ from changelog.arrow_algebra import standing
 from changelog.frames import united, without
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
-from errata.state.chunk_index import Listed, read_lists, write_lists
-from errata.state.committed_node import Kept
+from errata.state.chunk_index import ChunkIndex, read_lists, write_lists
+from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import folded
 from errata.state.source_files import discovered
 from operators.core.evaluate import Narrow, as_it_is
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from errata.execution.local_copies import Copies
-    from errata.execution.node_runner import Flow, NodeDelta
+    from errata.execution.node_runner import NodeDelta, NodeRunner
     from operators.output.bind import Output
     from operators.source.arrivals import Arrival
     from operators.source.bind import Source
     from operators.source.reading import FileReader
-    from operators.source.request import Floor, Ingested, Intake
+    from operators.source.request import IngestRequest, IngestResult, ResumePoint
     from storage.state.ledger import Entry
 
 
@@ -214,13 +214,13 @@ def labels_of(sources: Mapping[str, SourceFiles]) -> FileLabels:
 
 
 def ingest(
-    flow: Flow,
+    flow: NodeRunner,
     source: SourceFiles,
     folder: Path,
     *,
     before: Mapping[str, Any] | None,
     suppressed: int = 0,
-    floors: Mapping[str, Floor] | None = None,
+    floors: Mapping[str, ResumePoint] | None = None,
     copies: Copies | None = None,
     warn: Callable[[str], object] = str,
 ) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
@@ -232,16 +232,16 @@ def ingest(
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
     from operators.source.deliveries import rewritten
-    from operators.source.request import Intake
+    from operators.source.request import IngestRequest
 
     operator = cast("Source", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
-    stood = None if before is None else StoodRows(flow, source.node, suppressed)
+    stood = None if before is None else CommittedPriorRows(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(flow.tables.state(source.node.name), () if anew else source.known, flow.tables.changelog(source.node))
     trusted = {label: one.stretches for label, one in lists.items()}
-    intake = Intake(
+    intake = IngestRequest(
         operator, files, changes, None if anew else stood, flow.engine, flow.values, source.rebuilt, floors or {}, warn, trusted, flow.epoch, flow.rejected_live(source.node.name), source.since, _arrivals(source),
     )  # fmt: skip
     _warn_of(warn, (f"source '{operator.name}': {text}" for text in rewritten(operator.config.merge.strategy, intake.delivered)))
@@ -253,13 +253,13 @@ def ingest(
     return delta, _with_lists(flow, source.node, counted, made, _unread(lists, changes))
 
 
-def _read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Mapping[str, Any], *, anew: bool) -> Ingested:
+def _read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: Mapping[str, Any], *, anew: bool) -> IngestResult:
     """What a source gives that was edited, against its live rows. `anew`: its keys are others."""
     from errata.execution.reingest import read_again, replaced
 
     if anew:
         return replaced(stood.flow, _read(intake), stood.rows)
-    return read_again(source, intake, stood, Kept.of(source.node.name, before), _read)
+    return read_again(source, intake, stood, CommittedNode.of(source.node.name, before), _read)
 
 
 def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:
@@ -302,14 +302,14 @@ def _with_columns_that_stand(operator: Source, records: Sequence[FileRecord], kn
     return tuple(replace(one, undeclared=told[one.label] if delta.empty else tuple(dict.fromkeys((*told[one.label], *one.undeclared)))) for one in records)
 
 
-def _accepted(delta: NodeDelta, made: Ingested) -> NodeDelta:
+def _accepted(delta: NodeDelta, made: IngestResult) -> NodeDelta:
     """The delta, unless what it holds must not be. Raises InputChanged."""
     if made.refuse is not None and delta.frame is not None:
         made.refuse(delta.frame)
     return delta
 
 
-def _unread(lists: Mapping[Label, Listed], changes: FileChanges) -> dict[Label, Listed]:
+def _unread(lists: Mapping[Label, ChunkIndex], changes: FileChanges) -> dict[Label, ChunkIndex]:
     """The lists of the files that were not read."""
     read = _read_labels(changes)
     return {label: one for label, one in lists.items() if label not in read}
@@ -320,9 +320,9 @@ def _read_labels(changes: FileChanges) -> set[Label]:
     return {record.label for record in (*changes.added, *changes.changed, *(part.record for part in changes.grown))}
 
 
-def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ingested, before: Mapping[Label, Listed]) -> tuple[FileRecord, ...]:
+def _with_lists(flow: NodeRunner, node: Node, records: Sequence[FileRecord], made: IngestResult, before: Mapping[Label, ChunkIndex]) -> tuple[FileRecord, ...]:
     """The files' records with whether their stretches are listed, once the lists are kept; `before`: those of files that were not read."""
-    fresh = {record.label: Listed(record.hash, made.lists[record.label]) for record in records if record.label in made.lists}
+    fresh = {record.label: ChunkIndex(record.hash, made.lists[record.label]) for record in records if record.label in made.lists}
     lists = {**{record.label: before[record.label] for record in records if record.label in before}, **fresh}
     if fresh:
         write_lists(flow.tables.state(node.name), lists, flow.epoch)
@@ -330,10 +330,10 @@ def _with_lists(flow: Flow, node: Node, records: Sequence[FileRecord], made: Ing
 
 
 @dataclass(frozen=True)
-class StoodRows:
+class CommittedPriorRows:
     """The rows of a source that stood after the last epoch, with those that are rolled back (`suppressed` of them) as if they took part."""
 
-    flow: Flow
+    flow: NodeRunner
     node: Node
     suppressed: int
     other: Mapping[str, str] = field(default_factory=dict)
@@ -357,7 +357,7 @@ class StoodRows:
         """They are as they stand whatever records a file has."""
         return False
 
-    def beside(self, columns: Mapping[str, str]) -> StoodRows:
+    def beside(self, columns: Mapping[str, str]) -> CommittedPriorRows:
         """The same rows with columns that the source had."""
         return replace(self, other=columns)
 
@@ -382,14 +382,14 @@ class StoodRows:
         return live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
 
 
-def _read(intake: Intake) -> Ingested:
+def _read(intake: IngestRequest) -> IngestResult:
     from operators.source.diff import by_version
     from operators.source.request import strategy
 
     return by_version.ingest(intake) if intake.source.versioned else strategy(intake.config.merge.strategy)(intake)
 
 
-def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:
+def _kept(flow: NodeRunner, node: Node, made: IngestResult) -> NodeDelta:
     from operators.core.operator import Outcome
 
     if made.table is not None:
@@ -397,7 +397,7 @@ def _kept(flow: Flow, node: Node, made: Ingested) -> NodeDelta:
     return flow.keep_nothing(node) if made.frame is None else flow.keep(node, Outcome(made.frame, made.signed), made.bound)
 
 
-def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) -> tuple[FileRecord, ...]:
+def _counted(flow: NodeRunner, delta: NodeDelta, made: IngestResult, files: FileReader) -> tuple[FileRecord, ...]:
     """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
     if not made.uncounted or delta.frame is None:
         return made.files
@@ -408,7 +408,7 @@ def _counted(flow: Flow, delta: NodeDelta, made: Ingested, files: FileReader) ->
     return tuple(replace(record, rows=record.rows + came.get(record.label, 0)) for record in made.files)
 
 
-def _came(flow: Flow, rows: DataFrame, records: Sequence[FileRecord], files: FileReader) -> dict[Label, int]:
+def _came(flow: NodeRunner, rows: DataFrame, records: Sequence[FileRecord], files: FileReader) -> dict[Label, int]:
     """By how many records op rows make files longer, by label."""
     from pyspark.sql import functions as F
 

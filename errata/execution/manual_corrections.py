@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
-    from errata.state.committed_node import Kept
+    from errata.state.committed_node import CommittedNode
     from operators.core.evaluate import Narrow
     from operators.source.file_changes import FileRecord
-    from operators.source.request import Ingested, Intake, Stood
+    from operators.source.request import IngestRequest, IngestResult, PriorRows
     from storage.engines import Engine
     from storage.state.ledger import Entry
 
@@ -38,10 +38,10 @@ _PASSING: Final = ("logic", "readmit", "rollback:")
 
 
 @dataclass(frozen=True)
-class ByHand:
+class ManualCorrections:
     """Records that are as a change by hand left them: their keys, and of those that it brought or took back `brought` and `taken`, with the images that went."""
 
-    given: Intake
+    given: IngestRequest
     keys: pa.Table
     brought: pa.Table
     taken: DataFrame
@@ -53,11 +53,11 @@ class ByHand:
         """What computes."""
         return self.given.engine
 
-    def intake(self) -> Intake:
+    def intake(self) -> IngestRequest:
         """What a source is to be read by: records that are told apart by their places need all of them."""
         return self.given if self.given.source.keyed or self.given.before is None else replace(self.given, before=AsFilesSay(self.given.before, self))
 
-    def passed_over(self, made: Ingested) -> tuple[Ingested, ByHand]:
+    def passed_over(self, made: IngestResult) -> tuple[IngestResult, ManualCorrections]:
         """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
         rows = made.rows(self.engine)
         if rows is None:
@@ -70,7 +70,7 @@ class ByHand:
         """Rows of these keys."""
         return joined(rows, self.keys, self.engine, "left_semi")
 
-    def _not_told(self, rows: DataFrame) -> ByHand:
+    def _not_told(self, rows: DataFrame) -> ManualCorrections:
         """These without the records that files which came or changed tell of, by op rows of a source."""
         delivered = self.given.delivered
         files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.resigned
@@ -85,8 +85,8 @@ class ByHand:
 class AsFilesSay:
     """The live rows of a source with the records that its files had when they were read, whatever was brought or taken back by hand."""
 
-    stood: Stood
-    by_hand: ByHand
+    stood: PriorRows
+    by_hand: ManualCorrections
 
     @property
     def rows(self) -> DataFrame:
@@ -113,7 +113,7 @@ class AsFilesSay:
         return True
 
 
-def changed_by_hand(flow: Flow, node: Node, intake: Intake, before: Kept, history: Sequence[Entry]) -> ByHand | None:
+def changed_by_hand(flow: NodeRunner, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
     """The records of files that stayed that are as changes by hand left them, also suppressed ones; None where there are none. `before`: the source as it was, `history`: the ledger's entries."""
     epochs = _epochs_by_hand(history, node.name)
     if not epochs:
@@ -134,7 +134,7 @@ def changed_by_hand(flow: Flow, node: Node, intake: Intake, before: Kept, histor
         return None
     brought, went = (found.filter(found.column(name)) for name in ("_brought", "_taken"))
     taken = joined(rows.where(is_negative(F.col("_op"))), went.select(["_key", "_at"]), engine, "inner")
-    return ByHand(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
+    return ManualCorrections(intake, found.select(["_key"]), brought.select(["_key"]), taken.where(F.col("_epoch") == F.col("_at")))
 
 
 def _epochs_by_hand(entries: Sequence[Entry], source: str) -> list[int]:

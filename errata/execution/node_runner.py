@@ -16,8 +16,8 @@ from changelog.frames import accepted, alike, chosen, without
 from changelog.lazy_imports import F
 from changelog.ops import SYMBOLS, Op
 from changelog.spark_algebra import consolidate
-from errata.execution.operator_context import NodeSurroundings
-from errata.execution.scalar_inputs import Handed
+from errata.execution.operator_context import NodeContext
+from errata.execution.scalar_inputs import ScalarInputs
 from errata.execution.source_counts import SourceCounts
 from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS, Tables, entered, stands, stored_rows
 from operators.core.evaluate import Narrow, as_it_is
@@ -66,7 +66,7 @@ class NodeDelta:
 
 
 @dataclass(slots=True)
-class Flow:
+class NodeRunner:
     """The state of a run under way: what each node did so far. Nothing of it is visible to readers before the commit."""
 
     engine: Engine
@@ -76,7 +76,7 @@ class Flow:
     done: dict[str, NodeDelta] = field(default_factory=dict)
     live_rows: dict[str, int] = field(default_factory=dict)
     rejects: dict[str, int] = field(default_factory=dict)
-    handed: Handed = field(default_factory=Handed)
+    handed: ScalarInputs = field(default_factory=ScalarInputs)
     counted_before: Mapping[str, int] = field(default_factory=dict)
     """The rows of each source before this run."""
     folded: Mapping[str, int] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Flow:
         refreshed = stage.action == "delta" and self._refreshed(node)
         if not (refreshed or self._has_work(node, stage)):
             return self.keep_nothing(node)
-        around = NodeSurroundings(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
+        around = NodeContext(self, node, stage, self._bound(node, refreshed or stage.action != "delta"))
         if refreshed:
             return self._answered(node, around, "recompute")
         rebuild = stage.action == "rebuild" or (stage.action == "first" and self.epoch > 1)
@@ -143,7 +143,7 @@ class Flow:
             return self._note(NodeDelta(node.name, None, False, 0))  # its consumers are compared
         return self._answered(node, around, "logic" if rebuild else None)
 
-    def _answered(self, node: Node, around: NodeSurroundings, cause: str | None) -> NodeDelta:
+    def _answered(self, node: Node, around: NodeContext, cause: str | None) -> NodeDelta:
         """Keep what the operator answers; where sums turn out to need more than their limbs hold, what it answers with wide ones.
 
         `cause`: why all of its rows are computed anew; None where it answers to deltas.

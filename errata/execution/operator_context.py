@@ -1,4 +1,4 @@
-"""What one node looks up during a run, and what it keeps beside its rows (`operators.core.operator.Surroundings`)."""
+"""What one node looks up during a run, and what it keeps beside its rows (`operators.core.operator.OperatorContext`)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from operators.core.operator import Delta
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
     from errata.plan.steps import Stage
     from operators.core.evaluate import RunValues
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSurroundings:
-    """What one node may look up during a run (`operators.core.operator.Surroundings`)."""
+class NodeContext:
+    """What one node may look up during a run (`operators.core.operator.OperatorContext`)."""
 
-    flow: Flow
+    flow: NodeRunner
     node: Node
     stage: Stage
     bound: int | None

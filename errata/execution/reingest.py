@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from errata.execution.ingest import SourceFiles, StoodRows
-    from errata.execution.manual_corrections import ByHand
-    from errata.execution.node_runner import Flow
-    from errata.state.committed_node import Kept
-    from operators.source.request import Ingested, Intake
+    from errata.execution.ingest import CommittedPriorRows, SourceFiles
+    from errata.execution.manual_corrections import ManualCorrections
+    from errata.execution.node_runner import NodeRunner
+    from errata.state.committed_node import CommittedNode
+    from operators.source.request import IngestRequest, IngestResult
 
 
-def replaced(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
+def replaced(flow: NodeRunner, made: IngestResult, stood: DataFrame) -> IngestResult:
     """All records as new ones, in the place of all rows that stood under keys of another kind."""
     from changelog.spark_algebra import as_retractions, consolidate
 
@@ -29,7 +29,7 @@ def replaced(flow: Flow, made: Ingested, stood: DataFrame) -> Ingested:
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 
-def read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Kept, read: Callable[[Intake], Ingested]) -> Ingested:
+def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
     """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
     from errata.execution.manual_corrections import changed_by_hand
 
@@ -40,7 +40,7 @@ def read_again(source: SourceFiles, intake: Intake, stood: StoodRows, before: Ke
     return _redeclared(intake, made, stood, before, left)
 
 
-def _redeclared(intake: Intake, made: Ingested, stood: StoodRows, before: Kept, by_hand: ByHand | None) -> Ingested:
+def _redeclared(intake: IngestRequest, made: IngestResult, stood: CommittedPriorRows, before: CommittedNode, by_hand: ManualCorrections | None) -> IngestResult:
     """The delta, with the values of rows that are not read again where the source has them now."""
     from operators.source.schema_changes import Redeclared, corrections, lasting
 

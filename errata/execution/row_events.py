@@ -15,7 +15,7 @@ from storage.values.python_rows import dictionaries
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
     from operators.transform.row_logic import Directive
 
@@ -24,7 +24,7 @@ LINES = 20
 
 
 @contextmanager
-def logging(flow: Flow, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
+def logging(flow: NodeRunner, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
     """Tell, when all nodes have run, what they log; where a record ended the run, what those log that came so far, the one that it failed at among them."""
     stopped = None
     try:
@@ -39,7 +39,7 @@ def logging(flow: Flow, plan: Plan, listener: Callable[[Event], None]) -> Iterat
         raise stopped
 
 
-def _logged(flow: Flow, node: Node, moments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _logged(flow: NodeRunner, node: Node, moments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Level and text of each line of a node; nothing of one that had nothing to do."""
     directives: tuple[Directive, ...] = getattr(getattr(node.operator, "logic", None), "directives", ())
     if not directives or flow.done[node.name].empty:
@@ -54,7 +54,7 @@ def _logged(flow: Flow, node: Node, moments: Sequence[str]) -> Iterator[tuple[st
 _MOMENTS = ("before_transform", "per_record", "on_error", "after_transform")
 
 
-def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
+def _lines(flow: NodeRunner, node: Node, directive: Directive) -> Iterator[str]:
     """What stands behind the message, for each line."""
     item = directive[0]
     if item.when not in ("per_record", "on_error"):
@@ -73,7 +73,7 @@ def _lines(flow: Flow, node: Node, directive: Directive) -> Iterator[str]:
         yield f" (and {count - LINES:,} more)"
 
 
-def _chosen(flow: Flow, node: Node, directive: Directive) -> DataFrame:
+def _chosen(flow: NodeRunner, node: Node, directive: Directive) -> DataFrame:
     """The records that a directive tells of."""
     from changelog.lazy_imports import F
     from changelog.ops import is_positive
@@ -93,7 +93,7 @@ def _chosen(flow: Flow, node: Node, directive: Directive) -> DataFrame:
     return ready.where(F.coalesce(value, F.lit(False)))
 
 
-def _with_fields(flow: Flow, node: Node, rejects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def _with_fields(flow: NodeRunner, node: Node, rejects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Rejects with the fields of the records that failed, as the node read them; one that the program was yet to make is null."""
     from changelog.columns import column
     from changelog.lazy_imports import F

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
     from operators.transform.row_logic import Check
 
@@ -22,14 +22,14 @@ def soft_checks(node: Node) -> list[Check]:
     return [one for one in getattr(logic, "checks", ()) if one[0].severity == "warn"]
 
 
-def warnings(flow: Flow, node: Node) -> Iterator[str]:
+def warnings(flow: NodeRunner, node: Node) -> Iterator[str]:
     """What is told of the rows that a run brought to a node, with the number of their records."""
     frame = flow.brought(node)
     if frame is not None:
         yield from (text for told in (_failed_checks, _cut_arrays) for text in told(flow, node, frame))
 
 
-def _failed_checks(flow: Flow, node: Node, frame: DataFrame) -> Iterator[str]:
+def _failed_checks(flow: NodeRunner, node: Node, frame: DataFrame) -> Iterator[str]:
     """What the soft checks of a node say."""
     from pyspark.sql import functions as F
 
@@ -58,7 +58,7 @@ def _failed_checks(flow: Flow, node: Node, frame: DataFrame) -> Iterator[str]:
             yield f"node '{node.name}': {item.message or item.label} ({found[f'c{index}']:,} records)"
 
 
-def _cut_arrays(flow: Flow, node: Node, frame: DataFrame) -> Iterator[str]:
+def _cut_arrays(flow: NodeRunner, node: Node, frame: DataFrame) -> Iterator[str]:
     """What is said of a combine's arrays that are as long as may be: there may have been more matches."""
     from pyspark.sql import functions as F
 

@@ -21,8 +21,8 @@ from errata.execution.rest_sources import fetch_services
 from errata.execution.row_events import logging
 from errata.execution.row_warnings import warnings
 from errata.outputs.targets import Targets, dlq_form
-from errata.outputs.writer import Exports, holds
-from errata.plan.correlation import Before, concerns, ruled_anew, rules
+from errata.outputs.writer import StagedFiles, holds
+from errata.plan.correlation import PriorRollback, concerns, ruled_anew, rules
 from errata.plan.plan import Node, Plan
 from errata.plan.steps import Stage, with_retries
 from errata.rollback.cost import retract_counters
@@ -39,8 +39,8 @@ from storage.state.on_failure import undoing
 if TYPE_CHECKING:
     import polars as pl
 
-    from errata.execution.node_runner import Flow, NodeDelta
-    from errata.plan.own_files import OwnFiles
+    from errata.execution.node_runner import NodeDelta, NodeRunner
+    from errata.plan.own_files import ProtectedFiles
     from errata.rollback.record_locations import Places
     from errata.state.node_tables import Tables
     from operators.source.bind import Source
@@ -60,11 +60,11 @@ class Run:
     began: float = field(default_factory=monotonic)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     execution_id: str = ""
-    exports: Exports = field(default_factory=Exports)
+    exports: StagedFiles = field(default_factory=StagedFiles)
     former: Entry | None = None
     """The head that this run replaces (`--full-refresh`): its state and files stand until the commit."""
     claim: Claim | None = None
-    own: OwnFiles | None = None
+    own: ProtectedFiles | None = None
     """Where nothing may be written, as far as it was looked up before the run."""
     retry: bool = False
     """Whether suppressed records are tried again although nothing else changed."""
@@ -114,7 +114,7 @@ class Run:
         """Run. Raises Failure; then the state is that of the last committed epoch."""
         fetch_services(self.plan, self.warn)
         sources = self.look()
-        left, targets = Before.of(self.head), Targets.of(self.plan, self)
+        left, targets = PriorRollback.of(self.head), Targets.of(self.plan, self)
         targets.refuse_foreign(self.plan, self.standing, self.history, force=self.options.force)
         self.moved = targets.moved(self.plan, self.head) if self.head else set()
         anew, always = self.reasons(sources) | ruled_anew(self.plan, left), self.retry or self._rearranged()
@@ -182,16 +182,16 @@ class Run:
         except StorageError as error:  # what ended the run is told, and the next one repairs
             self.warn(f"the next run has to take back what this one wrote: {error}")
 
-    def _clear(self, flow: Flow) -> None:
+    def _clear(self, flow: NodeRunner) -> None:
         """Take away what a refresh replaces; `restore` brings it back."""
         for path in self.former.tables if self.former else ():
             flow.tables.by_path(path).clear()
 
-    def _no_row_changed(self, flow: Flow) -> bool:
+    def _no_row_changed(self, flow: NodeRunner) -> bool:
         """Whether files changed but no row did: then there is no epoch, unless a node is made anew or a column of an output came or went."""
         return self.head is not None and not self._rearranged() and all(delta.empty for delta in flow.done.values())
 
-    def _rejects_moved(self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> bool:
+    def _rejects_moved(self, flow: NodeRunner, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> bool:
         """Whether records that stand rejected changed their places in files: the DLQ file, or where none stands the ledger, tells other rows than they have now."""
         head = cast("Entry", self.head)
         if not flow.total_rejected():
@@ -204,9 +204,9 @@ class Run:
 
     # -- the steps
 
-    def _flow(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> Flow:
-        from errata.execution.node_runner import Flow
-        from errata.execution.scalar_inputs import Handed
+    def _flow(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> NodeRunner:
+        from errata.execution.node_runner import NodeRunner
+        from errata.execution.scalar_inputs import ScalarInputs
         from operators.core.evaluate import RunValues
 
         work = 0 if self.options.preview else work_of(self.plan, sources, stages, self.head.nodes if self.head else {})
@@ -220,7 +220,7 @@ class Run:
             check_content(self.state, self.head, {path: self.tables.by_path(path).data_files() for path in self.tables.existing()})
         values = RunValues(self.values(), labels_of(sources), {node.name: node.constants for node in self.plan})
         kept = {name: one for name, one in (self.head.nodes if self.head else {}).items() if name in self.plan.nodes or name == TRIGGERS}
-        flow = Flow(engine, self.tables, self.epoch, values, handed=Handed.of(self.plan, kept), folded=self.head.folded if self.head else {})
+        flow = NodeRunner(engine, self.tables, self.epoch, values, handed=ScalarInputs.of(self.plan, kept), folded=self.head.folded if self.head else {})
         for name, counts in kept.items():
             flow.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
             flow.rejects[name] = counts.get("rejected_live", 0)
@@ -239,7 +239,7 @@ class Run:
         values |= {f"pipeline.{name}_count": 0 for name in ("total", "ok", "dlq", "filtered", "distinct")}
         return values
 
-    def _propagate(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
+    def _propagate(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
         for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("Source", node.operator).notes()):
             self.options.listener(Event("log", action=f"source '{name}': {note}"))
@@ -256,7 +256,7 @@ class Run:
         self.options.listener(Event("end", seconds=monotonic() - self.began))
         return files
 
-    def _visit(self, flow: Flow, sources: Mapping[str, SourceFiles], stage: Stage, files: dict[str, tuple[FileRecord, ...]]) -> Event:
+    def _visit(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], stage: Stage, files: dict[str, tuple[FileRecord, ...]]) -> Event:
         """Run one node; of a source the files go to `files`."""
         node = self.plan[stage.node]
         began = monotonic()
@@ -269,7 +269,7 @@ class Run:
         stop_at_first(flow, node, delta, files.get(node.name, ()), lambda: self._places(flow, sources, files))
         return _event(node, stage, delta, flow, monotonic() - began)
 
-    def _settle(self, flow: Flow, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], files: dict[str, tuple[FileRecord, ...]]) -> None:
+    def _settle(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], stages: Sequence[Stage], files: dict[str, tuple[FileRecord, ...]]) -> None:
         """Run all nodes until no further record is rolled back; the nodes' events are those of the last round."""
         from errata.rollback.rounds import Rounds
 
@@ -278,20 +278,20 @@ class Run:
         def visit(stage: Stage) -> None:
             seconds[stage.node] = seconds.get(stage.node, 0.0) + self._visit(flow, sources, stage, files).seconds
 
-        left = Before.of(self.head)
+        left = PriorRollback.of(self.head)
         always = self.retry or self._rearranged() or bool(ruled_anew(self.plan, left))
         rounds = Rounds(flow, self.plan, stages, visit, lambda: self._places(flow, sources, files), left, always)
         self.settled = rounds.run()
         for stage in stages:
             self.options.listener(_event(self.plan[stage.node], stage, flow.done[stage.node], flow, seconds[stage.node]))
 
-    def _places(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Places:
+    def _places(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Places:
         from errata.rollback.record_locations import Places, SourceState
 
         states = {name: SourceState(one.number, tuple(files.get(name, one.changes.now))) for name, one in sources.items()}
         return Places(self.plan, flow.tables, flow.engine, flow.values, states)
 
-    def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
+    def _ingest(self, flow: NodeRunner, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         from operators.source.request import InputChanged
         from storage.errors import engine_failures
         from storage.formats import FormatError, InputError
@@ -304,7 +304,7 @@ class Run:
         elif self.former is not None:
             source = replace(source, history=self.history())
         try:
-            stood, held = self.head.plan.get(node.name) if self.head else None, Before.of(self.head).held.get(node.name, 0)
+            stood, held = self.head.plan.get(node.name) if self.head else None, PriorRollback.of(self.head).held.get(node.name, 0)
             before = flow.live_rows.get(node.name, 0) - flow.rejected_live(node.name) + held
             floors = floors_before(self, flow, source) if stood is not None and self.options.from_cursors and not source.rebuilt else {}
             delta, files = ingest(
@@ -320,12 +320,12 @@ class Run:
             raise StorageFailed(f"source '{node.name}': {text}", file=_file_told(text, source)) from error
         return delta, files
 
-    def judge(self, flow: Flow, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
+    def judge(self, flow: NodeRunner, files: Mapping[str, tuple[FileRecord, ...]]) -> None:
         """Thresholds, judged before anything is committed. Raises Stopped."""
         judge(self.plan, self.options, flow, files, self.settled.collateral)
 
     def _stage_exports(
-        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, anew: frozenset[str]
+        self, flow: NodeRunner, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], targets: Targets, anew: frozenset[str]
     ) -> dict[str, list[dict[str, Any]]]:
         """Write output files beside their targets, those of the nodes `anew` whatever their rows; what the ledger keeps of each output's files."""
         from errata.outputs.files import kept_files
@@ -344,7 +344,7 @@ class Run:
         return written
 
     def _export(
-        self, flow: Flow, node: Node, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]] | None = None
+        self, flow: NodeRunner, node: Node, targets: Targets, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
         from errata.outputs.files import write_output
 
@@ -353,7 +353,7 @@ class Run:
         with flow.engine.sized(flow.live_bound(node.name)), within_limits(node.name):
             return write_output(self, flow, node, targets, present)
 
-    def writer(self, flow: Flow) -> Run | Entry:
+    def writer(self, flow: NodeRunner) -> Run | Entry:
         """The run whose outputs are written: this one, or the last one where files are only brought back."""
         return self if flow.done or self.head is None else self.head
 
@@ -362,7 +362,7 @@ class Run:
         self.options.listener(Event("warning", action=text))
 
     def _export_rejects(
-        self, flow: Flow, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
+        self, flow: NodeRunner, targets: Targets, sources: Mapping[str, SourceFiles], head: Entry | None, files: Mapping[str, tuple[FileRecord, ...]] | None = None
     ) -> list[dict[str, Any]]:
         """The DLQ file, where the pipeline names one and something is rejected."""
         path = targets.dlq
@@ -373,13 +373,13 @@ class Run:
             return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
         return [self.exports.stage(path, self._dlq_pieces(flow, sources, files or {})).json(self.plan.settings.folder)]
 
-    def _dlq_pieces(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Iterator[bytes]:
+    def _dlq_pieces(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> Iterator[bytes]:
         from errata.rollback.dlq_file import dlq_pieces
 
         rejects = self._rejects(flow, sources, files)
         return dlq_pieces(self.plan, rejects, Ledger(self.state.ledger).started(rejects["epoch"].unique().to_list()) | {self.epoch: self.started})
 
-    def _rejects(self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> pl.DataFrame:
+    def _rejects(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]]) -> pl.DataFrame:
         """Everything that stands rejected, looked up once."""
         from errata.rollback.dead_letters import rejects_now
 
@@ -388,7 +388,7 @@ class Run:
         return self.rejects
 
     def _commit(
-        self, flow: Flow, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], written: Mapping[str, list[dict[str, Any]]]
+        self, flow: NodeRunner, sources: Mapping[str, SourceFiles], files: Mapping[str, tuple[FileRecord, ...]], written: Mapping[str, list[dict[str, Any]]]
     ) -> Entry:
         """Append the ledger's row: from here on the epoch exists."""
         self.options.listener(Event("begin", action=f"committing epoch {self.epoch}"))
@@ -459,7 +459,7 @@ class Run:
         )  # fmt: skip
 
 
-def _begun(node: Node, stage: Stage, flow: Flow, sources: Mapping[str, SourceFiles]) -> Event:
+def _begun(node: Node, stage: Stage, flow: NodeRunner, sources: Mapping[str, SourceFiles]) -> Event:
     """What is known of a node as it begins, without asking the engine: the rows that come in, of a source its files."""
     present = [record for record in sources[node.name].changes.now if record.present] if node.name in sources else []
     size = sum(record.size for record in present) / 1e6
@@ -467,11 +467,11 @@ def _begun(node: Node, stage: Stage, flow: Flow, sources: Mapping[str, SourceFil
     return Event("begin", node.name, node.kind, action, _rows_in(node, flow))
 
 
-def _rows_in(node: Node, flow: Flow) -> int:
+def _rows_in(node: Node, flow: NodeRunner) -> int:
     return sum(sum(flow.done[name].ops.values()) for name, _ in node.inputs)
 
 
-def _event(node: Node, stage: Stage, delta: NodeDelta, flow: Flow, seconds: float) -> Event:
+def _event(node: Node, stage: Stage, delta: NodeDelta, flow: NodeRunner, seconds: float) -> Event:
     rows_in = _rows_in(node, flow)
     out = sum(delta.ops.values())
     action = "delta" if stage.action == "skip" and out else stage.action
@@ -484,13 +484,13 @@ def _file_told(text: str, source: SourceFiles) -> str:
     return max(named, key=len, default="")
 
 
-def _touches_rejects(flow: Flow, sources: Mapping[str, SourceFiles]) -> bool:
+def _touches_rejects(flow: NodeRunner, sources: Mapping[str, SourceFiles]) -> bool:
     """Whether an entry of the DLQ came, went, may stand in another row now, or may have other fields, being a row of an aggregate."""
     summed = flow.total_rejected() > 0 and any(not flow.done[node.name].empty for node in flow.tables.plan.of_kind("aggregate") if node.name in flow.done)
     return summed or any(one.reason for one in sources.values()) or any(delta.rejected or delta.repaired for delta in flow.done.values())
 
 
-def _most_rows(flow: Flow, sources: Mapping[str, SourceFiles]) -> int | None:
+def _most_rows(flow: NodeRunner, sources: Mapping[str, SourceFiles]) -> int | None:
     """About the rows of the largest table of a run; None where a source's size is not known before it is read."""
     if any(cast("Source", one.node.operator).versioned for one in sources.values()):
         return None

@@ -14,21 +14,21 @@ from errata.project.variables import read_value
 from operators.core.variables import rider
 
 if TYPE_CHECKING:
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
 
 Values = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Handed:
+class ScalarInputs:
     """The variables of each state node that others take them from, by the node's name: before this run, and now."""
 
     before: dict[str, Values] = field(default_factory=dict)
     now: dict[str, Values] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, nodes: Mapping[str, Mapping[str, Any]]) -> Handed:
+    def of(cls, plan: Plan, nodes: Mapping[str, Mapping[str, Any]]) -> ScalarInputs:
         """What the last epoch's ledger entry says (`nodes`)."""
         found: dict[str, Values] = {name: _read(plan, kept["variables"]) for name, kept in nodes.items() if name in plan.feeding and "variables" in kept}
         return cls(found, dict(found))
@@ -41,7 +41,7 @@ class Handed:
         """Whether a variable that a node takes is another than before this run."""
         return any(self.before.get(writer, {}).get(name) != self.now.get(writer, {}).get(name) for name, writer in node.feeds.items())
 
-    def note(self, flow: Flow, node: Node) -> None:
+    def note(self, flow: NodeRunner, node: Node) -> None:
         """Look up what a state node that has just been run hands on: the variables of its last record."""
         from pyspark.sql import functions as F
 

@@ -17,9 +17,9 @@ from errata.state.node_tables import Tables
 from errata.state.trigger_table import TRIGGERS, standing
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from errata.core.options import RunOptions, RunResult
-    from errata.inspect.snapshot import Reading
+    from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Plan
     from storage.engines import Engine
     from storage.state.ledger import Entry
@@ -32,7 +32,7 @@ GROUPS = ("group", "source", "records", "triggers", "collateral", "trigger", "ca
 """What is told of a suppressed group."""
 
 
-def rejects_of(reading: Reading) -> pl.DataFrame:
+def rejects_of(reading: Snapshot) -> pl.DataFrame:
     """Everything that stands rejected after the last epoch. Raises Usage where an edit since gave records keys of another kind, by which those of the rejects cannot be read."""
     if reading.head is None or reading.plan is None:
         return pl.DataFrame(schema=COLUMNS)
@@ -59,7 +59,7 @@ def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Se
     return found.standing(nodes, rows)
 
 
-def entries(reading: Reading) -> Iterator[Row]:
+def entries(reading: Snapshot) -> Iterator[Row]:
     """One row an entry of the DLQ: where the record came from, what is said of it, its source fields."""
     rejects = rejects_of(reading)
     told = [pl.col(name).fill_null("") if name in ("source", "file") else pl.col(name) for name in ENTRIES]
@@ -69,7 +69,7 @@ def entries(reading: Reading) -> Iterator[Row]:
     yield from rejects.select(*told, *(field_of(rejects, name).alias(name) for name in fields)).iter_rows(named=True)
 
 
-def groups(reading: Reading) -> Iterator[Row]:
+def groups(reading: Snapshot) -> Iterator[Row]:
     """One row a suppressed group: its key, its source, the record or row that failed first and why, and how many records are suppressed."""
     failed = pl.col("category") != CORRELATED
     first = {name: pl.coalesce(pl.col(name).filter(failed).first(), pl.col(name).first()).alias(name) for name in ("category", "stage", "detail")}
@@ -86,7 +86,7 @@ def _place() -> pl.Expr:
     return pl.concat_str("file", pl.col("row").cast(pl.String), separator=":", ignore_nulls=True)
 
 
-def _grouped(reading: Reading) -> pl.DataFrame:
+def _grouped(reading: Snapshot) -> pl.DataFrame:
     """The suppressed records with their groups as people write them (`text`): the values of the key, an empty text as `""`; of a record without one its place."""
     suppressed = rejects_of(reading).filter(pl.col("by") != "", pl.col("source").is_not_null())
     found = [suppressed.clear().with_columns(text=pl.lit(""))]
@@ -97,14 +97,14 @@ def _grouped(reading: Reading) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def retry(project: Project, group: str, options: RunOptions) -> RunResult:
+def retry(project: Pipeline, group: str, options: RunOptions) -> RunResult:
     """A run that lets every suppressed record take part again, that of `group` among them."""
     from errata.execution.epoch import exclusive
     from errata.execution.run import Run
-    from errata.inspect.snapshot import Reading
+    from errata.inspect.snapshot import Snapshot
     from errata.telemetry.metrics import measured
 
-    reading = Reading(project.plan.settings.name, project.state, project.plan)
+    reading = Snapshot(project.plan.settings.name, project.state, project.plan)
     known = _grouped(reading)["text"].unique(maintain_order=True).to_list()
     if group not in known:
         listed = ", ".join(known[:10]) or "none"

@@ -14,7 +14,7 @@ from errata.plan.plan import Node, Plan
 from errata.rollback.cost import retraction_block
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from operators.output.bind import Output
     from operators.source.bind import Source
 
@@ -27,7 +27,7 @@ COSTS = {
 """What a change costs at a node of each class (docs/architecture.md, "Operators")."""
 
 
-def explain(project: Project, format: str) -> str:
+def explain(project: Pipeline, format: str) -> str:
     """The plan of a project as `text`, `json` or `dot`. Reads no data and starts no engine."""
     return {"text": _text, "json": _json, "dot": _dot}[format](project.plan)
 

@@ -10,11 +10,11 @@ from errata.core.options import EngineOptions, RunOptions
 from errata.execution.engine import choose_engine, work_of
 from errata.execution.ingest import look_at_sources
 from errata.execution.rest_sources import services
-from errata.plan.correlation import Before, ruled_anew
+from errata.plan.correlation import PriorRollback, ruled_anew
 from errata.plan.steps import Stage, rows_known, with_retries
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from errata.execution.ingest import SourceFiles
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node, Plan
@@ -35,12 +35,12 @@ class Outlook:
     outputs: _Outputs | None
 
     @classmethod
-    def of(cls, project: Project) -> Outlook:
+    def of(cls, project: Pipeline) -> Outlook:
         """That of a project. No service is asked, so the records of one count as changed. Raises StorageFailed."""
         plan, head = project.plan, project.before()
         sources = look_at_sources(plan, head.sources if head else {})
         changed = services(plan) | {name: one.reason for name, one in sources.items() if one.reason}
-        before, gone, outputs = Before.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
+        before, gone, outputs = PriorRollback.of(head), _gone(project, head), _Outputs.of(project, head) if head else None
         always = bool(gone) or (outputs is not None and bool(outputs.moved))
         stages = with_retries(plan, head.plan if head else None, changed | ruled_anew(plan, before), before.held, always=always)
         return cls(plan, head, sources, stages, gone, outputs)
@@ -70,13 +70,13 @@ class _Outputs:
     moved: set[str]
 
     @classmethod
-    def of(cls, project: Project, head: Entry) -> _Outputs:
+    def of(cls, project: Pipeline, head: Entry) -> _Outputs:
         """Those of the next run."""
         from errata.execution.run import Run
         from errata.outputs.targets import Targets
-        from errata.plan.own_files import OwnFiles
+        from errata.plan.own_files import ProtectedFiles
 
-        own = OwnFiles(project.plan, project.state, inputs=False)
+        own = ProtectedFiles(project.plan, project.state, inputs=False)
         targets = Targets.of(project.plan, Run(project.plan, project.state, RunOptions(), head, own=own))
         return cls(head, targets, targets.moved(project.plan, head))
 
@@ -99,7 +99,7 @@ class _Outputs:
             yield {"node": "dlq", "type": "dlq", "action": "move", "rows": int(self.head.counters.get("rejected", 0)), "reason": "it is written elsewhere"}
 
 
-def _gone(project: Project, head: Entry | None) -> list[Row]:
+def _gone(project: Pipeline, head: Entry | None) -> list[Row]:
     """The nodes of the last epoch that the pipeline does not have."""
     known = head.plan if head else {}
     return [{"node": name, "type": one["type"], "action": "remove", "rows": 0, "reason": "no longer in the pipeline"} for name, one in known.items() if name not in project.plan.nodes]

@@ -25,12 +25,12 @@ from storage.state.ledger import Entry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.api.pipeline import Project
-    from errata.execution.node_runner import Flow, NodeDelta
-    from errata.inspect.snapshot import Reading
+    from errata.api.pipeline import Pipeline
+    from errata.execution.node_runner import NodeDelta, NodeRunner
+    from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Node, Plan
     from errata.plan.steps import Stage
-    from errata.state.committed_node import Kept
+    from errata.state.committed_node import CommittedNode
     from operators.source.file_changes import FileRecord
     from storage.engines import Engine
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Recomputation(Run):
     """A run from nothing over the source rows that stand in an audited state. It reads no files, writes no outputs and commits nothing."""
 
-    audited: Reading | None = None
+    audited: Snapshot | None = None
 
     def recompute(self) -> None:
         """Fill the tables of this run's own state. Raises Failure."""
@@ -55,7 +55,7 @@ class Recomputation(Run):
         finally:
             flow.engine.release()
 
-    def _ingest(self, flow: Flow, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
+    def _ingest(self, flow: NodeRunner, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
         assert self.audited is not None  # `recomputed` gave it
         node, head = source.node, self.audited.head
         if head is None or not _same(node, head):
@@ -65,7 +65,7 @@ class Recomputation(Run):
         return delta, source.changes.now
 
 
-def recomputed(project: Project, reading: Reading, engine: EngineOptions) -> Iterator[tuple[str, int | None, str]]:
+def recomputed(project: Pipeline, reading: Snapshot, engine: EngineOptions) -> Iterator[tuple[str, int | None, str]]:
     """Each node with how many of its rows differ from a batch run over the source rows that stand; None, and why, where that cannot be said. Raises Failure."""
     from errata.execution.epoch import exclusive
 
@@ -110,7 +110,7 @@ def _standing(counts: Mapping[str, Any]) -> int:
     return int(counts.get("live", 0)) + int(counts.get("rejected_live", 0))
 
 
-def _stands(reading: Reading, name: str, columns: Mapping[str, str], engine: Engine) -> DataFrame:
+def _stands(reading: Snapshot, name: str, columns: Mapping[str, str], engine: Engine) -> DataFrame:
     """The rows of a node that stand in the audited state, rejects among them, as an engine reads them."""
     assert reading.head is not None  # an audit begins at a ledger
     path = f"changelog/{name}"
@@ -118,7 +118,7 @@ def _stands(reading: Reading, name: str, columns: Mapping[str, str], engine: Eng
     return folded(engine, table, reading.head.epoch).drop("_epoch")
 
 
-def _differing(reading: Reading, node: Kept, root: str) -> int:
+def _differing(reading: Snapshot, node: CommittedNode, root: str) -> int:
     """How many rows of a node, rejects among them, are not the same under the same key as in another state."""
     columns, engine = node.columns(), reading.engine
     batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).drop("_epoch")

@@ -11,8 +11,8 @@ from errata.rendering.html import page, table
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
-    from errata.inspect.snapshot import Reading
+    from errata.api.pipeline import Pipeline
+    from errata.inspect.snapshot import Snapshot
 
 Row = Mapping[str, Any]
 NEWEST_RUNS = 200
@@ -20,14 +20,14 @@ SHOWN_REJECTS = 100
 HOTTEST = 20
 
 
-def report(project: Project, reading: Reading) -> str:
+def report(project: Pipeline, reading: Snapshot) -> str:
     """The page. Of a pipeline that has not run yet it shows the plan."""
     runs = list(reading.runs())
     state = f"epoch {reading.last}" if reading.head else "never run"
     return page(f"{reading.name}: {state}", _sections(project, reading, runs))
 
 
-def _sections(project: Project, reading: Reading, runs: list[Row]) -> Iterator[tuple[str, str]]:
+def _sections(project: Pipeline, reading: Snapshot, runs: list[Row]) -> Iterator[tuple[str, str]]:
     status = reading.status()
     live = {node["name"]: node["rows_live"] for node in status["nodes"]}
     boxes = [Box(node.name, _said(node.kind, live.get(node.name, 0)), tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
@@ -50,7 +50,7 @@ def _totals(run: Row) -> dict[str, int]:
     return {op: total for op in OPS if (total := sum(ops.get(op, 0) for ops in run["counts"].values()))}
 
 
-def hottest(reading: Reading, most: int = HOTTEST) -> list[dict[str, Any]]:
+def hottest(reading: Snapshot, most: int = HOTTEST) -> list[dict[str, Any]]:
     """The keys with the most changes: node, epochs in which the key changed, and the row as it stood last."""
     from pyspark.sql import functions as F
 
@@ -66,7 +66,7 @@ def hottest(reading: Reading, most: int = HOTTEST) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: -row["epochs"])[:most]
 
 
-def _last_rows(reading: Reading, name: str, keys: set[bytes]) -> dict[bytes, dict[str, Any]]:
+def _last_rows(reading: Snapshot, name: str, keys: set[bytes]) -> dict[bytes, dict[str, Any]]:
     if not keys:
         return {}
     from changelog.columns import column

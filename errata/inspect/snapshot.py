@@ -19,7 +19,7 @@ from errata.core.failures import Usage
 from errata.core.options import LogFilter
 from errata.execution.ingest import files_before, undeclared
 from errata.plan.plan import Node, Plan
-from errata.state.committed_node import Kept, in_order, paired
+from errata.state.committed_node import CommittedNode, in_order, paired
 from errata.state.node_tables import Tables, folded, stored_rows
 from storage.delta.changelog_table import ChangelogTable
 from storage.values.python_rows import dictionaries
@@ -37,7 +37,7 @@ Row = Mapping[str, Any]
 OP_SYMBOLS = ("+A", "-R", "-C", "+C")
 
 
-class Reading:
+class Snapshot:
     """Answers about one pipeline's committed state. `plan` is None where the pipeline file cannot be planned just now."""
 
     def __init__(self, name: str, state: State, plan: Plan | None) -> None:
@@ -63,9 +63,9 @@ class Reading:
         return Ledger(self.state.ledger).head()
 
     @cached_property
-    def nodes(self) -> Mapping[str, Kept]:
+    def nodes(self) -> Mapping[str, CommittedNode]:
         """The nodes of the last committed run."""
-        return {name: Kept.of(name, entry) for name, entry in self.head.plan.items()} if self.head else {}
+        return {name: CommittedNode.of(name, entry) for name, entry in self.head.plan.items()} if self.head else {}
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Reading:
 
     # -- frames
 
-    def _node(self, name: str) -> Kept | None:
+    def _node(self, name: str) -> CommittedNode | None:
         """A committed node; None for one of the pipeline that no run has committed yet."""
         if name in self.nodes:
             return self.nodes[name]
@@ -96,12 +96,12 @@ class Reading:
         """The last committed epoch, 0 before the first."""
         return self.head.epoch if self.head else 0
 
-    def _table(self, node: Kept) -> ChangelogTable:
+    def _table(self, node: CommittedNode) -> ChangelogTable:
         """The table as the last run left it: what another run is about to do to it does not show."""
         path = f"changelog/{node.name}"
         return ChangelogTable(f"{self.state.root}/{path}", node.columns(), pinned=self.head.tables.get(path) if self.head else None)
 
-    def _derived(self, node: Kept, since: int) -> tuple[Tables, Node, RunValues]:
+    def _derived(self, node: CommittedNode, since: int) -> tuple[Tables, Node, RunValues]:
         """What derives the rows of a node that keeps no table: the pipeline as it is planned now. Raises Usage where its logic was another one at epoch `since`."""
         if self.plan is None or node.name not in self.plan.nodes:
             raise Usage(f"node '{node.name}' keeps no changelog of its own, and the pipeline file cannot be planned to derive it")
@@ -139,25 +139,25 @@ class Reading:
         own = {node.name: node.constants for node in self.plan} if self.plan else {}
         return RunValues({"pipeline.name": self.name}, _labels(runs or ([self.head] if self.head else [])), own)
 
-    def _rows(self, node: Kept, epochs: tuple[int, int]) -> DataFrame:
+    def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
             return _standing(stored_rows(self.engine, self._table(node), epochs))
         tables, planned, values = self._derived(node, epochs[0])
         return _standing(tables.rows(self.engine, planned, values, epochs=epochs))
 
-    def _live(self, node: Kept, at: int) -> DataFrame:
+    def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
             return _standing(folded(self.engine, self._table(node), at))
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
         return _standing(tables.live(self.engine, planned, values, at=at))
 
-    def live_rows(self, node: Kept, *, rejects: bool = False) -> DataFrame:
+    def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
         if rejects and node.persisted:
             return folded(self.engine, self._table(node), self.last)
         return self._live(node, self.last)
 
-    def op_rows(self, node: Kept) -> DataFrame:
+    def op_rows(self, node: CommittedNode) -> DataFrame:
         """All committed op rows of a node as they are kept, no rejects."""
         return self._rows(node, (1, self.last))
 
@@ -187,7 +187,7 @@ class Reading:
         stamps = [int(moment.timestamp() * 1000) for moment in moments.values()]
         return self.engine.from_arrow(pa.table({"_epoch": pa.array(moments, pa.int64()), "ts_ms": pa.array(stamps, pa.int64())}))
 
-    def with_undeclared(self, node: Kept, rows: DataFrame, epochs: tuple[int, int], names: Sequence[str]) -> DataFrame:
+    def with_undeclared(self, node: CommittedNode, rows: DataFrame, epochs: tuple[int, int], names: Sequence[str]) -> DataFrame:
         """Columns `names` of rows and their data, an output's with the undeclared columns that it has written in some epochs."""
         fields = self.undeclared(node, epochs)
         if not fields:
@@ -197,7 +197,7 @@ class Reading:
 
         return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *fields), tuple(fields.items())))
 
-    def undeclared(self, node: Kept, epochs: tuple[int, int]) -> dict[str, str]:
+    def undeclared(self, node: CommittedNode, epochs: tuple[int, int]) -> dict[str, str]:
         """The undeclared fields that an output has besides its columns by the files that the sources had in some epochs, with their types."""
         if "_widened" not in node.shown or self.plan is None or node.name not in self.plan.nodes:
             return {}
@@ -207,7 +207,7 @@ class Reading:
         found = (pair for entry in runs for pair in undeclared(self.plan, self.plan[node.name], files_before(entry)))
         return {name: type_ for name, type_ in agreed(list(found)) if name not in node.data}
 
-    def committed(self, name: str) -> Kept:
+    def committed(self, name: str) -> CommittedNode:
         """A node as the last run left it. Raises Usage before its first run."""
         node = self._node(name)
         if self.head is None:
@@ -272,7 +272,7 @@ class Reading:
         moments = self._moments(filters.form) if filters.form in TIMED else {}
         yield from islice(formed(rows, filters.form, Stream(self.name, name, moments, self._keeps(node, filters))), filters.limit)
 
-    def _keeps(self, node: Kept, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
+    def _keeps(self, node: CommittedNode, filters: LogFilter) -> Callable[[Row, Sequence[Any]], bool]:
         """Which events filters ask for: of one that changes a row either image may meet `where`."""
         if filters.where is None:
             return lambda row, images: _wanted(row, filters)
@@ -283,7 +283,7 @@ class Reading:
         meets = data_condition(filters.where, Schema([*node.data.items(), *beside]))
         return lambda row, images: _wanted(row, filters) and any(meets({"data": image}) for image in images if image is not None)
 
-    def _rows_before(self, node: Kept, epoch: int) -> int:
+    def _rows_before(self, node: CommittedNode, epoch: int) -> int:
         """How many op rows a node had of earlier epochs, folded ones too; of one without a table those since its logic changed."""
         folded = self.head.folded.get(node.name, 0) if self.head else 0
         first = 1 if node.persisted or self.plan is None else self._edited(self.plan[node.name]) + 1
@@ -325,7 +325,7 @@ class Reading:
         return why(self, name, conditions)
 
 
-def _node_status(node: Kept, counts: Mapping[str, Any], last: int | None) -> Row:
+def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | None) -> Row:
     return {"name": node.name, "type": node.kind, "rows_live": counts.get("live", 0) if node.persisted else None, "last_epoch": last}
 
 

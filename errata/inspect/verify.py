@@ -11,8 +11,8 @@ from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from changelog.ops import is_negative, weight
 from errata.core.options import EngineOptions
-from errata.inspect.snapshot import Reading
-from errata.state.committed_node import Kept
+from errata.inspect.snapshot import Snapshot
+from errata.state.committed_node import CommittedNode
 from storage.delta.integrity import check_ledger_end, check_ledger_files, check_tables
 from storage.errors import StorageError, engine_failures, first_line
 from storage.state.ledger import Entry, Ledger, verify_chain
@@ -20,7 +20,7 @@ from storage.state.ledger import Entry, Ledger, verify_chain
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
 
 Row = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
 """What reading a ledger leads to that somebody has damaged."""
 
 
-def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
+def verify(project: Pipeline, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
     entries, faults = _entries(project)
     yield from faults or ([_answer("ledger")] if entries else [])
@@ -37,7 +37,7 @@ def verify(project: Project, recompute: bool, engine: EngineOptions) -> Iterator
         yield from _tables(project, entries, recompute, engine)
 
 
-def _entries(project: Project) -> tuple[list[Entry], list[Row]]:
+def _entries(project: Pipeline) -> tuple[list[Entry], list[Row]]:
     """The ledger's entries, none where they cannot be read, and what is wrong with them."""
     broken = [_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_files(project.state)]
     if broken:
@@ -49,11 +49,11 @@ def _entries(project: Project) -> tuple[list[Entry], list[Row]]:
     return entries, [*_ledger_faults(project, entries)]
 
 
-def _tables(project: Project, entries: list[Entry], recompute: bool, engine: EngineOptions) -> Iterator[Row]:
+def _tables(project: Pipeline, entries: list[Entry], recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     damaged = list(check_tables(project.state, entries))
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
     whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})
-    reading = Reading(project.plan.settings.name, project.state, project.plan)
+    reading = Snapshot(project.plan.settings.name, project.state, project.plan)
     yield from _versions(reading, whole)
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
@@ -62,7 +62,7 @@ def _tables(project: Project, entries: list[Entry], recompute: bool, engine: Eng
         yield from _recomputed(project, reading, engine)
 
 
-def _ledger_faults(project: Project, entries: list[Entry]) -> Iterator[Row]:
+def _ledger_faults(project: Pipeline, entries: list[Entry]) -> Iterator[Row]:
     """What is wrong with the chain of entries and its end."""
     yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
     yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(project.state, entries))
@@ -72,7 +72,7 @@ def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = 
     return {"check": check, "node": node, "epoch": epoch, "verdict": "violation" if detail else "ok", "detail": detail}
 
 
-def _versions(reading: Reading, head: Entry) -> Iterator[Row]:
+def _versions(reading: Snapshot, head: Entry) -> Iterator[Row]:
     """Every table that the ledger names is there, and that version of it is what the run committed."""
     from storage.delta.changelog_table import ChangelogTable
 
@@ -87,15 +87,15 @@ Shapes = Sequence[tuple[Mapping[str, str], Sequence[int]]]
 """The columns that a node's table had, the present ones first, and the epochs in which it had them."""
 
 
-def _shapes(node: Kept, entries: Sequence[Entry]) -> Shapes:
+def _shapes(node: CommittedNode, entries: Sequence[Entry]) -> Shapes:
     found: dict[tuple[tuple[str, str], ...], list[int]] = {tuple(node.columns().items()): []}
     for entry in entries:
         if node.name in entry.plan:
-            found.setdefault(tuple(Kept.of(node.name, entry.plan[node.name]).columns().items()), []).append(entry.epoch)
+            found.setdefault(tuple(CommittedNode.of(node.name, entry.plan[node.name]).columns().items()), []).append(entry.epoch)
     return [(dict(columns), epochs) for columns, epochs in found.items()]
 
 
-def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterator[Row]:
+def _table(reading: Snapshot, node: CommittedNode, head: Entry, shapes: Shapes) -> Iterator[Row]:
     """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
     from storage.delta.changelog_table import ChangelogTable
 
@@ -118,7 +118,7 @@ def _table(reading: Reading, node: Kept, head: Entry, shapes: Shapes) -> Iterato
     yield _conserved(node, head, sum(row["net"] or 0 for row in tallies[0]))
 
 
-def _tally(reading: Reading, rows: DataFrame) -> list[Row]:
+def _tally(reading: Snapshot, rows: DataFrame) -> list[Row]:
     """Of each epoch, from the first on: op rows behind which a key has not 0 or 1 rows, retractions that differ from what stood, and the net number of rows."""
     marked = _steps(rows)
     same = alike(F.col("_before"), F.col("_print"), len(parts(rows, image_columns(rows))))
@@ -128,7 +128,7 @@ def _tally(reading: Reading, rows: DataFrame) -> list[Row]:
     return list(reading.engine.to_arrow(tally.orderBy("_epoch")).to_pylist())
 
 
-def _judged(node: Kept, check: str, tally: Sequence[Row], kind: str, detail: str) -> Iterator[Row]:
+def _judged(node: CommittedNode, check: str, tally: Sequence[Row], kind: str, detail: str) -> Iterator[Row]:
     """What a check says of a table: how many op rows of each epoch are wrong."""
     found = [(row["_epoch"], row[kind]) for row in tally if row[kind]]
     yield from (_answer(check, node.name, epoch, f"{number} {detail}") for epoch, number in found)
@@ -144,14 +144,14 @@ def _steps(rows: DataFrame) -> DataFrame:
     return marked.withColumns({"_count": count, "_before": F.lag("_print").over(order)})
 
 
-def _conserved(node: Kept, head: Entry, live: int) -> Row:
+def _conserved(node: CommittedNode, head: Entry, live: int) -> Row:
     """The live rows, rejects among them, are as many as the ledger counted."""
     counts = head.nodes.get(node.name, {})
     told = counts.get("live", 0) + counts.get("rejected_live", 0)
     return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
 
 
-def _recomputed(project: Project, reading: Reading, engine: EngineOptions) -> Iterator[Row]:
+def _recomputed(project: Pipeline, reading: Snapshot, engine: EngineOptions) -> Iterator[Row]:
     """Compare every node's live rows with those of a run from nothing over the source rows that stand."""
     from errata.inspect.recompute import recomputed
 

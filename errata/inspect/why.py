@@ -24,22 +24,22 @@ from storage.values.python_rows import dictionaries
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from errata.inspect.snapshot import Reading
+    from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Node, Plan
-    from errata.state.committed_node import Kept
+    from errata.state.committed_node import CommittedNode
     from operators.core.evaluate import RunValues
 
 Row = Mapping[str, Any]
 
 
-def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
+def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
     """One row for each version of each source record behind the live rows that meet the conditions, by source and record.
 
     Members: source, file, row (its number in the file as it is now), epoch, op, cause, reason (of a correction by hand), live,
     data. Raises Usage for unknown fields, and where the pipeline is not the one that last ran.
     """
     node = reading.committed(name)
-    trail = Trail(reading)
+    trail = LineageWalk(reading)
     last = (reading.last, reading.last)
     live = reading.with_undeclared(node, reading.live_rows(node), last, ["_key"])
     met = live.where(_meets(node, reading.undeclared(node, last), conditions)).select("_key")
@@ -50,7 +50,7 @@ def why(reading: Reading, name: str, conditions: Mapping[str, str]) -> Iterator[
         yield from _records(trail, source, records)
 
 
-def _in_dlq(reading: Reading, name: str, conditions: Mapping[str, str]) -> str:
+def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
     """Where to look for a row of a node that does not stand: the dead letter queue where records of its sources are in it, those with the values that were asked for before others."""
     import polars as pl
 
@@ -69,7 +69,7 @@ def _in_dlq(reading: Reading, name: str, conditions: Mapping[str, str]) -> str:
     return f"{told} rejected or rolled back: errata dlq lists them and says why"
 
 
-def _meets(node: Kept, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
+def _meets(node: CommittedNode, undeclared: Mapping[str, str], conditions: Mapping[str, str]) -> Column:
     """What must hold of a row: each field has the value, an empty one being null or empty text; undeclared ones are texts."""
     found, known = F.lit(True), dict.fromkeys([*node.data, *undeclared], STRING) | dict(node.data)
     for name, text in conditions.items():
@@ -90,10 +90,10 @@ def value_is(value: Column, type_: Type, text: str) -> Column:
     return F.coalesce(F.isnan(value) & F.isnan(given) | (value == given) if kind == "double" else value == given, F.lit(False))
 
 
-class Trail:
+class LineageWalk:
     """The way from a node's rows up to the sources."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Snapshot) -> None:
         self.reading = reading
         self.engine = reading.engine
         self.plan, self.values = _planned(reading)
@@ -134,7 +134,7 @@ class Trail:
         return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
 
 
-def _planned(reading: Reading) -> tuple[Plan, RunValues]:
+def _planned(reading: Snapshot) -> tuple[Plan, RunValues]:
     """The plan, if it is the one that last ran: what leads rows back is its logic."""
     if reading.plan is None:
         raise Usage("the pipeline file cannot be planned, so nothing says how its rows came about")
@@ -148,7 +148,7 @@ def _same(plan: Plan, name: str, kept: Mapping[str, Any]) -> bool:
     return name in plan.nodes and plan[name].fingerprint() == kept["fingerprint"]
 
 
-def _records(trail: Trail, source: str, keys: set[bytes]) -> Iterator[Row]:
+def _records(trail: LineageWalk, source: str, keys: set[bytes]) -> Iterator[Row]:
     """The versions of source records in order, with the place of each record."""
     reading = trail.reading
     node = reading.committed(source)

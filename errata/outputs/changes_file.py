@@ -17,7 +17,7 @@ from errata.state.undeclared_columns import expanded
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
     from operators.output.bind import Output
 
@@ -54,7 +54,7 @@ class OdfEvents:
         yield sink.take()
 
 
-def odf_events(flow: Flow, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
+def odf_events(flow: NodeRunner, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
     """The changes of an epoch, made at a moment, which is the event time too: an output's rows have none of their own.
 
     `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.execution.run import Run
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node
@@ -83,7 +83,7 @@ def is_intact(entry: Mapping[str, Any], place: str) -> bool:
         return False
 
 
-def write_table(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def write_table(run: Run, flow: NodeRunner, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Prepare an output's table; what the ledger keeps of it. `extra`: names and types of the undeclared fields of the sources' files. Raises StorageFailed."""
     writing = Writing(run, flow, node, targets, extra)
     try:
@@ -102,7 +102,7 @@ class Writing:
     """One output's table in one run."""
 
     run: Run
-    flow: Flow
+    flow: NodeRunner
     node: Node
     targets: Targets
     now: Sequence[tuple[str, str]]

@@ -28,7 +28,7 @@ from storage.state.ledger import Entry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.execution.run import Run
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node
@@ -40,7 +40,7 @@ ORIGIN = "__origin"
 """The path of the source file that a row came from, where an output is written by source file."""
 
 
-def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[dict[str, Any]]:
+def write_output(run: Run, flow: NodeRunner, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[dict[str, Any]]:
     """Stage all files, or the table, of an output; what the ledger keeps of them. `present`: the files of sources. Raises StorageFailed."""
     folder, output = run.plan.settings.folder, cast("Output", node.operator)
     if not output.versioned:
@@ -54,7 +54,7 @@ def write_output(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     return [*write_table(run, flow, node, targets, extra), *(one.json(folder) for one in changes)]
 
 
-def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[str, Any]]:
+def kept_files(run: Run, flow: NodeRunner, node: Node, targets: Targets) -> list[dict[str, Any]]:
     """What the ledger keeps of an output's files that stay as they are; a sidecar is staged anew where other records stand rejected than it counts."""
     head = cast("Entry", run.head)
     files: list[dict[str, Any]] = head.nodes[node.name]["files"]
@@ -63,7 +63,7 @@ def kept_files(run: Run, flow: Flow, node: Node, targets: Targets) -> list[dict[
     return [_counted_again(run, flow, one) if FINISHED in one else one for one in files]
 
 
-def _counted_again(run: Run, flow: Flow, sidecar: Mapping[str, Any]) -> dict[str, Any]:
+def _counted_again(run: Run, flow: NodeRunner, sidecar: Mapping[str, Any]) -> dict[str, Any]:
     folder = run.plan.settings.folder
     path = folder / sidecar["path"]
     told = json.loads(path.read_text(encoding="utf-8")) | {"dlq_count": flow.total_rejected()}
@@ -79,7 +79,7 @@ class _Piece:
     count: int
 
 
-def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
+def _write_files(run: Run, flow: NodeRunner, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[Written]:
     """The files of an output: its data, a sidecar for each file of it (of what a split cut, for all parts), the changes of the epoch."""
     extra, config = undeclared(run.plan, node, present), cast("Output", node.operator).config
     written = _data_files(run, flow, node, targets, present)
@@ -94,7 +94,7 @@ def _write_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Ma
     return [*made, *_changes(run, flow, node, targets, extra)]
 
 
-def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[tuple[_Piece, list[Written]]]:
+def _data_files(run: Run, flow: NodeRunner, node: Node, targets: Targets, present: Mapping[str, Sequence[FileRecord]]) -> list[tuple[_Piece, list[Written]]]:
     """The pieces of the data and their files; where there is one for each source file, also for those that no row came from."""
     output = cast("Output", node.operator)
     by_file, split, extra = targets.by_source_file(node), output.config.split is not None, undeclared(run.plan, node, present)
@@ -113,7 +113,7 @@ def _data_files(run: Run, flow: Flow, node: Node, targets: Targets, present: Map
     return [(piece, [replace(one, told=targets.part_of(node)) for one in parts]) for piece, parts in made]
 
 
-def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
+def output_rows(flow: NodeRunner, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
     """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
     import polars as pl
 
@@ -132,7 +132,7 @@ def output_rows(flow: Flow, node: Node, output: Output, *, marked: bool = False)
     return OutputRows(table.take(position.to_arrow()), None)
 
 
-def _by_target(flow: Flow, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[_Piece]:
+def _by_target(flow: NodeRunner, node: Node, targets: Targets, rows: OutputRows, paths: Collection[str]) -> Iterator[_Piece]:
     """The rows of each source file with the path that they are written to; files with one stem share theirs."""
     if rows.table is not None:
         counts, none = rows.table.group_by(ORIGIN).aggregate([([], "count_all")]), rows.table.slice(0, 0)
@@ -171,7 +171,7 @@ class _Sidecars:
     counted: Mapping[str, Any]
 
     @classmethod
-    def of(cls, run: Run, flow: Flow, node: Node) -> _Sidecars:
+    def of(cls, run: Run, flow: NodeRunner, node: Node) -> _Sidecars:
         """What the sidecars of an output have in common."""
         plan, writer = run.plan, run.writer(flow)
         files = writer.nodes[node.name]["files"] if isinstance(writer, Entry) else ()
@@ -220,7 +220,7 @@ def _moment(moment: datetime) -> str:
 # -- the changes of an epoch
 
 
-def _changes(run: Run, flow: Flow, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
+def _changes(run: Run, flow: NodeRunner, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[Written]:
     """The file of the changes that the epoch brings to the output, if one is wanted; none where there are none.
 
     `extra`: names and types of the undeclared fields that it writes; the changes have those of before too. Where the data is written again without a new epoch, so are the changes of the last one.
@@ -244,7 +244,7 @@ def _taken_back(run: Run, node: Node, writer: Run | Entry) -> list[tuple[str, st
     return [] if before is None else undeclared(run.plan, node, files_before(before))
 
 
-def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:
+def _changed(run: Run, flow: NodeRunner, node: Node, wanted: ChangelogFile, extra: Sequence[tuple[str, str]]) -> Iterator[bytes] | None:
     """The changes of the epoch as the bytes of a file; None where there are none."""
     epoch, moment = (writer := run.writer(flow)).epoch, writer.started
     if wanted.format == "parquet":
@@ -252,10 +252,10 @@ def _changed(run: Run, flow: Flow, node: Node, wanted: ChangelogFile, extra: Seq
 
         changed = odf_events(flow, node, wanted.form, (epoch, moment), extra)
         return changed.parquet() if changed.count else None
-    from errata.state.committed_node import Kept, in_order
+    from errata.state.committed_node import CommittedNode, in_order
     from errata.state.stream_forms import Stream, formed
 
-    kept, stored = Kept.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
+    kept, stored = CommittedNode.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
     rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":

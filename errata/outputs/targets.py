@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
 from errata.outputs.unique_names import FreeNames
-from errata.outputs.writer import Exports, is_intact
-from errata.plan.own_files import HELP, OwnFiles
+from errata.outputs.writer import StagedFiles, is_intact
+from errata.plan.own_files import HELP, ProtectedFiles
 from operators.core.paths import leads_out
 from operators.core.row_type import CK
 from storage.state.location import is_local
@@ -49,7 +49,7 @@ class Targets:
     dlq: Path | None
     dlq_form: Mapping[str, Any]
     """What the pipeline says of the columns of the DLQ file."""
-    own: OwnFiles
+    own: ProtectedFiles
     """Where nothing may be written."""
 
     @classmethod
@@ -61,7 +61,7 @@ class Targets:
         outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), run.own or OwnFiles(plan, run.state))
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), run.own or ProtectedFiles(plan, run.state))
         found._refuse_shared(plan)
         found._refuse_own(plan)
         return found
@@ -268,7 +268,7 @@ class Targets:
         written = [(name, one) for entry in history for name in wanted for one in entry.nodes.get(name, {}).get("files", [])]
         return {self.folder / one["path"]: one for name, one in written if one.get(CHANGES) == wanted[name]}
 
-    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: Exports) -> None:
+    def note_gone(self, node: Node, head: Entry | None, written: Sequence[Path], exports: StagedFiles) -> None:
         """Parts of an output that is or was split, and files of source files, that are not written any more at the output's present path are removed."""
         if head is None:
             return

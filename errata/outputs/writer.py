@@ -51,7 +51,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Exports:
+class StagedFiles:
     """The files of one run: staged before the commit, published after it; removed when the run fails."""
 
     written: list[Written] = field(default_factory=list)
@@ -198,7 +198,7 @@ def _unpacked(blob: bytes) -> pa.RecordBatch:
 class Exporter:
     """Writes outputs of one run: what it stages, the engine that renders large ones, who is told of oversize groups, where a file of some path is written."""
 
-    exports: Exports
+    exports: StagedFiles
     engine: Engine
     warn: Callable[[str], None]
     named: Callable[[Path], Path]

@@ -27,11 +27,11 @@ def concerns(plan: Plan, head: Entry | None) -> bool:
     """Whether a run has to be settled: a source has a correlation key, or records are still suppressed from the time when one had."""
     if any(key_fields(node) for node in plan.of_kind("source")):
         return True
-    return head is not None and bool(Before.of(head).held or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
+    return head is not None and bool(PriorRollback.of(head).held or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PriorRollback:
     """What the last epoch left. `held`: how many records of a source are suppressed; sources without any are left out.
 
     `largest`: no correlation group has more records (None: not known); `rules`: those by which records were rolled back.
@@ -42,7 +42,7 @@ class Before:
     rules: str | None = None
 
     @classmethod
-    def of(cls, head: Entry | None) -> Before:
+    def of(cls, head: Entry | None) -> PriorRollback:
         """Out of the ledger's entry."""
         held = {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
         kept = head.nodes.get(TRIGGERS, {}) if head else {}
@@ -56,7 +56,7 @@ def rules(plan: Plan) -> str:
     return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])
 
 
-def ruled_anew(plan: Plan, before: Before) -> dict[str, str]:
+def ruled_anew(plan: Plan, before: PriorRollback) -> dict[str, str]:
     """The sources with a correlation key and why they are looked at again, where the rules of rollback are not those of the last epoch."""
     if before.rules in (None, rules(plan)):
         return {}

@@ -26,7 +26,7 @@ Identity = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class OwnFiles:
+class ProtectedFiles:
     """The files and folders of a pipeline that nothing is written to. Files are compared by their identity too, so links and letter case hide nothing.
 
     `inputs`: whether the files that sources read belong to them. They are looked up once, when something exists at a path that is to be written.
@@ -89,7 +89,7 @@ class OwnFiles:
         return dict(_read(self.plan)) if self.inputs else {}
 
 
-def check_targets(own: OwnFiles, document: Document) -> Iterator[Diagnostic]:
+def check_targets(own: ProtectedFiles, document: Document) -> Iterator[Diagnostic]:
     """E349 for each path that the pipeline may not write to, as far as the path is known before a run."""
     plan = own.plan
     for node in plan.of_kind("output"):

@@ -11,7 +11,7 @@ from typing import Any
 from cxl.types.types import Kind, type_name
 from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
-from errata.project.model import Pipeline
+from errata.project.model import PipelineFile
 from errata.project.workspace import Workspace
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
@@ -110,7 +110,7 @@ class Plan:
     `files`: the pipeline's file and its channel's.
     """
 
-    model: Pipeline
+    model: PipelineFile
     settings: PipelineSettings
     nodes: Mapping[str, Node]
     parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)

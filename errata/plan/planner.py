@@ -14,9 +14,9 @@ from errata.plan.plan import Node, Plan
 from errata.plan.provisional_rows import likely
 from errata.plan.retraction_scope import COUNTED, splitting, takers
 from errata.plan.variable_scopes import JOINS, Scoping, entry_names
-from errata.project.compositions.expand import Expansion, Surroundings, expand
+from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
 from errata.project.findings import Findings, NodeReporter
-from errata.project.model import Pipeline
+from errata.project.model import PipelineFile
 from errata.project.paths import check_paths
 from errata.project.validation import model_problems
 from errata.project.variables import declared_variables
@@ -57,7 +57,7 @@ def make_plan(
         fail_fast=model.error_handling.strategy == "fail_fast",
     )
     check_paths(document, model, settings, findings)
-    expansion = expand(document, Surroundings(findings, settings.variables, environment, layers or {}))
+    expansion = expand(document, EnclosingPipeline(findings, settings.variables, environment, layers or {}))
     ordered = _ordered(_unique(expansion.specs, findings), expansion, findings)
     nodes = bind_all(ordered, settings, findings, expansion)
     check_whole(nodes, findings)
@@ -75,17 +75,17 @@ def _declares(value: Any) -> bool:
     return isinstance(value.get("pipeline"), dict) and isinstance(value["pipeline"].get("vars", {}), dict)
 
 
-def read_model(document: Document, findings: Findings) -> Pipeline | None:
+def read_model(document: Document, findings: Findings) -> PipelineFile | None:
     """The top level of the file, what is wrong in it reported and left out; None when it cannot be read at all."""
     if not isinstance(document.value, dict):
         if not findings.failed:  # else it could not be read
             findings.diagnostics.append(document.error((), "YAML-010", "a pipeline file is a map with 'pipeline' and 'nodes'"))
         return None
     try:
-        model = Pipeline.model_validate(document.value)
+        model = PipelineFile.model_validate(document.value)
     except ValidationError as error:
-        findings.diagnostics.extend(model_problems(error, document, (), Pipeline))
-        model = Pipeline.model_validate(_without(document.value, error))
+        findings.diagnostics.extend(model_problems(error, document, (), PipelineFile))
+        model = PipelineFile.model_validate(_without(document.value, error))
     if document.value.get("nodes") == []:
         findings.diagnostics.append(document.error(("nodes",), "CFG-004", "'nodes' must be a list of at least 1 entry, not an empty list"))
     return model
@@ -403,7 +403,7 @@ def check_source_names(plan: Plan, findings: Findings) -> None:
                 findings.node(node.spec.document, node.spec.path, node.name).report("E324", str(error), ("config", place))
 
 
-def check_dlq(document: Document, model: Pipeline, nodes: Mapping[str, Node], findings: Findings) -> None:
+def check_dlq(document: Document, model: PipelineFile, nodes: Mapping[str, Node], findings: Findings) -> None:
     """The file of rejected records is no output's."""
     path = model.error_handling.dlq.path
     found = next((node for node in nodes.values() if path and posixpath.normpath(path) in getattr(node.operator, "target_keys", ())), None)

@@ -10,7 +10,7 @@ from errata.core.diagnostics import Label
 from errata.project.findings import Findings
 from errata.project.variables import RESERVED
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.core.variables import Misread, NodeVariables, riding
+from operators.core.variables import InvalidRead, NodeVariables, riding
 
 if TYPE_CHECKING:
     from cxl.types.types import Type
@@ -127,13 +127,13 @@ class Scoping:
 
     # -- what it may not read
 
-    def _misreads(self, spec: NodeSpec, visible: Mapping[Key, Type]) -> Iterator[tuple[str, Misread]]:
+    def _misreads(self, spec: NodeSpec, visible: Mapping[Key, Type]) -> Iterator[tuple[str, InvalidRead]]:
         for scope, name in visible if spec.name not in self.partial else ():
             wrong = self._ambiguous(spec, scope, name) or self._unwritten(spec, scope, name)
             if wrong is not None:
                 yield f"{scope}.{name}", wrong
 
-    def _ambiguous(self, spec: NodeSpec, scope: str, name: str) -> Misread | None:
+    def _ambiguous(self, spec: NodeSpec, scope: str, name: str) -> InvalidRead | None:
         """E172: a bare source variable where the records of several sources meet."""
         joins = [one for one in sorted({spec.name, *self.above[spec.name]}) if self.specs[one].kind in JOINS]
         if scope != "source" or not joins:
@@ -141,9 +141,9 @@ class Scoping:
         entries = [f"$source.{entry}.{name}" for entry in self._entries(spec)]
         help_text = f"write {' or '.join(entries)}" if entries else f"read it behind '{spec.name}', by the name of an input"
         message = f"'$source.{name}' does not say whose variable it is behind {self.specs[joins[0]].kind} '{joins[0]}'"
-        return Misread("E172", message, help_text)
+        return InvalidRead("E172", message, help_text)
 
-    def _unwritten(self, spec: NodeSpec, scope: str, name: str) -> Misread | None:
+    def _unwritten(self, spec: NodeSpec, scope: str, name: str) -> InvalidRead | None:
         """E171 and E175: a variable that only the run writes, read where its writer is not above or in the init phase."""
         writers = self.writers.get((scope, name), ())
         if not writers or any(is_init(one) for one in writers) or any(one.name == spec.name or one.name in self.above[spec.name] for one in writers):
@@ -152,9 +152,9 @@ class Scoping:
         labels = (Label.at(writer.document.key_span((*writer.path, "name")), "written here"),) if writer.document is not None else ()
         if spec.name in self.init:
             message = f"'${scope}.{name}' is written by '{writer.name}' while records flow; '{spec.name}' runs in the init phase"
-            return Misread("E175", message, f"phase: init in '{writer.name}', or read it in the run", labels)
+            return InvalidRead("E175", message, f"phase: init in '{writer.name}', or read it in the run", labels)
         message = f"'${scope}.{name}' is written by '{writer.name}', which is not upstream of '{spec.name}'"
-        return Misread("E171", message, f"put '{spec.name}' behind '{writer.name}', or compute the variable with phase: init", labels)
+        return InvalidRead("E171", message, f"put '{spec.name}' behind '{writer.name}', or compute the variable with phase: init", labels)
 
     def check_init(self, findings: Findings) -> None:
         """E164: what is behind an init state node must belong to the init phase."""

@@ -48,11 +48,11 @@ def _renamed(value: Any) -> Any:
 
 def pipeline_schema() -> dict[str, Any]:
     """The schema of a whole pipeline file: the top level, and a branch for each node type."""
-    from errata.project.model import Pipeline
+    from errata.project.model import PipelineFile
     from operators.core import registry
 
     definitions: dict[str, Any] = {}
-    top = _model(Pipeline, definitions)
+    top = _model(PipelineFile, definitions)
     branches = [_node(kind, registry.find(kind), definitions) for kind in registry.names()]
     top["properties"]["nodes"] = {"type": "array", "items": {"oneOf": branches}}
     top["required"] = sorted({*top.get("required", ()), "pipeline", "nodes"})

@@ -107,7 +107,7 @@ class Changelog(Strict):
     persist: Literal["all", "boundaries"] = "all"
 
 
-class Pipeline(Strict):
+class PipelineFile(Strict):
     """A pipeline file without its nodes, which are read one by one so that each reports its own problems."""
 
     pipeline: PipelineBlock

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from errata.project.findings import Findings
-from errata.project.model import Pipeline
+from errata.project.model import PipelineFile
 from errata.yaml.document import Document
 from operators.core.paths import check_path
 from operators.core.settings import PipelineSettings
@@ -11,7 +11,7 @@ from operators.core.settings import PipelineSettings
 Place = tuple[str | int, ...]
 
 
-def check_paths(document: Document, model: Pipeline, settings: PipelineSettings, findings: Findings) -> None:
+def check_paths(document: Document, model: PipelineFile, settings: PipelineSettings, findings: Findings) -> None:
     """Report the paths that may not stand in a pipeline file."""
 
     def report(code: str, message: str, place: Place, help_text: str | None = None) -> None:
@@ -22,7 +22,7 @@ def check_paths(document: Document, model: Pipeline, settings: PipelineSettings,
             check_path(path, place, report, settings)
 
 
-def _named(model: Pipeline) -> Iterator[tuple[Place, str | None]]:
+def _named(model: PipelineFile) -> Iterator[tuple[Place, str | None]]:
     metrics = model.pipeline.metrics
     yield ("pipeline", "rules_path"), model.pipeline.rules_path
     yield ("error_handling", "dlq", "path"), model.error_handling.dlq.path

@@ -30,7 +30,7 @@ OVERFLOW = "group_size_exceeded"
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class Attribution:
     """What rolls records back: who did it (`by`, the same in every run), the cause of the rows, what the DLQ says of it."""
 
     by: str
@@ -50,7 +50,7 @@ class Blame:
         return json.dumps({"by": self.by, **told}, ensure_ascii=False)
 
 
-class Blames:
+class Attributions:
     """Decides which records a run suppresses."""
 
     def __init__(self, plan: Plan, groups: Groups, places: Places, settled: Settled) -> None:
@@ -78,7 +78,7 @@ class Blames:
         blames = self._record_blames(source, {one.lead.key: one for one in first.values()})
         return self._mates(self.plan[source], {group: blames[one.lead.key] for group, one in first.items()}, fields)
 
-    def _mates(self, node: Node, groups: Mapping[bytes, Blame], fields: Sequence[str]) -> dict[bytes, Suppression]:
+    def _mates(self, node: Node, groups: Mapping[bytes, Attribution], fields: Sequence[str]) -> dict[bytes, Suppression]:
         """What becomes of the mates in groups of a source that were rolled back."""
         record = self.plan.model.error_handling.retraction_scope == "record"
         if not groups or (record and keeps_mates(self.plan.nodes, node)):
@@ -89,7 +89,7 @@ class Blames:
 
     def _overflowed(self, names: Sequence[str], groups: Iterable[bytes], fields: Sequence[str], cap: int) -> dict[str, dict[bytes, Suppression]]:
         members = {source: self.groups.mates(source, groups, fields) for source in names}
-        blames: dict[bytes, Blame] = {}
+        blames: dict[bytes, Attribution] = {}
         marks: dict[str, dict[bytes, Suppression]] = {}
         for source, found in members.items():
             numbers = self.places.numbers(source, found)
@@ -98,7 +98,7 @@ class Blames:
                 trigger = group not in blames
                 if trigger:
                     told = {"category": OVERFLOW, "detail": f"the correlation group has more than {cap:,} records", "stage": f"source:{source}", "route": "", "trigger": "", "node": source}
-                    blames[group] = Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), told)
+                    blames[group] = Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), told)
                 marks[source][key] = blames[group].own() if trigger else blames[group].collateral()
                 if key in numbers:
                     self.settled.lower(source, numbers[key])
@@ -111,7 +111,7 @@ class Blames:
         behind = {(one.node, one.key): self._row_blame(one) for one in rows}
         return {source: self._of_source(self.plan[source], found, behind) for source, found in records.items()}
 
-    def _of_source(self, node: Node, found: Mapping[bytes, Failure], behind: Mapping[tuple[str, bytes], Blame]) -> dict[bytes, Suppression]:
+    def _of_source(self, node: Node, found: Mapping[bytes, Failure], behind: Mapping[tuple[str, bytes], Attribution]) -> dict[bytes, Suppression]:
         source = node.name
         own = {key: one for key, one in found.items() if not one.lead.grouped}
         blames = self._record_blames(source, own) | {key: behind[one.node, one.key] for key, one in found.items() if one.lead.grouped}
@@ -126,12 +126,12 @@ class Blames:
             mates |= self._mates(node, {group: blames[key] for group, key in first.items()}, fields)
         return {**mates, **marks}
 
-    def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Blame]:
+    def _record_blames(self, source: str, failures: Mapping[bytes, Failure]) -> dict[bytes, Attribution]:
         numbers = self.places.numbers(source, failures)
-        return {key: Blame(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._told(one)) for key, one in failures.items()}
+        return {key: Attribution(f"{source}:{key.hex()}", _cause(source, numbers.get(key), key), self._told(one)) for key, one in failures.items()}
 
-    def _row_blame(self, failure: Failure) -> Blame:
-        return Blame(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
+    def _row_blame(self, failure: Failure) -> Attribution:
+        return Attribution(f"{failure.node}:{failure.key.hex()}", f"rollback:{failure.lead.node}:{self._group_text(failure)}", self._told(failure))
 
     def _group_text(self, failure: Failure) -> str:
         node = cast("Aggregate", self.plan[failure.lead.node].operator)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from operators.aggregate.operator import Aggregate
 
 if TYPE_CHECKING:
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
     from errata.rollback.outcome import Settled
 
@@ -85,7 +85,7 @@ def _window(node: Node) -> Iterator[str]:
     yield "  worst case: the largest partition is evaluated again"
 
 
-def retract_counters(plan: Plan, flow: Flow, settled: Settled) -> dict[str, int]:
+def retract_counters(plan: Plan, flow: NodeRunner, settled: Settled) -> dict[str, int]:
     """What a run took back behind relaxed aggregates, by the documents' names; nothing where there is no such aggregate.
 
     A row that is taken back or corrected counts as recomputed, and so does a row that failed and was rolled back within the run.
@@ -105,12 +105,12 @@ def retract_counters(plan: Plan, flow: Flow, settled: Settled) -> dict[str, int]
     return dict(zip(COUNTERS, found, strict=True))
 
 
-def _taken_back(flow: Flow, name: str) -> int:
+def _taken_back(flow: NodeRunner, name: str) -> int:
     ops = flow.done[name].ops
     return ops.get("-R", 0) + ops.get("-C", 0)
 
 
-def _partitions(flow: Flow, window: str) -> int:
+def _partitions(flow: NodeRunner, window: str) -> int:
     """The partitions of a window of which a run took rows back."""
     from changelog.ops import is_negative
 

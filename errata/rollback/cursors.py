@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from errata.execution.ingest import SourceFiles
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.execution.run import Run
     from errata.plan.plan import Node, Plan
     from errata.rollback.outcome import Settled
     from errata.rollback.record_locations import Places
-    from operators.source.request import Floor
+    from operators.source.request import ResumePoint
 
 
 def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | None) -> int:
@@ -29,7 +29,7 @@ def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | 
     return min(rows, settled.floors.get(source, rows + 1) - 1)
 
 
-def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
+def rewind_at_combine(flow: NodeRunner, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
     """Let the cursors of the sources behind failed rows of a combine stop before their records: those of the driver and of the builds it met.
 
     (correlation-keys.txt, "Per-source rollback narrowing".)
@@ -48,7 +48,7 @@ def rewind_at_combine(flow: Flow, plan: Plan, node: Node, places: Places, settle
             settled.lower(source, number)
 
 
-def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]:
+def floors_before(run: Run, flow: NodeRunner, source: SourceFiles) -> dict[str, ResumePoint]:
     """By the path of their records how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
 
     Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
@@ -56,7 +56,7 @@ def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]
     import polars as pl
 
     from errata.inspect.dlq import rejecting_nodes, rejects_at
-    from operators.source.request import Floor
+    from operators.source.request import ResumePoint
 
     if run.head is None or not source.changes.changed:
         return {}
@@ -67,9 +67,9 @@ def floors_before(run: Run, flow: Flow, source: SourceFiles) -> dict[str, Floor]
     rejects = rejects_at(run.head, run.plan, run.state, flow.engine, rejecting).filter(pl.col("source") == source.node.name)
     again = {file: frozenset(keys) for file, keys in rejects.select("file", "record").group_by("file").all().iter_rows()}
     left = run.head.sources[source.node.name]
-    found: dict[str, Floor] = {}
+    found: dict[str, ResumePoint] = {}
     ahead = int(left["cursor"])
     for file in FileRecord.all_of(left):
-        found[file.stored] = Floor(max(min(ahead, file.rows), 0), again.get(file.path, frozenset()))
+        found[file.stored] = ResumePoint(max(min(ahead, file.rows), 0), again.get(file.path, frozenset()))
         ahead -= file.rows
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
     from errata.state.node_tables import Tables
     from errata.state.trigger_table import Trigger
@@ -148,14 +148,14 @@ def fields_above(plan: Plan, name: str) -> list[str]:
     return list(dict.fromkeys(field for source in plan.sources_of(name) for field in plan[source].operator.output.data))
 
 
-def fields_of_groups(flow: Flow, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
+def fields_of_groups(flow: NodeRunner, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
     """The fields of live rows of an aggregate as text, while a run is under way."""
     rows = live_rows(flow.tables.live(flow.engine, node, flow.values), pl.Series(list(keys), dtype=pl.Binary), flow.engine)
     fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
     return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
 
 
-def rejects_now(flow: Flow, plan: Plan, places: Places) -> pl.DataFrame:
+def rejects_now(flow: NodeRunner, plan: Plan, places: Places) -> pl.DataFrame:
     """Everything that stands rejected while a run is under way."""
     from errata.state.trigger_table import TRIGGERS, standing
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
 
 GROUP = "_group"
@@ -73,7 +73,7 @@ class Overflow:
 class Groups:
     """Looks up the records of a plan's sources by group while a run is under way."""
 
-    flow: Flow
+    flow: NodeRunner
     plan: Plan
     carried: dict[str, pa.Table] = field(default_factory=dict)
     """Of each source the records of which the groups are known: `_key` and the columns of its correlation key."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
     from errata.plan.steps import Stage
 
@@ -26,7 +26,7 @@ Frames = dict[str, "DataFrame | None"]
 """The rows that this run brings to each node that was looked at; None where there are none."""
 
 
-def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[tuple[Node, pa.Table]]:
+def would_fail(flow: NodeRunner, plan: Plan, stages: Sequence[Stage]) -> Iterator[tuple[Node, pa.Table]]:
     """Nodes that follow their inputs' deltas and what fails there: `_key`, `_error` and the columns of correlation keys. Others are left to their own turn."""
     order = ranks(plan)
     frames: Frames = {node.name: flow.done[node.name].frame for node in plan.of_kind("source")}
@@ -41,13 +41,13 @@ def would_fail(flow: Flow, plan: Plan, stages: Sequence[Stage]) -> Iterator[tupl
             yield node, flow.engine.to_arrow(failing.select("_key", "_error", *riders))
 
 
-def _follows(flow: Flow, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:
+def _follows(flow: NodeRunner, node: Node, stage: Stage, frames: Mapping[str, DataFrame | None]) -> bool:
     """Whether what the node brings is made of its inputs' deltas alone."""
     plain = stage.action == "delta" or (stage.action == "first" and flow.epoch == 1)
     return plain and not node.feeds and isinstance(node.operator, Linear) and all(name in frames for name, _ in node.inputs)
 
 
-def _rows(flow: Flow, plan: Plan, node: Node, frames: Mapping[str, DataFrame | None]) -> DataFrame | None:
+def _rows(flow: NodeRunner, plan: Plan, node: Node, frames: Mapping[str, DataFrame | None]) -> DataFrame | None:
     parts: list[DataFrame] = []
     for index, (name, port) in enumerate(node.inputs):
         above = frames[name]

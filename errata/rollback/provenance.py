@@ -19,7 +19,7 @@ from errata.state.suppressed_rows import MARK
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
     from operators.aggregate.operator import Aggregate
     from operators.combine.operator import Combine
@@ -51,7 +51,7 @@ class Failure:
 class Leads:
     """Follows rejects upstream while a run is under way."""
 
-    flow: Flow
+    flow: NodeRunner
     plan: Plan
 
     def failures(self, node: Node) -> Iterator[Failure]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Flow
+    from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
 
 
@@ -39,7 +39,7 @@ class Parted:
 class Steady:
     """Tells the suppressed records of a run's sources apart, once the sources have been read."""
 
-    flow: Flow
+    flow: NodeRunner
     plan: Plan
 
     @cached_property

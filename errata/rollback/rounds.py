@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from changelog.frames import without
-from errata.plan.correlation import Before, key_fields, ranks
-from errata.rollback.attribution import Blames
+from errata.plan.correlation import PriorRollback, key_fields, ranks
+from errata.rollback.attribution import Attributions
 from errata.rollback.cursors import rewind_at_combine
 from errata.rollback.dead_letters import fields_above, fields_of_groups
 from errata.rollback.groups import Groups
@@ -42,7 +42,7 @@ from errata.state.trigger_table import TRIGGERS, Trigger, replace_triggers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import Counts, Flow
+    from errata.execution.node_runner import Counts, NodeRunner
     from errata.plan.plan import Node, Plan
     from errata.plan.steps import Stage
     from errata.rollback.record_locations import Places
@@ -54,12 +54,12 @@ class Rounds:
     Records that were suppressed `before` are tried again where there is anything new, or `always`.
     """
 
-    flow: Flow
+    flow: NodeRunner
     plan: Plan
     stages: Sequence[Stage]
     visit: Callable[[Stage], None]
     places: Callable[[], Places]
-    before: Before = field(default_factory=Before)
+    before: PriorRollback = field(default_factory=PriorRollback)
     always: bool = False
     settled: Settled = field(default_factory=Settled)
     triggers: list[Trigger] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Rounds:
                     self.visit(stage)
             return self.settled
         sources = _Base.of(self.flow)
-        blames = Blames(self.plan, self._groups, self.places(), self.settled)
+        blames = Attributions(self.plan, self._groups, self.places(), self.settled)
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.group_cap, self._largest()), versions)
         self._probe(blames, versions)
         while not self._round(blames, versions):
@@ -145,7 +145,7 @@ class Rounds:
     def _of_kind(self, *kinds: str) -> Iterator[Stage]:
         return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
 
-    def _probe(self, blames: Blames, versions: Mapping[str, Any]) -> None:
+    def _probe(self, blames: Attributions, versions: Mapping[str, Any]) -> None:
         """Settle what fails ahead of every barrier before large deltas are written for nothing. Each of these records fails by itself: once is enough."""
         bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
         if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
@@ -157,7 +157,7 @@ class Rounds:
         if failures:
             self._suppress(failures, blames, versions)
 
-    def _round(self, blames: Blames, versions: Mapping[str, Any]) -> bool:
+    def _round(self, blames: Attributions, versions: Mapping[str, Any]) -> bool:
         """Run all nodes but the sources, rank by rank. False where something new failed: then it has been suppressed."""
         self.settled.rounds += 1
         order = ranks(self.plan)
@@ -185,7 +185,7 @@ class Rounds:
         nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and flow.rejected_live(node.name) > held.get(node.name, 0)]
         return {node.name: list(leads.failures(node)) for node in nodes}
 
-    def _suppress(self, failures: Sequence[Failure], blames: Blames, versions: Mapping[str, Any]) -> bool:
+    def _suppress(self, failures: Sequence[Failure], blames: Attributions, versions: Mapping[str, Any]) -> bool:
         records, rows = Leads(self.flow, self.plan).resolved(failures)
         marks = blames.of_failures(records, rows)
         if not any(marks.values()):
@@ -196,7 +196,7 @@ class Rounds:
         self._apply(marks, versions)
         return True
 
-    def _triggers(self, rows: Sequence[Failure], blames: Blames) -> Iterator[Trigger]:
+    def _triggers(self, rows: Sequence[Failure], blames: Attributions) -> Iterator[Trigger]:
         """What is kept of rows of aggregates that failed, their fields too: they are about to be gone."""
         fields = {name: fields_of_groups(self.flow, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
         for one in rows:
@@ -256,10 +256,10 @@ class _Base:
     handed: Any
 
     @classmethod
-    def of(cls, flow: Flow) -> _Base:
+    def of(cls, flow: NodeRunner) -> _Base:
         return cls(dict(flow.live_rows), dict(flow.rejects), deepcopy(flow.handed))
 
-    def reset(self, flow: Flow, name: str) -> None:
+    def reset(self, flow: NodeRunner, name: str) -> None:
         """Bring the counters of a node back."""
         flow.live_rows[name] = self.live_rows.get(name, 0)
         flow.rejects[name] = self.rejects.get(name, 0)

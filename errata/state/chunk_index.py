@@ -12,7 +12,7 @@ from operators.source.file_changes import FileRecord, Label
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from operators.source.diff.chunk_index import StretchList
+    from operators.source.diff.chunk_index import ChunkList
     from storage.delta.changelog_table import ChangelogTable
 
 FILE = "hash"
@@ -20,14 +20,14 @@ FILE = "hash"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ChunkIndex:
     """A list and the hash of the content that it is of."""
 
     content: str
-    stretches: StretchList
+    stretches: ChunkList
 
 
-def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, Listed]:
+def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, ChunkIndex]:
     """The lists of those of the files that the last epoch left whose records stand as they are listed, by label; `changelog`: where they stand."""
     if not any(record.listed for record in known) or not table.exists():
         return {}
@@ -37,14 +37,14 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
         record = next((one for one in known if one.label == label and one.listed), None)
         content = rows.column(FILE)[start].as_py()
         if record is not None and record.hash == content:
-            found[label] = Listed(content, _list(rows.slice(start, stop - start), base))
+            found[label] = ChunkIndex(content, _list(rows.slice(start, stop - start), base))
     return found
 
 
-def _list(rows: pa.Table, base: int) -> StretchList:
-    from operators.source.diff.chunk_index import SCHEMA, StretchList
+def _list(rows: pa.Table, base: int) -> ChunkList:
+    from operators.source.diff.chunk_index import SCHEMA, ChunkList
 
-    return StretchList.of(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
+    return ChunkList.of(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
@@ -58,7 +58,7 @@ def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
     return list(zip(labels, [0, *stops], stops, strict=False))
 
 
-def write_lists(table: ChangelogTable, lists: Mapping[Label, Listed], epoch: int) -> None:
+def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch: int) -> None:
     """Let these lists take the place of all that the table has. One durable step, more where the table is new."""
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, Listed], epoch: int
         table.replace_before(rows.append_column("_epoch", pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)), epoch + 1)
 
 
-def _rows(label: Label, one: Listed) -> pa.Table:
+def _rows(label: Label, one: ChunkIndex) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CommittedNode:
     """A node as the last epoch's ledger entry describes it: enough to read its table, whatever became of the pipeline file."""
 
     name: str
@@ -34,7 +34,7 @@ class Kept:
     persisted: bool
 
     @classmethod
-    def of(cls, name: str, entry: Mapping[str, Any]) -> Kept:
+    def of(cls, name: str, entry: Mapping[str, Any]) -> CommittedNode:
         """Read a ledger entry's summary of a node."""
         return cls(name, entry["type"], Schema.of(dict(entry["columns"])), dict(entry["hidden"]) | entry.get("riders", {}), entry["persisted"])
 
@@ -55,7 +55,7 @@ class Kept:
         return found | {name: value for name, value in extra.items() if name not in found}
 
 
-def in_order(engine: Engine, rows: DataFrame, node: Kept, offset: int = 0, *, few: bool = False) -> Iterator[dict[str, Any]]:
+def in_order(engine: Engine, rows: DataFrame, node: CommittedNode, offset: int = 0, *, few: bool = False) -> Iterator[dict[str, Any]]:
     """Op rows of a node in changelog order (epoch, key, op), numbered from `offset`; sorted by the engine, made one by one. Unless they are `few`, a batch of them at a time is on the driver."""
     wanted = rows.select("_epoch", "_op", "_key", "_cause", *map(column, node.shown)).orderBy("_epoch", "_key", "_op")
     found = OutputRows(engine.to_arrow(wanted), None) if few else OutputRows(None, wanted)
@@ -68,7 +68,7 @@ def in_order(engine: Engine, rows: DataFrame, node: Kept, offset: int = 0, *, fe
         offset += batch.num_rows
 
 
-def paired(rows: Iterator[Mapping[str, Any]] | list[dict[str, Any]], node: Kept) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+def paired(rows: Iterator[Mapping[str, Any]] | list[dict[str, Any]], node: CommittedNode) -> Iterator[tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """The data before and after of each key of a delta (`_op`, `_key`, data), by key; None where there is none."""
     pairs: dict[bytes, list[dict[str, Any] | None]] = {}
     for row in rows:

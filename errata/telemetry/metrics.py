@@ -26,14 +26,14 @@ from errata.core.failures import Failure
 from errata.core.options import Event, RunOptions, RunResult
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from storage.state.ledger import Entry
 
 SCHEMA_VERSION = 1
 DEFECT = 70
 
 
-def spool_folder(project: Project, options: RunOptions) -> Path | None:
+def spool_folder(project: Pipeline, options: RunOptions) -> Path | None:
     """Where the run's metrics go: the option (or its environment variable), else the pipeline's own setting; None where nobody asks."""
     if options.metrics_spool_dir is not None:
         return options.metrics_spool_dir
@@ -51,7 +51,7 @@ class Places:
     namespace: str
 
     @classmethod
-    def of(cls, project: Project, options: RunOptions) -> Places:
+    def of(cls, project: Pipeline, options: RunOptions) -> Places:
         """What options and pipeline ask for."""
         metrics, folder = project.plan.model.pipeline.metrics, project.plan.settings.folder
         lineage = metrics.openlineage
@@ -93,7 +93,7 @@ class Ended:
     result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
 
 
-def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
+def measured(project: Pipeline, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
     """Run, and tell of it whatever the end, where somebody asks. A file that cannot be written is a warning."""
     places = Places.of(project, options)
     if not places.any:
@@ -105,7 +105,7 @@ def measured(project: Project, options: RunOptions, run: Callable[[RunOptions], 
 
 
 @contextmanager
-def _told(places: Places, project: Project, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+def _told(places: Places, project: Pipeline, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
     from errata.core.uuid7 import uuid7
     from errata.telemetry.openlineage import INTERRUPTED, Lineage
 
@@ -177,7 +177,7 @@ def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: 
         options.listener(Event("warning", action=f"no lineage was written to {path}: {error.strerror}"))
 
 
-def _content(project: Project, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
+def _content(project: Pipeline, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
     from errata.core.uuid7 import uuid7
 
     result, finished, head = ended.result, datetime.now(UTC), _head(project)
@@ -192,7 +192,7 @@ def _content(project: Project, options: RunOptions, state: Measured, ended: Ende
     }  # fmt: skip
 
 
-def _head(project: Project) -> Entry | None:
+def _head(project: Pipeline) -> Entry | None:
     """The ledger's head; None also where a state that made the run fail cannot be read."""
     from storage.errors import StorageError
 
@@ -202,7 +202,7 @@ def _head(project: Project) -> Entry | None:
         return None
 
 
-def _standing(project: Project, head: Entry | None) -> dict[str, Any]:
+def _standing(project: Pipeline, head: Entry | None) -> dict[str, Any]:
     """Records and files as they stand after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = present_files(head) if head else []
@@ -225,11 +225,11 @@ def _paths(kept: Mapping[str, Any]) -> list[str]:
     return [str(entry["path"]) for entry in kept.get("files", [])]
 
 
-def _threads(project: Project, options: RunOptions) -> int:
+def _threads(project: Pipeline, options: RunOptions) -> int:
     return options.engine.threads or project.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
 
 
-def _engine(project: Project, options: RunOptions) -> str:
+def _engine(project: Pipeline, options: RunOptions) -> str:
     """The engine of a run that started none: what it would have had for no work."""
     from errata.execution.engine import choose_engine
 
@@ -241,7 +241,7 @@ def present_files(head: Entry) -> list[Mapping[str, Any]]:
     return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
 
 
-def _retracted(project: Project, result: RunResult) -> dict[str, int]:
+def _retracted(project: Pipeline, result: RunResult) -> dict[str, int]:
     """What the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
     from errata.rollback.cost import COUNTERS
     from errata.state.trigger_table import TRIGGERS
@@ -250,14 +250,14 @@ def _retracted(project: Project, result: RunResult) -> dict[str, int]:
     return dict.fromkeys(COUNTERS, 0) | (head.nodes.get(TRIGGERS, {}).get("retract", {}) if head else {})
 
 
-def _pipeline_file(project: Project) -> str:
+def _pipeline_file(project: Pipeline) -> str:
     """The pipeline's file, which the nodes that are not of a composition stand in."""
     documents = (node.spec.document for node in project.plan)
     own = next((one for one in documents if one is not None and isinstance(one.value, dict) and "pipeline" in one.value), None)
     return str(Path(own.file).resolve()) if own is not None and own.file else str(project.plan.settings.folder)
 
 
-def _mode(project: Project) -> str:
+def _mode(project: Pipeline) -> str:
     """`streaming` where every record goes its way alone, else `batch`."""
     return "streaming" if all(node.operator.explain_class in ("source", "linear") for node in project.plan) else "batch"
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from errata.plan.column_lineage import Columns, column_lineage
 
 if TYPE_CHECKING:
-    from errata.api.pipeline import Project
+    from errata.api.pipeline import Pipeline
     from errata.plan.plan import Node
     from errata.telemetry.metrics import Ended
     from operators.core.row_type import RowType
@@ -51,7 +51,7 @@ def _schema(rows: RowType) -> dict[str, Any]:
 class Lineage:
     """The events of one run of a project."""
 
-    project: Project
+    project: Pipeline
     namespace: str
     run_id: str
 

@@ -24,7 +24,7 @@ from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
 from operators.core.evaluate import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
-from operators.core.operator import INEXACT, Keyed, Outcome, Surroundings, among, compared, shared_number
+from operators.core.operator import INEXACT, Keyed, OperatorContext, Outcome, among, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.core.settings import NodeSpec
@@ -159,7 +159,7 @@ class Aggregate(Keyed):
         rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
         return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """By accumulators where all functions have one, else by the rows of the touched groups."""
         accumulators = self.accumulators
         if accumulators is None:
@@ -177,7 +177,7 @@ class Aggregate(Keyed):
         bad = self._rejected(self.lookup(before.bad, 0, around.values))
         return Outcome(united(made.rows, as_appends(bad, "recompute")), signed=False) if around.first else made.beside(bad)
 
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """Compute everything and compare; accumulators start anew."""
         accumulators = self.accumulators
         if accumulators is None:
@@ -218,7 +218,7 @@ class Aggregate(Keyed):
         carried = [part for one in accumulators for part in one.carried()]
         return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
 
-    def _of_many(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> Outcome:
+    def _of_many(self, around: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> Outcome:
         """What the sums of a delta (`_sums`) make of the touched groups."""
         if around.first:
             state = around.keep_state(self._carried(change, accumulators), bounds=True)
@@ -228,7 +228,7 @@ class Aggregate(Keyed):
         stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
         return Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
 
-    def _of_few(self, around: Surroundings, change: pa.Table, accumulators: Sequence[Accumulator]) -> Outcome:
+    def _of_few(self, around: OperatorContext, change: pa.Table, accumulators: Sequence[Accumulator]) -> Outcome:
         """The same where few rows came: states are added up, and what stood is taken back, on the driver."""
         keys = change.column("_key")
         states = small_deltas.added(change, None if around.first else around.state_of(keys), accumulators)
@@ -240,7 +240,7 @@ class Aggregate(Keyed):
         stood = small_deltas.finished(around.own_rows(keys))
         return Outcome(as_appends(rows, "recompute"), True, lambda: diff(around.given(stood), rows, "recompute"), signed(stood, Op.RETRACT, "recompute"))
 
-    def _merged(self, around: Surroundings, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
+    def _merged(self, around: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
         """The states of the touched groups after the delta."""
         before = around.own_state(among(change.select("_key"), "_key"))
         names = [name for one in accumulators for name in one.columns]

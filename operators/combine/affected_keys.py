@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from operators.combine.join_plan import Band, Step
-    from operators.core.operator import Surroundings
+    from operators.core.operator import OperatorContext
 
 Touched = list[tuple["Step", "DataFrame"]]
 
@@ -42,7 +42,7 @@ class Affected:
     stood: DataFrame | None
 
 
-def affected(around: Surroundings, predicate: Predicate, context: spark.Context, riding: Sequence[str]) -> Affected | None:
+def affected(around: OperatorContext, predicate: Predicate, context: spark.Context, riding: Sequence[str]) -> Affected | None:
     """What is to be computed anew; None: everything. `riding`: the columns that ride along with the driver."""
     leads: dict[str, Touched] = {}
     for step in reversed(predicate.chain.steps):
@@ -59,7 +59,7 @@ def affected(around: Surroundings, predicate: Predicate, context: spark.Context,
     return _of_drivers(around, driver, [around.settled(united(*led))] if led else [], others, riding)
 
 
-def _of_drivers(around: Surroundings, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:
+def _of_drivers(around: OperatorContext, driver: Side, led: Sequence[DataFrame], others: Sequence[DataFrame], riding: Sequence[str]) -> Affected:
     """What is affected by the driver's own delta, by rows of builds that lead to drivers, and by rows of builds that fail (`others`: `_lookup`)."""
     lookup = driver.lookup().alias("_lookup")
     known = [*(rows.select(lookup) for rows in led), *others]
@@ -79,13 +79,13 @@ def _columns(rows: DataFrame, side: Side, riding: Sequence[str] = (), *more: str
     return rows.select(*more, "_key", *map(column, riding), *side.qualified())
 
 
-def _changed(around: Surroundings, side: Side) -> list[DataFrame]:
+def _changed(around: OperatorContext, side: Side) -> list[DataFrame]:
     """The rows of an input that changed, as they were and as they are."""
     delta = around.delta(side.number)
     return [] if delta is None else [_columns(delta.frame, side)]
 
 
-def _led(around: Surroundings, side: Side, leads: Touched, context: spark.Context, riding: Sequence[str] = ()) -> list[DataFrame]:
+def _led(around: OperatorContext, side: Side, leads: Touched, context: spark.Context, riding: Sequence[str] = ()) -> list[DataFrame]:
     """The live rows of an input that touched rows of later steps match."""
     def matching(step: Step, touched: DataFrame) -> DataFrame:
         if step.band is not None:

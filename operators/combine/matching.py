@@ -44,7 +44,7 @@ COLLECT_LIMIT = 10_000
 
 
 class Live(Protocol):
-    """Gives the live rows of an input by its number, those that `narrow` chooses (`operators.core.operator.Surroundings.live_input`)."""
+    """Gives the live rows of an input by its number, those that `narrow` chooses (`operators.core.operator.OperatorContext.live_input`)."""
 
     def __call__(self, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input."""

@@ -23,7 +23,7 @@ from operators.combine.matching import ERROR, FAILED, FROM, ID, MISSING, Live, M
 from operators.combine.range_join import FEW_PAIRS
 from operators.core.evaluate import Narrow, RunValues, as_it_is, evaluate, prepare
 from operators.core.key_sources import key_slice
-from operators.core.operator import Keyed, Outcome, Surroundings, among
+from operators.core.operator import Keyed, OperatorContext, Outcome, among
 from operators.core.provenance import without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.core.settings import NodeSpec
@@ -178,7 +178,7 @@ class Combine(Keyed):
         """The rows of all drivers given."""
         return self._compute(self._driving(frames[self.driver]), _given(frames), values)
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Compute the drivers anew whose matches a delta can change, and compare with what stood."""
         if around.first:
             frames = [delta.frame if (delta := around.delta(at)) is not None else around.live_input(at) for at in range(len(self.inputs))]

@@ -50,7 +50,7 @@ class RunValues:
     """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
 
     `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node. `settle` computes
-    a frame once where it is small (`operators.core.operator.Surroundings.settled`), so that what is built on it stays a small plan.
+    a frame once where it is small (`operators.core.operator.OperatorContext.settled`), so that what is built on it stays a small plan.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)

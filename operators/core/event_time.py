@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from operators.core.evaluate import Narrow
-    from operators.core.operator import Surroundings
+    from operators.core.operator import OperatorContext
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""
@@ -127,7 +127,7 @@ class Clock:
         keyed = peaks.withColumns({_STRETCH: F.hex("_key"), "__all": F.lit(1)})
         return keyed.select(_STRETCH, *(F.max(column(name)).over(before).alias(name) for name in self._peaks))
 
-    def follow(self, around: Surroundings) -> Turn:
+    def follow(self, around: OperatorContext) -> Turn:
         """Bring the kept peaks up to a delta that is counted in already in the live input."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta

@@ -68,7 +68,7 @@ class Outcome:
         return Outcome(united(self.rows, rows), True, lambda: united(self.rows if self.net is None else self.net(), consolidate(rows)), self.here)
 
 
-class Surroundings(Protocol):
+class OperatorContext(Protocol):
     """What an operator may look up while it answers deltas. All frames have `_key`, hidden and data columns."""
 
     @property
@@ -208,11 +208,11 @@ class Operator(ABC):
         return [by_key(rows, self.output.key, self.inputs[0].key)]
 
     @abstractmethod
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """The rows that the inputs' deltas add to the operator's changelog."""
 
     @abstractmethod
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """The difference between the rows of the live inputs by today's logic and the rows that stand."""
 
 
@@ -225,14 +225,14 @@ class Linear(Operator):
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The rows that op rows of input `index` become: zero, one or more each, rejects with `_error` set."""
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Map both images of each change; images that are equal vanish."""
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
         rows = united(*(self._mapped(delta.frame, index, around.values) for index, delta in deltas))
         signed = any(delta.signed for _, delta in deltas)
         return Outcome.loose(rows) if signed else Outcome(rows, signed=False)
 
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """Map the live inputs and compare by key."""
         images = [self._mapped(as_appends(around.live_input(index), cause), index, around.values) for index in range(len(self.inputs))]
         return compared(around, united(*images), cause)
@@ -258,7 +258,7 @@ class Keyed(Operator):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """All rows of the given live input rows, which hold every row of the keys concerned; `_op` and `_cause` are passed over."""
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Compute the touched keys anew and compare with what stood; on the first run all is computed and nothing compared."""
         if around.first:
             frames = [_frame_or_live(around, index) for index in range(len(self.inputs))]
@@ -275,7 +275,7 @@ class Keyed(Operator):
     def _whole_rows(self, rows: DataFrame) -> DataFrame:
         return self.output.shaped(rows, ["_key", *self.output.columns()])
 
-    def touched(self, around: Surroundings) -> DataFrame:
+    def touched(self, around: OperatorContext) -> DataFrame:
         """The lookup keys that occur in the deltas with the numbers that their rows share: `_lookup` and `SHARED`, distinct."""
         deltas = [(index, delta) for index in range(len(self.inputs)) if (delta := around.delta(index)) is not None]
         return united(*(self.lookup(self.hashed(delta.frame, i), i, around.values).select("_lookup", SHARED) for i, delta in deltas)).distinct()
@@ -293,7 +293,7 @@ class Keyed(Operator):
         number = self.shared(index)
         return frame.withColumn(SHARED, F.lit(None).cast("bigint") if number is None else number)
 
-    def of_touched(self, around: Surroundings, index: int, touched: DataFrame) -> DataFrame:
+    def of_touched(self, around: OperatorContext, index: int, touched: DataFrame) -> DataFrame:
         """The live rows of an input that have one of these keys, as `lookup` gives them: by the shared number first, by the key then."""
         of_touched = among(touched.select("_lookup").distinct(), "_lookup")
 
@@ -309,7 +309,7 @@ class Keyed(Operator):
 
         return exact(around.settled(around.live_input(index, shared)))
 
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         frames = [around.live_input(index) for index in range(len(self.inputs))]
         return compared(around, self._whole_rows(self.compute(frames, around.values)), cause)
@@ -326,13 +326,13 @@ def among(keys: DataFrame, *names: str) -> Narrow:
     return lambda rows: of_keys(rows, keys, *names)
 
 
-def compared(around: Surroundings, rows: DataFrame, cause: str) -> Outcome:
+def compared(around: OperatorContext, rows: DataFrame, cause: str) -> Outcome:
     """The difference between all rows of a node by today's logic and those that stand; nothing is compared where none stand."""
     if around.first:
         return Outcome(as_appends(rows, cause), signed=False)
     return Outcome.difference(around.live_own(), rows, cause)
 
 
-def _frame_or_live(around: Surroundings, index: int) -> DataFrame:
+def _frame_or_live(around: OperatorContext, index: int) -> DataFrame:
     delta = around.delta(index)
     return delta.frame if delta is not None else around.live_input(index)

@@ -19,7 +19,7 @@ RIDERS: Mapping[str, str] = {"pipeline": PIPELINE, "source": SOURCE, "record": R
 
 
 @dataclass(frozen=True, slots=True)
-class Misread:
+class InvalidRead:
     """Why a node cannot read a variable that is declared. `labels` are places for the diagnostic to point at besides."""
 
     code: str
@@ -40,7 +40,7 @@ class NodeVariables:
     types: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     qualified: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     withheld: frozenset[str] = frozenset()
-    misreads: Mapping[str, Misread] = field(default_factory=dict)
+    misreads: Mapping[str, InvalidRead] = field(default_factory=dict)
     constants: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, namespace: str) -> Mapping[str, Type]:

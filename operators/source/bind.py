@@ -13,7 +13,7 @@ from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type, parse_type
 from operators.core.binding import Binding
 from operators.core.durations import microseconds
-from operators.core.operator import Operator, Outcome, Surroundings
+from operators.core.operator import Operator, OperatorContext, Outcome
 from operators.core.paths import check_path
 from operators.core.problems import Problems
 from operators.core.registry import node_type
@@ -147,11 +147,11 @@ class Source(Operator):
         other.first_records = records
         return other
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Sources have no inputs; `operators.source` makes their deltas."""
         raise NotImplementedError("a source's delta comes from its files")
 
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """As `answer`."""
         return self.answer(around)
 

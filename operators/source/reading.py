@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from storage.engines import Engine
     from storage.formats import Reader
-    from storage.formats.content_chunks import Stretches
+    from storage.formats.content_chunks import ContentChunks
     from storage.formats.tasks import Task
 
     Rows: TypeAlias = NDArray[np.int64]
@@ -72,7 +72,7 @@ class FileReader:
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
-    def stretches(self, record: FileRecord) -> Stretches | None:
+    def stretches(self, record: FileRecord) -> ContentChunks | None:
         """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
         from storage.formats.content_chunks import stretches_of
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from operators.core.evaluate import Narrow, RunValues
     from operators.source.bind import Source
     from operators.source.config import SourceConfig
-    from operators.source.diff.chunk_index import StretchList
+    from operators.source.diff.chunk_index import ChunkList
     from storage.engines import Engine
 
 
@@ -27,7 +27,7 @@ class InputChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class ResumePoint:
     """How far a file is known: its records up to `row` stand as they are while they are there, but for those of the keys `again`."""
 
     row: int
@@ -39,7 +39,7 @@ class Floor:
         return sorted({*self.again, *(key + b"!" for key in self.again)})
 
 
-class Stood(Protocol):
+class PriorRows(Protocol):
     """The live rows of a source before a run, rejects among them and of keyed files with `_epoch`. Nothing is read before it is asked for."""
 
     @property
@@ -57,7 +57,7 @@ class Stood(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class IngestRequest:
     """The files of a source and what stood before.
 
     `before`: what stood, None where nothing did. `rebuilt`: the source's own logic changed, so that everything present is read again and the
@@ -67,14 +67,14 @@ class Intake:
     source: Source
     files: FileReader
     changes: FileChanges
-    before: Stood | None
+    before: PriorRows | None
     engine: Engine
     values: RunValues
     rebuilt: bool = False
-    floors: Mapping[str, Floor] = field(default_factory=dict)
+    floors: Mapping[str, ResumePoint] = field(default_factory=dict)
     warn: Callable[[str], object] = str
     """Told what does not stop the run."""
-    lists: Mapping[Label, StretchList] = field(default_factory=dict)
+    lists: Mapping[Label, ChunkList] = field(default_factory=dict)
     """The stretches of files as they were read, by label, of those whose records stand so."""
     epoch: int = 1
     """The epoch that is being made."""
@@ -123,7 +123,7 @@ class Intake:
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """What a source makes of its files: op rows as a table on the driver or as a frame, and the records of the files that it remembers.
 
     `uncounted` are files whose `rows` are those of before, to which the written delta has to be added; `bound` is an upper
@@ -137,7 +137,7 @@ class Ingested:
     uncounted: tuple[FileRecord, ...] = ()
     bound: int | None = None
     refuse: Callable[[DataFrame], None] | None = None
-    lists: Mapping[Label, StretchList] = field(default_factory=dict)
+    lists: Mapping[Label, ChunkList] = field(default_factory=dict)
     """The stretches of the files that were read, by label, as far as they are known."""
 
     def rows(self, engine: Engine) -> DataFrame | None:
@@ -145,7 +145,7 @@ class Ingested:
         return self.frame if self.table is None else engine.from_arrow(self.table)
 
 
-Strategy: TypeAlias = Callable[[Intake], Ingested]
+Strategy: TypeAlias = Callable[[IngestRequest], IngestResult]
 """A merge strategy: how what is new in files becomes a delta."""
 _STRATEGIES: Final[dict[str, Strategy]] = {}
 

@@ -15,7 +15,7 @@ from changelog.frames import any_of, chosen, mapped, told, united
 from changelog.lazy_imports import F
 from changelog.ops import Op
 from operators.source.file_changes import FileRecord
-from operators.source.request import Intake
+from operators.source.request import IngestRequest
 from operators.source.row_layout import RowShape, shaped_schema
 from operators.source.strategies.net_changes import place_key
 from storage.formats.base import ERROR, Column
@@ -67,13 +67,13 @@ class Redeclared:
         return replace(record, undeclared=tuple((dict.fromkeys((name for name, _ in self.went), type_) | stays).items()))
 
 
-def lasting(intake: Intake) -> list[FileRecord]:
+def lasting(intake: IngestRequest) -> list[FileRecord]:
     """The files whose rows stand though what they were read from is not there."""
     overwritten = {record.path for record in intake.delivered.changed}
     return [record for record in intake.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
 
 
-def corrections(intake: Intake, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
+def corrections(intake: IngestRequest, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
     """The op rows that give such rows their values anew, and those that `also` chooses.
 
     `stood`: the rows of the source with the columns of `change`; `made`: op rows of this run, whose keys are left as these make them.
@@ -110,7 +110,7 @@ def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> D
     return moved.withColumn("_key", F.when(rejected, place_key() if shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 
 
-def of_files(intake: Intake, records: Sequence[FileRecord]) -> Expression:
+def of_files(intake: IngestRequest, records: Sequence[FileRecord]) -> Expression:
     """Whether a row is of one of some files."""
     if not records:
         return F.lit(False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from changelog.columns import column
 from changelog.lazy_imports import F
 from operators.source.diff.hashes import FEW_KEYS, joined
-from operators.source.request import InputChanged, Intake
+from operators.source.request import IngestRequest, InputChanged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ _SHOWN: Final = 2
 class UniqueKeys:
     """The rule that a primary key is not null and stands for one record, among the new ones and those of `others`."""
 
-    intake: Intake
+    intake: IngestRequest
     others: DataFrame | None
 
     @property

@@ -23,7 +23,7 @@ from operators.core.binding import Binding
 from operators.core.durations import microseconds
 from operators.core.evaluate import RunValues, rejects
 from operators.core.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
-from operators.core.operator import SHARED, Outcome, Surroundings, among, compared, shared_number
+from operators.core.operator import SHARED, OperatorContext, Outcome, among, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
@@ -133,7 +133,7 @@ class WindowedAggregate(Aggregate):
         """The rows of all windows of the whole input."""
         return self._computed(self._placed(frames[0]), values)
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Compute the touched windows anew and compare with what stood."""
         if around.first:
             delta = around.delta(0)
@@ -145,11 +145,11 @@ class WindowedAggregate(Aggregate):
         stood = around.settled(around.live_own(among(touched.select("_lookup").distinct(), "_lookup")))
         return Outcome.difference(stood, self._computed(taken, around.values), "recompute")
 
-    def rebuild(self, around: Surroundings, cause: str = "logic") -> Outcome:
+    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
         """Compute everything and compare with what stood."""
         return compared(around, self._whole(around, around.live_input(0)), cause)
 
-    def _whole(self, around: Surroundings, rows: DataFrame) -> DataFrame:
+    def _whole(self, around: OperatorContext, rows: DataFrame) -> DataFrame:
         """The rows of all windows; the peaks start anew. Where these tell that nothing is late, the watermarks of single records are not followed."""
         if not self.keeps_state:
             return self._computed(self._open(rows), around.values, late=False)
@@ -164,7 +164,7 @@ class WindowedAggregate(Aggregate):
         size, slide = F.lit(self.window.size), F.lit(self.window.slide)
         return time + size if self.by_session else time - F.pmod(time - size, slide) + slide
 
-    def _in_windows(self, around: Surroundings, touched: DataFrame, turn: Turn | None) -> DataFrame:
+    def _in_windows(self, around: OperatorContext, touched: DataFrame, turn: Turn | None) -> DataFrame:
         """The records of the touched windows, placed; their watermarks are followed record by record only where stretches do not decide."""
         found = self.of_touched(around, 0, touched)
         if turn is None:
@@ -180,7 +180,7 @@ class WindowedAggregate(Aggregate):
         followed = of_touched(self._placed(around.live_input(0, lambda rows: within(self.needed(rows, 0))), turn.now))
         return followed if self.by_session else united(decided, followed)
 
-    def _touched(self, around: Surroundings, turn: Turn | None) -> DataFrame:
+    def _touched(self, around: OperatorContext, turn: Turn | None) -> DataFrame:
         """The windows of the delta's records, and those of records that became late or no longer are."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta

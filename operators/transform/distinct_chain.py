@@ -15,7 +15,7 @@ from changelog.lazy_imports import F, Window
 from changelog.spark_algebra import undone
 from cxl import spark
 from operators.core.evaluate import RunValues, prepare
-from operators.core.operator import Outcome, Surroundings, among
+from operators.core.operator import OperatorContext, Outcome, among
 from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
 from operators.transform.distinct import DistinctTransform, place
@@ -45,7 +45,7 @@ class DistinctChain(DistinctTransform):
             found = now.reaching(stage, _keys(found, stage))
         return [found.select("_key").distinct()]
 
-    def answer(self, around: Surroundings) -> Outcome:
+    def answer(self, around: OperatorContext) -> Outcome:
         """Follow the change to the last statement; compute the records that come there under the touched keys, and compare with what stood."""
         if around.first:
             return super().answer(around)
@@ -57,7 +57,7 @@ class DistinctChain(DistinctTransform):
         rows = self.compute([around.settled(live.join(records, "_key", "left_semi"))], around.values)
         return Outcome.difference(stood, rows, "recompute")
 
-    def _touched_last(self, around: Surroundings, live: DataFrame, now: _Standing) -> DataFrame:
+    def _touched_last(self, around: OperatorContext, live: DataFrame, now: _Standing) -> DataFrame:
         """The keys of the last statement whose records may have changed: `_lookup`, distinct."""
         delta = around.delta(0)
         assert delta is not None  # an answer has a delta

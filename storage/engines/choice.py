@@ -8,7 +8,7 @@ from storage.engines.memory import machine_memory
 from storage.engines.spark.java import find_java
 from storage.engines.waiting import PATIENCE_SECONDS
 
-__all__ = ["MEMORY_OF_WORK", "Decided", "EngineChoice", "decided", "fits", "shown_bytes"]
+__all__ = ["MEMORY_OF_WORK", "EngineChoice", "EngineDecision", "decided", "fits", "shown_bytes"]
 
 MEMORY_OF_WORK = 16
 """Bytes of memory that Sail is given for each byte of work. It took up to ten; the rest is for Python and the system."""
@@ -37,14 +37,14 @@ class EngineChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class EngineDecision:
     """An engine of one kind, and why it is this one."""
 
     choice: EngineChoice
     reason: str
 
 
-def decided(choice: EngineChoice, work: int = 0) -> Decided:
+def decided(choice: EngineChoice, work: int = 0) -> EngineDecision:
     """The engine for `work` bytes of work.
 
     `auto` is Spark where a cluster is named, where this process has a Spark session, and where the work does not fit in memory; else Sail.
@@ -52,9 +52,9 @@ def decided(choice: EngineChoice, work: int = 0) -> Decided:
     """
     small = replace(choice, small=fits(work, choice.memory))
     if choice.kind != "auto":
-        return Decided(small, "")
+        return EngineDecision(small, "")
     kind, reason = _auto(small, shown_bytes(work))
-    return Decided(replace(small, kind=kind), reason)
+    return EngineDecision(replace(small, kind=kind), reason)
 
 
 def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], str]:

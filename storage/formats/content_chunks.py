@@ -36,7 +36,7 @@ _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class ContentChunks:
     """The stretches of a file, each with one record at least.
 
     `starts`: where each begins, and at last where the file ends. `rows`: the number of the first record of each, and at last the number behind the last
@@ -92,7 +92,7 @@ class _Seen:
     places: Positions
 
 
-def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
+def stretches_of(reader: Reader, path: Path, name: str) -> ContentChunks | None:
     """The stretches of a file; None where its format or content does not let it be cut before each record. Raises InputError."""
     if is_compressed(path) or reader.plan.sections or reader.plan.document:
         return None
@@ -111,7 +111,7 @@ def stretches_of(reader: Reader, path: Path, name: str) -> Stretches | None:
     thread = ThreadPoolExecutor(1)
     hashing = thread.submit(lambda: _settled(_digests(data, starts, seed), path, facts))
     thread.shutdown(wait=False)
-    return Stretches(starts, rows, found.head, hashing)
+    return ContentChunks(starts, rows, found.head, hashing)
 
 
 def _facts(path: Path) -> tuple[int, ...]:
@@ -179,4 +179,4 @@ def _digests(data: Buffer, starts: Positions, seed: bytes) -> tuple[bytes, ...]:
         return tuple(blake3(view[start:end], key=seed).digest(DIGEST) for start, end in pairwise(starts.tolist()))
 
 
-__all__ = ["DIGEST", "Stretches", "stretches_of"]
+__all__ = ["DIGEST", "ContentChunks", "stretches_of"]

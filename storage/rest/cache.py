@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.rest.client import Kept, Page, Pull
+from storage.rest.client import CachedPages, Page, Pull
 from storage.state import durable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def fetch(settings: Rest, name: str, folder: Path, records_of: Callable[[bytes],
 
     folder.mkdir(parents=True, exist_ok=True)
     entries = _index(folder)
-    pull = Pull(settings, name, records_of, {url: Kept(**entry["kept"]) for url, entry in entries.items()})
+    pull = Pull(settings, name, records_of, {url: CachedPages(**entry["kept"]) for url, entry in entries.items()})
     pages = list(_written(pull.pages(), folder, entries))
     _replace(folder / INDEX, orjson.dumps([{"url": url, "kept": asdict(kept)} for url, kept in pages]))
     _replace_if_changed(folder / RECORDS, b"".join(_lines(len(pages), folder, settings.max_records)))
@@ -43,7 +43,7 @@ def _index(folder: Path) -> dict[str, Any]:
         entries = orjson.loads((folder / INDEX).read_bytes())
         found = {entry["url"]: {**entry, "number": number} for number, entry in enumerate(entries, 1)}
         for entry in found.values():
-            Kept(**entry["kept"])
+            CachedPages(**entry["kept"])
     except (OSError, ValueError, TypeError, KeyError):
         return {}
     return {url: entry for url, entry in found.items() if _page_file(folder, entry["number"]).is_file()}
@@ -53,7 +53,7 @@ def _page_file(folder: Path, number: int) -> Path:
     return folder / f"page-{number:06}.ndjson"
 
 
-def _written(pages: Iterator[Page], folder: Path, entries: dict[str, Any]) -> Iterator[tuple[str, Kept]]:
+def _written(pages: Iterator[Page], folder: Path, entries: dict[str, Any]) -> Iterator[tuple[str, CachedPages]]:
     """The pages, each in its place before the next one is asked for. A pull that breaks leaves no index, so that the next one asks for everything."""
     texts = {url: _page_file(folder, entry["number"]).read_bytes() for url, entry in entries.items()}
     (folder / INDEX).unlink(missing_ok=True)

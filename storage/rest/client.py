@@ -26,7 +26,7 @@ LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedPages:
     """What is known of a page from an earlier pull: its validators and the URL of the page behind it."""
 
     etag: str | None = None
@@ -46,7 +46,7 @@ class Page:
 
     url: str
     lines: tuple[bytes, ...] | None
-    kept: Kept
+    kept: CachedPages
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Pull:
     settings: Rest
     name: str
     records_of: Callable[[bytes], tuple[bytes, ...]]
-    known: Mapping[str, Kept] = field(default_factory=dict)
+    known: Mapping[str, CachedPages] = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     size: int = 0
@@ -113,7 +113,7 @@ class Pull:
             return Page(url, None, known)
         lines = self._records(answer.body) if answer.body.strip() else ()
         following = self._following(url, answer, len(lines))
-        return Page(url, lines, Kept(answer.validator("etag"), answer.validator("last-modified"), len(lines), following))
+        return Page(url, lines, CachedPages(answer.validator("etag"), answer.validator("last-modified"), len(lines), following))
 
     def _records(self, body: bytes) -> tuple[bytes, ...]:
         """The records of the page that was read last. Raises InputError."""

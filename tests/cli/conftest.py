@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import errata
 from errata.cli import main
 from errata.core.diagnostics import Diagnostic
 from errata.core.options import EngineOptions, Event, RunOptions, RunResult

@@ -240,8 +240,8 @@ def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are
     table.step("append", [(1, "1", 0.0), (2, "2", None), (3, "3", 1.5)])
     folder.run()
     asked: list[object] = []
-    look = errata.execution.ingest.StoodRows.narrowed
-    monkeypatch.setattr(errata.execution.ingest.StoodRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
+    look = errata.execution.ingest.CommittedPriorRows.narrowed
+    monkeypatch.setattr(errata.execution.ingest.CommittedPriorRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
     table.step(*step)
     folder.run()
     assert len(asked) == looks

@@ -143,7 +143,7 @@ def _form(draw: st.DrawFn, merge: str, then: str) -> str:
 
 
 # Change scripts -----------------------------------------------------------------------------------------------------------
-class ByHand(NamedTuple):
+class ManualCorrections(NamedTuple):
     """A correction by hand: the record of this number gets a new value."""
 
     source: str
@@ -162,7 +162,7 @@ class Step(NamedTuple):
     edited: bool = False
     act: str = "run"
     at: int = 0
-    correction: ByHand | None = None
+    correction: ManualCorrections | None = None
 
 
 ACTS = ("run", "run", "run", "kill", "kill", "revert", "compact", "cursors", "refresh", "twice")
@@ -191,7 +191,7 @@ def scripts(draw: st.DrawFn, sources: Sequence[Source], most: int) -> list[Step]
     return steps
 
 
-def _correction(draw: st.DrawFn, sources: Sequence[Source], now: Mapping[str, Files]) -> ByHand | None:
+def _correction(draw: st.DrawFn, sources: Sequence[Source], now: Mapping[str, Files]) -> ManualCorrections | None:
     """A correction of a record whose number no other has; the files follow it."""
     one = draw(st.sampled_from(sources))
     rows = [row for rows in now[one.name].values() for row in rows]
@@ -203,7 +203,7 @@ def _correction(draw: st.DrawFn, sources: Sequence[Source], now: Mapping[str, Fi
     column = draw(st.sampled_from([name for name in one.columns if name not in (one.key, "ts", "v", *one.together)]))
     value = draw(one.records.map(lambda record: record[column]).filter(lambda value: value not in (None, "no number")))
     row[column] = value
-    return ByHand(one.name, row[one.key], column, value)
+    return ManualCorrections(one.name, row[one.key], column, value)
 
 
 def _record(draw: st.DrawFn, source: Source, numbers: Iterator[int], number: int | None = None) -> Record:

@@ -19,7 +19,7 @@ from storage.state import durable
 from storage.state.durable import Moment
 from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
 from tests.invariants.laying import lay_out
-from tests.invariants.scripts import KEYS, ByHand, Step
+from tests.invariants.scripts import KEYS, ManualCorrections, Step
 from tests.killing import Died
 from tests.pipelines import Folder
 from tests.stretching import short_stretches
@@ -82,7 +82,7 @@ class Walker:
     def _engine(self) -> EngineOptions:
         return EngineOptions(self.folder.engine)
 
-    def _project(self) -> errata.Project:
+    def _project(self) -> errata.Pipeline:
         return self.folder.load(**({"channel": CHANNEL} if self.pipeline.channel else {}))
 
     def _run(self, **changed: Any) -> errata.RunResult:
@@ -135,7 +135,7 @@ class Walker:
             return None
         return self._project().revert(head, self._options())
 
-    def _correct(self, one: ByHand, *, edited: bool) -> errata.RunResult:
+    def _correct(self, one: ManualCorrections, *, edited: bool) -> errata.RunResult:
         name = self.pipeline.renames.get(one.source, one.source) if edited else one.source
         key = {KEYS[one.source]: str(one.number)}
         return self._project().correct(Correction(name, key, {one.column: str(one.value)}, "found"), self._options())[1]

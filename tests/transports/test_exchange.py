@@ -13,7 +13,7 @@ import pytest
 
 from storage.formats import InputError
 from storage.rest import exchange
-from storage.rest.client import Kept, Pull
+from storage.rest.client import CommittedNode, Pull
 from tests.transports.raw import answer_of, sending
 from tests.transports.test_rest import TOKEN, pulled, records, rest
 
@@ -146,7 +146,7 @@ def test_304_is_an_answer_to_a_condition_only():
     with sending(lambda _: answer_of(status="304 Not Modified")) as url:
         with pytest.raises(InputError, match="page 1: the server answers 304 Not Modified, and was asked for the page without a condition"):
             pulled(url)
-        for kept, right in [(Kept(), False), (Kept(etag='"a"'), True), (Kept(modified="Mon, 01 Jan 2024 00:00:00 GMT"), True)]:
+        for kept, right in [(CommittedNode(), False), (CommittedNode(etag='"a"'), True), (CommittedNode(modified="Mon, 01 Jan 2024 00:00:00 GMT"), True)]:
             pull = Pull(rest(url), "<source:s>", records, {url: kept})
             if right:
                 assert [page.lines for page in pull.pages()] == [None]

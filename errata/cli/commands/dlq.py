@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from errata.cli.application import Project
+from errata.cli.application import Pipeline
 from errata.cli.console import Console, rows_answer
 from errata.cli.loading import project_of
 from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, project_options
@@ -40,6 +40,6 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     return 0
 
 
-def _retry(console: Console, project: Project, group: str, engine: EngineOptions) -> int:
+def _retry(console: Console, project: Pipeline, group: str, engine: EngineOptions) -> int:
     with progress(console) as listener:
         return console.end_of_run(project.dlq_retry(group, RunOptions(engine=engine, listener=listener)))

@@ -46,7 +46,7 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnclosingPipeline:
     """What all levels share: findings, the pipeline's variables, the environment, what a channel gives to parameters."""
 
     findings: Findings
@@ -55,7 +55,7 @@ class Surroundings:
     layers: Layers = field(default_factory=dict)
 
 
-def expand(document: Document, around: Surroundings) -> Expansion:
+def expand(document: Document, around: EnclosingPipeline) -> Expansion:
     """The nodes of a pipeline, its compositions expanded. What is wrong is in the findings; what hangs on it is left out."""
     result = Expansion()
     top = _Level(document, around, result)
@@ -67,7 +67,7 @@ def expand(document: Document, around: Surroundings) -> Expansion:
 class _Level:
     """The nodes of one file as they stand in the plan: `prefix` before their names."""
 
-    def __init__(self, document: Document, around: Surroundings, result: Expansion, call: Call | None = None, trail: tuple[Path, ...] = ()) -> None:
+    def __init__(self, document: Document, around: EnclosingPipeline, result: Expansion, call: Call | None = None, trail: tuple[Path, ...] = ()) -> None:
         self.document = document
         self.around = around
         self.result = result

@@ -11,11 +11,11 @@ from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.deliveries import whole
-from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, StretchList, is_little, matched
-from operators.source.diff.chunk_spans import Spans, standing
+from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
+from operators.source.diff.chunk_spans import ChunkSpans, standing
 from operators.source.diff.hashes import image_hash, joined
 from operators.source.file_changes import FileRecord, Label, Part
-from operators.source.request import Ingested, Intake, Stood
+from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from operators.source.diff.alignment import Positions
     from operators.source.reading import FileReader
     from storage.engines import Engine
-    from storage.formats.content_chunks import Stretches
+    from storage.formats.content_chunks import ContentChunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Keyed:
     records: tuple[FileRecord, ...]
 
 
-def read(intake: Intake, parts: Sequence[Part]) -> Keyed:
+def read(intake: IngestRequest, parts: Sequence[Part]) -> Keyed:
     """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
     files, engine = intake.files, intake.engine
     if not files.is_small(parts):
@@ -66,14 +66,14 @@ class _File:
     """
 
     part: Part
-    stretches: Stretches | None = None
-    before: Spans | None = None
+    stretches: ContentChunks | None = None
+    before: ChunkSpans | None = None
     stayed: tuple[Positions, Positions] | None = None
-    spans: Spans | None = None
+    spans: ChunkSpans | None = None
     records: int = 0
 
 
-def _file(intake: Intake, part: Part) -> _File:
+def _file(intake: IngestRequest, part: Part) -> _File:
     record = intake.files.undeclared(part.record)
     stretches = None if intake.files.shape.riders else intake.files.stretches(record)  # a record that is rolled back leaves the epoch that read it
     if stretches is None:
@@ -84,12 +84,12 @@ def _file(intake: Intake, part: Part) -> _File:
     return _changed_stretches(intake, replace(part, record=told), stretches, known)
 
 
-def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: StretchList) -> _File:
+def _changed_stretches(intake: IngestRequest, part: Part, stretches: ContentChunks, known: ChunkList) -> _File:
     """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
     import numpy as np
 
     left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
-    before, rows = Spans.of(known), known.rows
+    before, rows = ChunkSpans.of(known), known.rows
     changed = np.ones(known.table.num_rows, np.bool_)
     changed[left] = False
     moved = left[rows[left] != stretches.rows[right]]
@@ -103,7 +103,7 @@ def _changed_stretches(intake: Intake, part: Part, stretches: Stretches, known: 
     return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
 
 
-def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) -> NDArray[np.bool_]:
+def _with_rejects(intake: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
     """The stretches of a file that may have rejects, whose keys are their places."""
     import numpy as np
 
@@ -114,30 +114,30 @@ def _with_rejects(intake: Intake, record: FileRecord, spans: Spans, count: int) 
     return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
 
 
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
     changes = intake.changes
     found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
     parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
     if not parts and intake.before is not None:
-        return Ingested(None, as_retractions(_of_files(intake.before.rows, changes.removed), intake.cause), True, changes.now, (), bound)
+        return IngestResult(None, as_retractions(_of_files(intake.before.rows, changes.removed), intake.cause), True, changes.now, (), bound)
     fresh = read(intake, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
-    made = Ingested(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
+    made = IngestResult(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
     done = _of_nothing(intake, found, fresh, made) if intake.before is None else _compared(intake, intake.before, found, fresh, made)
     return ingest(replace(intake, lists={})) if done is None else done
 
 
-def _of_nothing(intake: Intake, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested:
+def _of_nothing(intake: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
     """The delta where nothing stood."""
     rows = chosen(fresh.frame if intake.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(intake.fresh_cause)), ["_op", "_key", "_cause", *intake.files.shape.columns])
-    spans = {one.part.record.label: Spans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
+    spans = {one.part.record.label: ChunkSpans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
     return replace(made, frame=rows, lists=_lists(found, spans))
 
 
-def _compared(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, made: Ingested) -> Ingested | None:
+def _compared(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
     """The delta from what stood; None where other records stand than the files' lists say."""
     assert made.bound is not None  # as it was given
     difference = _difference(intake, stood, found, fresh, made.bound)
@@ -150,17 +150,17 @@ def _compared(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed
     return replace(made, frame=rows, signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
 
 
-def _lists(found: Sequence[_File], spans: Mapping[Label, Spans]) -> dict[Label, StretchList]:
+def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[Label, ChunkList]:
     """The lists of the files whose spans are known."""
-    made: dict[Label, StretchList] = {}
+    made: dict[Label, ChunkList] = {}
     for one in found:
         if one.stretches is not None and one.part.record.label in spans:
             kept = spans[one.part.record.label].column(one.stretches.count)
-            made |= {} if kept is None else {one.part.record.label: StretchList.by_spans(one.stretches, kept)}
+            made |= {} if kept is None else {one.part.record.label: ChunkList.by_spans(one.stretches, kept)}
     return made
 
 
-def _refusing(intake: Intake, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
+def _refusing(intake: IngestRequest, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
     """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
     unique = UniqueKeys(intake, _others(intake, found))
     if fresh.table is None:
@@ -177,10 +177,10 @@ class _Difference:
     new: DataFrame
     compare: Sequence[str]
     bound: int
-    spans: Mapping[Label, Spans] = field(default_factory=dict)
+    spans: Mapping[Label, ChunkSpans] = field(default_factory=dict)
 
 
-def _difference(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
+def _difference(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
     """What the records change of what stood; None where other records stand than the files' lists say."""
     whole_files = [*intake.changes.removed, *(one.part.record for one in found if one.spans is None)]
     old = _before(intake, stood, found, whole_files)
@@ -191,7 +191,7 @@ def _difference(intake: Intake, stood: Stood, found: Sequence[_File], fresh: Key
     return _differing(intake, found, (old, fresh), compare, few=few)
 
 
-def _before(intake: Intake, stood: Stood, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
+def _before(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
     """The rows of whole files, and of the others those in the stretches that changed."""
     narrowed = [(one.part.record.stored, one.spans) for one in found if one.spans is not None]
     if not narrowed:
@@ -200,7 +200,7 @@ def _before(intake: Intake, stood: Stood, found: Sequence[_File], whole_files: S
     return united(_of_files(stood.rows, whole_files), near) if whole_files else near
 
 
-def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label]]:
+def _told(intake: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
     """The op rows, and the files of which something was passed over (by label)."""
     new = difference.new.select("_key", *map(column, intake.files.shape.columns))
     changed = diff(difference.old, new, intake.cause, compare=difference.compare)
@@ -210,7 +210,7 @@ def _told(intake: Intake, difference: _Difference) -> tuple[DataFrame, set[Label
     return changed, {record.label for record in intake.changes.changed} if passed else set()
 
 
-def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
+def _beyond_floors(intake: IngestRequest, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
     """The delta without the corrections of records up to the floors of their files, and whether there were any."""
     import pyarrow as pa
 
@@ -226,7 +226,7 @@ def _beyond_floors(intake: Intake, old: DataFrame, changed: DataFrame) -> tuple[
     return united(changed.where(~F.col("_op").isin(2, 3)), beyond), True
 
 
-def _differing(intake: Intake, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
+def _differing(intake: IngestRequest, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
     """The rows that are not the same before and now, found by hashes; None where other records stand than the files' lists say.
 
     Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
@@ -270,7 +270,7 @@ def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
     return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
 
 
-def _read_again(intake: Intake, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
+def _read_again(intake: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
     """The records of the ranges in which new rows stand."""
     places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
     held = [one for one in found if one.part.order in places]
@@ -279,7 +279,7 @@ def _read_again(intake: Intake, found: Sequence[_File], came: pl.DataFrame) -> D
     return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
 
 
-def _spans(intake: Intake, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, Spans]:
+def _spans(intake: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
     """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
     import numpy as np
     import polars as pl
@@ -291,7 +291,7 @@ def _spans(intake: Intake, found: Sequence[_File], rows: pl.DataFrame) -> dict[L
         stretches = one.stretches
         assert stretches is not None  # as was asked for
         numbers = np.searchsorted(stretches.rows, own["_row"].to_numpy(), side="right") - 1
-        spans = Spans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
+        spans = ChunkSpans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
         made[one.part.record.label] = spans if one.before is None or one.stayed is None else spans.and_of(one.before.carried(*one.stayed))
     return made
 
@@ -309,7 +309,7 @@ def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
     return stood.where(F.col("_file").isin(paths)) if paths else stood.limit(0)
 
 
-def _others(intake: Intake, found: Sequence[_File]) -> DataFrame | None:
+def _others(intake: IngestRequest, found: Sequence[_File]) -> DataFrame | None:
     """All live rows, where there are some besides those that are compared: a key that is new among these must not be there."""
     changes = intake.changes
     read = {record.path for record in (*changes.added, *changes.changed, *changes.removed)}

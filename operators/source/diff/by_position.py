@@ -19,8 +19,8 @@ from operators.source.diff.chunk_index import (
     FETCHED_BYTES,
     FETCHED_ROWS,
     REGION_BYTES,
+    ChunkList,
     Region,
-    StretchList,
     groups,
     is_little,
     matched,
@@ -31,19 +31,19 @@ from operators.source.diff.hashes import joined
 from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, old_hashes
 from operators.source.file_changes import FileRecord, Label, Part
 from operators.source.reading import holding
-from operators.source.request import Ingested, Intake
+from operators.source.request import IngestRequest, IngestResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from storage.formats.content_chunks import Stretches
+    from storage.formats.content_chunks import ContentChunks
 
 FEW_CHANGES: Final = 10_000
 """So many op rows that are on the driver stay there."""
 
 
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The delta of a snapshot: rows of added files come, rows of removed ones go, changed files are aligned."""
     changes = intake.changes
     if intake.before is None or not (changes.removed or changes.changed):
@@ -60,16 +60,16 @@ def ingest(intake: Intake) -> Ingested:
         lists |= {record.label: change.stretches} if change.stretches is not None else {}
         bound += change.bound
     table, frame = _all(intake, rows)
-    return Ingested(table, frame, True, tuple(now.values()), first.uncounted, bound, lists=lists)
+    return IngestResult(table, frame, True, tuple(now.values()), first.uncounted, bound, lists=lists)
 
 
-def _brought_in(intake: Intake, first: Ingested) -> list[DataFrame | pa.Table]:
+def _brought_in(intake: IngestRequest, first: IngestResult) -> list[DataFrame | pa.Table]:
     if first.table is not None:
         return [first.table]
     return [] if first.frame is None else [first.frame]
 
 
-def _first_read(intake: Intake, records: Sequence[FileRecord]) -> Ingested:
+def _first_read(intake: IngestRequest, records: Sequence[FileRecord]) -> IngestResult:
     """The delta that brings the records of files in of which nothing stood, large ones in stretches."""
     parts, lists = [], {}
     for record in map(intake.files.undeclared, records):
@@ -78,11 +78,11 @@ def _first_read(intake: Intake, records: Sequence[FileRecord]) -> Ingested:
             parts.append(Part(record))
             continue
         parts.append(Part(replace(record, rows=stretches.records), ranges=stretches.ranges()))
-        lists[record.label] = StretchList.of_new_file(stretches)
+        lists[record.label] = ChunkList.of_new_file(stretches)
     return replace(appended(intake, parts), lists=lists)
 
 
-def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
+def appended(intake: IngestRequest, read: Sequence[Part]) -> IngestResult:
     """The delta that only brings the records of some parts in."""
     files = intake.files
     now = {record.label: record for record in intake.changes.now}
@@ -90,14 +90,14 @@ def appended(intake: Intake, read: Sequence[Part]) -> Ingested:
         table, counted = files.small(read)
         now |= {record.label: record for record in counted}
         kept = table if "_row" in files.shape.hidden else table.drop_columns(["_row"])
-        return Ingested(kept, None, False, tuple(now.values()), bound=kept.num_rows)
+        return IngestResult(kept, None, False, tuple(now.values()), bound=kept.num_rows)
     now |= {part.record.label: part.record for part in read}
     bound = sum(part.size // 2 if part.ranges is None else part.record.rows for part in read)
     rows = with_row(intake, files.large(intake.engine, read))
-    return Ingested(None, rows, False, tuple(now.values()), tuple(part.record for part in read if part.ranges is None), bound)
+    return IngestResult(None, rows, False, tuple(now.values()), tuple(part.record for part in read if part.ranges is None), bound)
 
 
-def with_row(intake: Intake, rows: DataFrame) -> DataFrame:
+def with_row(intake: IngestRequest, rows: DataFrame) -> DataFrame:
     """Op rows that were read, with the row number only where it is kept."""
     return rows if "_row" in intake.files.shape.hidden else without(rows, "_row")
 
@@ -109,7 +109,7 @@ class _Change:
     rows: list[DataFrame | pa.Table]
     record: FileRecord
     bound: int
-    stretches: StretchList | None
+    stretches: ChunkList | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Place:
     high: Label | None = None
 
 
-def _changed(intake: Intake, record: FileRecord) -> _Change:
+def _changed(intake: IngestRequest, record: FileRecord) -> _Change:
     """The delta of a changed file. Of one whose stretches are known only those are looked at that are not the same."""
     stretches = intake.files.stretches(record)
     told = record if stretches is None else replace(record, rows=stretches.records)
@@ -134,7 +134,7 @@ def _changed(intake: Intake, record: FileRecord) -> _Change:
     return _changed_file(intake, told, stretches)
 
 
-def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | None) -> _Change:
+def _changed_file(intake: IngestRequest, record: FileRecord, stretches: ContentChunks | None) -> _Change:
     """The delta of a file of which all is looked at."""
     assert intake.before is not None  # else the file's rows are simply appended
     part = Part(record, ranges=None if stretches is None else stretches.ranges())
@@ -147,12 +147,12 @@ def _changed_file(intake: Intake, record: FileRecord, stretches: Stretches | Non
     left, right, whole = _same_places(old, new) if in_place else _aligned(intake, record, old, new)
     places = [_Place(slice(0, old.num_rows), slice(0, new.num_rows))]
     both = _Versions(intake, replace(record, rows=new.num_rows), Side(old), Side(new), (left, right), places, in_place)
-    listed = StretchList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
+    listed = ChunkList.by_labels(stretches, *both.ends(stretches.rows[:-1] - 1, stretches.rows[1:] - 2)) if whole and stretches is not None else None
     change = both.change(part, stretches, listed)
     return change if whole else replace(change, record=change.record.partly())
 
 
-def _is_read_again(intake: Intake, record: FileRecord) -> bool:
+def _is_read_again(intake: IngestRequest, record: FileRecord) -> bool:
     """Whether a file is as it was, and looked at since its source was edited: then each record is the one in its place."""
     return intake.rebuilt and record.path not in {one.path for one in (*intake.delivered.changed, *intake.delivered.added)} and record.path not in intake.floors
 
@@ -165,7 +165,7 @@ def _same_places(old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
     return stayed, stayed, True
 
 
-def _changed_stretches(intake: Intake, record: FileRecord, stretches: Stretches, before: StretchList) -> _Change | None:
+def _changed_stretches(intake: IngestRequest, record: FileRecord, stretches: ContentChunks, before: ChunkList) -> _Change | None:
     """The delta of a file that is compared with the stretches that it had; None where too many changed, or other records stand than they say."""
     stayed = matched(before, stretches, same_rows="source.row" in intake.source.wanted)
     regions = regions_between(stayed, before.table.num_rows, stretches.count)
@@ -192,7 +192,7 @@ def _having(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     return rows.filter(pc.is_in(rows.column(name), value_set=values))
 
 
-def _places(before: StretchList, now: Stretches, regions: Sequence[Region]) -> list[_Place]:
+def _places(before: ChunkList, now: ContentChunks, regions: Sequence[Region]) -> list[_Place]:
     """Where the records of regions are among those that are looked at, and the labels around them."""
     old, new = groups(before.rows, [one.old for one in regions]), groups(now.rows, [one.new for one in regions])
     around = [(before.label_behind(one.old[0]), before.label_at(one.old[1])) for one in regions]
@@ -217,7 +217,7 @@ def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[_Place]) -
 class _Versions:
     """What was looked at of a file before and now, and the positions of what stayed."""
 
-    intake: Intake
+    intake: IngestRequest
     record: FileRecord
     was: Side
     now: Side
@@ -284,7 +284,7 @@ class _Versions:
         skip = len(self.prefix)
         return pa.array([key[skip:].removesuffix(b"!") for key in everything.take(pa.array(at[positions])).to_pylist()], pa.binary())
 
-    def change(self, part: Part, stretches: Stretches | None, listed: StretchList | None) -> _Change:
+    def change(self, part: Part, stretches: ContentChunks | None, listed: ChunkList | None) -> _Change:
         """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
         import pyarrow as pa
 
@@ -309,7 +309,7 @@ class _Versions:
             return signed(_having(self.was.rows, "_key", self.gone.column("_key")), Op.RETRACT, self.intake.cause)
         return as_retractions(joined(self._stood(), self.gone, self.intake.engine, "left_semi"), self.intake.cause)
 
-    def _brought(self, part: Part, stretches: Stretches | None) -> DataFrame | pa.Table:
+    def _brought(self, part: Part, stretches: ContentChunks | None) -> DataFrame | pa.Table:
         """The rows that are new."""
         import pyarrow as pa
 
@@ -332,7 +332,7 @@ class _Versions:
         return not self.gone.num_rows and self.keys.equals(row_labels(self.prefix, rows.to_numpy()))
 
 
-def _aligned(intake: Intake, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
+def _aligned(intake: IngestRequest, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
     """Positions of the records that stayed, before and now; whether nothing was passed over."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -379,7 +379,7 @@ def _label(key: bytes, skip: int) -> Label:
     return parse_label(key, skip)[0]
 
 
-def _relabelled(intake: Intake, fresh: DataFrame, labels: pa.Table) -> DataFrame:
+def _relabelled(intake: IngestRequest, fresh: DataFrame, labels: pa.Table) -> DataFrame:
     """The new records of a file under their labels."""
     key = F.when(F.col("_error").isNull(), F.col("_label")).otherwise(F.concat(F.col("_label"), F.lit(b"!")))
     labelled = joined(fresh.drop("_key"), labels, intake.engine, "inner", on="_row")
@@ -387,7 +387,7 @@ def _relabelled(intake: Intake, fresh: DataFrame, labels: pa.Table) -> DataFrame
     return with_row(intake, rows.select(*map(column, fresh.columns)))
 
 
-def _relabelled_rows(intake: Intake, fresh: pa.Table, labels: pa.Array) -> pa.Table:
+def _relabelled_rows(intake: IngestRequest, fresh: pa.Table, labels: pa.Array) -> pa.Table:
     """The same on the driver, the labels in the order of the records."""
     import pyarrow as pa
 
@@ -396,7 +396,7 @@ def _relabelled_rows(intake: Intake, fresh: pa.Table, labels: pa.Array) -> pa.Ta
     return pa.table({name: own.get(name, fresh.column(name)) for name in fresh.column_names})
 
 
-def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
+def _shifted(intake: IngestRequest, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
     """Corrections of records that stayed but have another row number now, for a pipeline that reads `$source.row`."""
     import numpy as np
     import pyarrow as pa
@@ -415,7 +415,7 @@ def _shifted(intake: Intake, stood: DataFrame, old: pa.Table, new: pa.Table, sta
     return [told.select("_op", "_key", "_cause", *(column(name) for name in stood.columns if name != "_key"))]
 
 
-def _all(intake: Intake, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
+def _all(intake: IngestRequest, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
     """All of some op rows: as a table where they are few and all on the driver, else as a frame; neither where there are none."""
     import pyarrow as pa
 

@@ -16,7 +16,7 @@ from changelog.columns import column
 from changelog.frames import mapped, without
 from changelog.keys.encoding import key_column
 from operators.source.file_changes import FileChanges, FileRecord
-from operators.source.request import Ingested, InputChanged, Intake
+from operators.source.request import IngestRequest, IngestResult, InputChanged
 from storage.delta.external_table import NotFollowed, Versions, table_at
 from storage.errors import StorageError
 from storage.state.location import is_local
@@ -95,15 +95,15 @@ def _broken(table: Versions, known: FileRecord) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TableIntake:
+class TableRequest:
     """One table to be read: the intake of its source, the table, its record."""
 
-    intake: Intake
+    intake: IngestRequest
     table: Versions
     record: FileRecord
 
     @classmethod
-    def of(cls, intake: Intake) -> TableIntake:
+    def of(cls, intake: IngestRequest) -> TableRequest:
         """The table of a source. Raises InputChanged where its version is gone since it was looked at, and InputError."""
         record = intake.changes.now[0]
         table = table_at(place_of(record.path, intake.files.folder))
@@ -177,7 +177,7 @@ class TableIntake:
         return partial(_refuse, self.intake) if self.unique else None
 
 
-def _refuse(intake: Intake, delta: DataFrame) -> None:
+def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
     from pyspark.sql import functions as F
 
     from operators.source.unique_keys import UniqueKeys
@@ -204,14 +204,14 @@ def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([made for batch in rows.to_batches() for made in shaped(batch)], schema)
 
 
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The delta from what stood to what the table holds now. Raises InputChanged for keys that are null or not unique, or gives what will."""
-    one = TableIntake.of(intake)
+    one = TableRequest.of(intake)
     followed = _followed(one)
     return followed if followed is not None else _whole(one)
 
 
-def _whole(one: TableIntake) -> Ingested:
+def _whole(one: TableRequest) -> IngestResult:
     """All rows of the table against all that stood."""
     from pyspark.sql import functions as F
 
@@ -225,19 +225,19 @@ def _whole(one: TableIntake) -> Ingested:
     bound = None if one.table.rows is None else one.table.rows + one.record.rows
     if intake.stood is None:
         fresh = rows.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *names)
-        return Ingested(None, fresh, False, (one.record,), (one.record,), bound, one.refuse)
+        return IngestResult(None, fresh, False, (one.record,), (one.record,), bound, one.refuse)
     changed = diff(intake.stood, rows.select("_key", *names), intake.cause, compare=intake.compared())
     return _told(one, changed, bound)
 
 
-def _told(one: TableIntake, changed: DataFrame, bound: int | None) -> Ingested:
+def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
     from pyspark.sql import functions as F
 
     fresh = F.when(F.col("_op") == 0, F.lit(one.intake.fresh_cause)).otherwise(F.col("_cause"))
-    return Ingested(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
+    return IngestResult(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
 
 
-def _followed(one: TableIntake) -> Ingested | None:
+def _followed(one: TableRequest) -> IngestResult | None:
     """The delta by the table's change data feed; None where the whole table has to be read."""
     changes, intake = one.intake.changes, one.intake
     if intake.before is None or intake.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
@@ -257,7 +257,7 @@ def _followed(one: TableIntake) -> Ingested | None:
         return None
 
 
-def _followed_from(one: TableIntake, since: FileRecord) -> Ingested:
+def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     """The delta of what came and went since a version. Raises NotFollowed."""
     import polars as pl
 
@@ -272,7 +272,7 @@ def _followed_from(one: TableIntake, since: FileRecord) -> Ingested:
     if one.table.rows is not None and since.rows + int(net[_WEIGHT].sum()) != one.table.rows:
         raise NotFollowed("its change data feed does not lead to the rows that it has")
     if not net.height:
-        return Ingested(None, None, True, (one.record,))
+        return IngestResult(None, None, True, (one.record,))
     stood = _standing(one, since, net, based)
     after = _after(one, net, stood)
     old, new = _images(one, stood, based, after)
@@ -280,7 +280,7 @@ def _followed_from(one: TableIntake, since: FileRecord) -> Ingested:
     return _told(one, changed, old.num_rows + new.num_rows)
 
 
-def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
+def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
     """The op rows of rows of the change data feed, each with its weight."""
     import pyarrow as pa
 
@@ -295,7 +295,7 @@ def _weighted(one: TableIntake, rows: pa.Table) -> pa.Table:
     return pa.Table.from_batches(made, one.intake.files.schema().append(pa.field(_WEIGHT, pa.int8())))
 
 
-def _standing(one: TableIntake, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
+def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
     """The rows that stand of the bases that changed: `_key`, `_base`, `_hash` and the source's columns.
 
     A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
@@ -314,7 +314,7 @@ def _standing(one: TableIntake, since: FileRecord, net: pl.DataFrame, based: pa.
     return pa.concat_tables([part.cast(schema) for part in (rows, *found)])
 
 
-def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table:
+def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
     import pyarrow as pa
     from pyspark.sql import functions as F
@@ -337,7 +337,7 @@ def _found(one: TableIntake, net: pl.DataFrame) -> pa.Table:
     return engine.to_arrow(one.based(before.narrowed(near)))
 
 
-def _after(one: TableIntake, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
+def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
     """What stands of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
     import polars as pl
 
@@ -365,7 +365,7 @@ def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     return total
 
 
-def _after_single(one: TableIntake, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Of rows with a primary key: the one that came, or none where the one that stood went."""
     import polars as pl
 
@@ -380,7 +380,7 @@ def _after_single(one: TableIntake, net: pl.DataFrame, before: pl.DataFrame) -> 
     return net.filter(pl.col(_WEIGHT) > 0).select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
 
 
-def _not_unique(one: TableIntake, base: bytes) -> str:
+def _not_unique(one: TableRequest, base: bytes) -> str:
     from changelog.keys.encoding import decode_key
 
     identity = one.intake.source.identity
@@ -389,7 +389,7 @@ def _not_unique(one: TableIntake, base: bytes) -> str:
     return f"the primary key {shown} stands for several records"
 
 
-def _images(one: TableIntake, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
+def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
     """The rows that stood of what changed, and those that stand afterwards, under their keys."""
     import polars as pl
 

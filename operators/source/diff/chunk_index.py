@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from operators.source.diff.alignment import Positions
     from operators.source.file_changes import Label
     from storage.engines import Engine
-    from storage.formats.content_chunks import Stretches
+    from storage.formats.content_chunks import ContentChunks
 
 FETCHED_ROWS: Final = 500_000
 FETCHED_BYTES: Final = 32 << 20
@@ -51,7 +51,7 @@ its records stand, as triples of 8 bytes each: the epoch that read them, the fir
 
 
 @dataclass(frozen=True)
-class StretchList:
+class ChunkList:
     """The stretches of a file in order."""
 
     made: Callable[[], pa.Table]
@@ -68,34 +68,34 @@ class StretchList:
         return np.concatenate([[1], 1 + np.cumsum(counts)])
 
     @classmethod
-    def of(cls, table: pa.Table) -> StretchList:
+    def of(cls, table: pa.Table) -> ChunkList:
         """The list that a table has."""
         return cls(lambda: table)
 
     @classmethod
-    def by_labels(cls, stretches: Stretches, first: pa.Array, last: pa.Array) -> StretchList:
+    def by_labels(cls, stretches: ContentChunks, first: pa.Array, last: pa.Array) -> ChunkList:
         """The list of a file whose records have labels."""
         return cls(lambda: _table(stretches, first, last, pa.nulls(len(first), pa.binary())))
 
     @classmethod
-    def by_spans(cls, stretches: Stretches, spans: pa.Array) -> StretchList:
+    def by_spans(cls, stretches: ContentChunks, spans: pa.Array) -> ChunkList:
         """The list of a file whose records have primary keys."""
         none = pa.nulls(len(spans), pa.binary())
         return cls(lambda: _table(stretches, none, none, spans))
 
     @classmethod
-    def of_new_file(cls, stretches: Stretches) -> StretchList:
+    def of_new_file(cls, stretches: ContentChunks) -> ChunkList:
         """The list of a file that is read for the first time, so that record n has label n."""
         return cls.by_labels(stretches, own_labels(stretches.rows[:-1]), own_labels(stretches.rows[1:] - 1))
 
-    def folded(self, base: int) -> StretchList:
+    def folded(self, base: int) -> ChunkList:
         """The list where all earlier epochs are folded into `base`."""
         texts = self.table.column("spans").to_pylist()
         if texts[0] is None or bool((np.frombuffer(b"".join(texts), "<i8")[::3] >= base).all()):
             return self
         spans = [np.frombuffer(text, "<i8").reshape(-1, 3) for text in texts]
         told = pa.array([np.maximum(one, (base, 0, 0)).astype("<i8").tobytes() for one in spans], pa.binary())
-        return StretchList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
+        return ChunkList.of(self.table.set_column(self.table.schema.get_field_index("spans"), "spans", told))
 
     def label_behind(self, number: int) -> Label | None:
         """The label of the last record ahead of a stretch, None ahead of the first."""
@@ -105,12 +105,12 @@ class StretchList:
         """The label of the first record of a stretch, None behind the last one."""
         return parse_label(self.table.column("first")[number].as_py())[0] if number < self.table.num_rows else None
 
-    def changed(self, now: Stretches, stayed: tuple[Positions, Positions], chosen: Positions, first: pa.Array, last: pa.Array) -> StretchList:
+    def changed(self, now: ContentChunks, stayed: tuple[Positions, Positions], chosen: Positions, first: pa.Array, last: pa.Array) -> ChunkList:
         """The list as it is now: what stayed has the labels that it had, the stretches `chosen` have new ones."""
         order = np.argsort(np.concatenate([stayed[1], chosen]))
         kept = [self.table.column(name).combine_chunks().take(pa.array(stayed[0])) for name in ("first", "last")]
         ends = [pa.concat_arrays([one, fresh]).take(pa.array(order)) for one, fresh in zip(kept, (first, last), strict=True)]
-        return StretchList.by_labels(now, *ends)
+        return ChunkList.by_labels(now, *ends)
 
     def ranges(self, bounds: Sequence[tuple[int, int]]) -> list[tuple[bytes, bytes]]:
         """The labels of the records in stretches of some ranges of numbers: from the first up to the one behind the last."""
@@ -145,12 +145,12 @@ def own_labels(rows: Positions) -> pa.Array:
     return row_labels(b"", rows)
 
 
-def _table(stretches: Stretches, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
+def _table(stretches: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
     digests = pa.array(stretches.digests, pa.binary())
     return pa.Table.from_arrays([digests, pa.array(np.diff(stretches.rows)), first, last, spans], schema=SCHEMA)
 
 
-def matched(old: StretchList, new: Stretches, *, same_rows: bool = False) -> tuple[Positions, Positions]:
+def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:
     """The numbers of the stretches that stayed, before and now; `same_rows`: only those whose records have the numbers that they had."""
     digests = pa.concat_arrays([old.table.column("digest").combine_chunks(), pa.array(new.digests, pa.binary())])
     codes = digests.dictionary_encode().indices.to_numpy().astype(np.int64)
@@ -161,7 +161,7 @@ def matched(old: StretchList, new: Stretches, *, same_rows: bool = False) -> tup
     return left[alike], right[alike]
 
 
-def is_little(now: Stretches, chosen: Positions) -> bool:
+def is_little(now: ContentChunks, chosen: Positions) -> bool:
     """Whether some stretches have so few of the file's records that it saves time to look at them alone."""
     return int((now.rows[chosen + 1] - now.rows[chosen]).sum()) <= now.records * MOST_CHANGED
 

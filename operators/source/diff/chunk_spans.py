@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from operators.core.evaluate import Narrow
     from operators.source.diff.alignment import Positions
-    from operators.source.diff.chunk_index import StretchList
+    from operators.source.diff.chunk_index import ChunkList
     from storage.engines import Engine
-    from storage.formats.content_chunks import Stretches
+    from storage.formats.content_chunks import ContentChunks
 
 GAP: Final = 1024
 """Rows of a stretch further apart than this are in spans of their own."""
@@ -38,7 +38,7 @@ _WIDTH: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class ChunkSpans:
     """Spans of rows, sorted by `stretch`: the number of the stretch that has records in it, the epoch that read them, the first row and the last."""
 
     stretch: Positions
@@ -47,20 +47,20 @@ class Spans:
     last: Positions
 
     @classmethod
-    def of(cls, one: StretchList) -> Spans:
+    def of(cls, one: ChunkList) -> ChunkSpans:
         """The spans of a list."""
         texts = one.table.column("spans").to_pylist()
         flat = np.frombuffer(b"".join(texts), "<i8").reshape(-1, 3)
         return cls(np.repeat(np.arange(len(texts)), [len(text) // _WIDTH for text in texts]), flat[:, 0], flat[:, 1], flat[:, 2])
 
     @classmethod
-    def of_new_file(cls, stretches: Stretches, epoch: int) -> Spans:
+    def of_new_file(cls, stretches: ContentChunks, epoch: int) -> ChunkSpans:
         """Those of a file of which nothing stood."""
         count = stretches.count
         return cls(np.arange(count), np.full(count, epoch), stretches.rows[:-1], stretches.rows[1:] - 1)
 
     @classmethod
-    def around(cls, stretch: Positions, epoch: Positions, row: Positions) -> Spans:
+    def around(cls, stretch: Positions, epoch: Positions, row: Positions) -> ChunkSpans:
         """The spans of records, given the stretch, the epoch and the row of each."""
         order = np.lexsort((row, epoch, stretch))
         stretch, epoch, row = stretch[order], epoch[order], row[order]
@@ -69,23 +69,23 @@ class Spans:
         ends = np.concatenate([breaks, np.full(min(len(row), 1), len(row))]) - 1
         return cls(stretch[starts], epoch[starts], row[starts], row[ends])
 
-    def where(self, chosen: NDArray[np.bool_]) -> Spans:
+    def where(self, chosen: NDArray[np.bool_]) -> ChunkSpans:
         """Those of some stretches (a mask)."""
         mask = chosen[self.stretch]
-        return Spans(self.stretch[mask], self.epoch[mask], self.first[mask], self.last[mask])
+        return ChunkSpans(self.stretch[mask], self.epoch[mask], self.first[mask], self.last[mask])
 
-    def carried(self, left: Positions, right: Positions) -> Spans:
+    def carried(self, left: Positions, right: Positions) -> ChunkSpans:
         """The spans of those stretches that stayed, under the numbers that they have now."""
         numbers = np.full(int(self.stretch.max(initial=-1)) + 1, -1, np.int64)
         numbers[left] = right
         kept = self.where(numbers >= 0)
-        return Spans(numbers[kept.stretch], kept.epoch, kept.first, kept.last)
+        return ChunkSpans(numbers[kept.stretch], kept.epoch, kept.first, kept.last)
 
-    def and_of(self, other: Spans) -> Spans:
+    def and_of(self, other: ChunkSpans) -> ChunkSpans:
         """These and others."""
         pairs = [np.concatenate(pair) for pair in ((self.stretch, other.stretch), (self.epoch, other.epoch), (self.first, other.first), (self.last, other.last))]
         order = np.argsort(pairs[0], kind="stable")
-        return Spans(*(one[order] for one in pairs))
+        return ChunkSpans(*(one[order] for one in pairs))
 
     def column(self, count: int) -> pa.Array | None:
         """The column `spans` of a list of so many stretches; None where there are too many."""
@@ -127,7 +127,7 @@ class Spans:
         return found
 
 
-def standing(places: Sequence[tuple[str, Spans]], engine: Engine) -> Narrow:
+def standing(places: Sequence[tuple[str, ChunkSpans]], engine: Engine) -> Narrow:
     """What chooses the rows (with `_epoch`) that lie within spans of files, given by path."""
     ends = [(path, *span) for path, spans in places for span in zip(spans.epoch.tolist(), spans.first.tolist(), spans.last.tolist(), strict=True)]
     if len(ends) > listed.FEW_RANGES:

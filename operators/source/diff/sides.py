@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from operators.source.diff.chunk_index import StretchList
+    from operators.source.diff.chunk_index import ChunkList
     from operators.source.file_changes import FileRecord, Part
     from operators.source.reading import FileReader
-    from operators.source.request import Intake
+    from operators.source.request import IngestRequest
 
 FEW_BYTES: Final = 2 << 20
 """So many bytes of changed stretches are read on the driver, where what stood came there too."""
@@ -38,7 +38,7 @@ class Side:
     rows: pa.Table | None = None
 
 
-def looked_at(intake: Intake, part: Part, before: StretchList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
+def looked_at(intake: IngestRequest, part: Part, before: ChunkList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
     """What stands in stretches of some ranges of numbers and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
     live = _near(intake, part.record, before, bounds) if few else None
     if live is not None and part.size <= FEW_BYTES:
@@ -52,21 +52,21 @@ def looked_at(intake: Intake, part: Part, before: StretchList, bounds: Sequence[
     return [Side(one, table.drop_columns(["_hash"]) if few else None) for one, table in zip(hashes, tables, strict=True)]
 
 
-def _near(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
+def _near(intake: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
     """The live rows of a file in stretches of some ranges of numbers, where these are so few that each is read by itself."""
     assert intake.before is not None  # else nothing is known
     prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
     return intake.before.near([(prefix + low, prefix + high) for low, high in ranges]) if len(ranges) <= FEW_RANGES else None
 
 
-def _standing(intake: Intake, record: FileRecord, before: StretchList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
+def _standing(intake: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
     """The same as a frame."""
     assert intake.before is not None  # else nothing is known
     prefix = intake.files.prefix(record)
     return intake.before.narrowed(lambda rows: before.standing(of_file(rows, intake.files, record), bounds, prefix, intake.engine))
 
 
-def _numbered(intake: Intake, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
+def _numbered(intake: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
     """Both versions of rows that are on the driver; they are numbered there."""
     old, new = live.sort_by("_key"), fresh.sort_by("_row")
     was, now = numbered(old, new, [name for name in intake.compared() if name != "_row"])
@@ -83,17 +83,17 @@ def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Arr
     return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
 
 
-def old_hashes(intake: Intake, stood: DataFrame) -> pa.Table:
+def old_hashes(intake: IngestRequest, stood: DataFrame) -> pa.Table:
     """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
     return _ordered(intake.engine.to_arrow(stood.select(*_told(intake), _hash(intake, stood))), "_key")
 
 
-def _told(intake: Intake) -> list[str]:
+def _told(intake: IngestRequest) -> list[str]:
     """What is told of live rows besides their hashes."""
     return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
 
 
-def new_hashes(intake: Intake, fresh: DataFrame) -> pa.Table:
+def new_hashes(intake: IngestRequest, fresh: DataFrame) -> pa.Table:
     """`_row` and `_hash` of the records of a file, in order."""
     return _ordered(intake.engine.to_arrow(fresh.select("_row", _hash(intake, fresh))), "_row")
 
@@ -106,6 +106,6 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
     return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()
 
 
-def _hash(intake: Intake, frame: DataFrame) -> Column:
+def _hash(intake: IngestRequest, frame: DataFrame) -> Column:
     """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
     return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")

@@ -13,11 +13,11 @@ from operators.source.diff.by_position import appended
 from operators.source.diff.by_position import ingest as aligned
 from operators.source.diff.sides import new_hashes, of_file, old_hashes
 from operators.source.file_changes import FileRecord, Part
-from operators.source.request import Ingested, InputChanged, Intake, merge_strategy
+from operators.source.request import IngestRequest, IngestResult, InputChanged, merge_strategy
 
 
 @merge_strategy("append")
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The records that were added. Raises InputChanged where earlier ones are not what they were."""
     changes, files = intake.changes, intake.files
     if intake.before is None:
@@ -34,7 +34,7 @@ def ingest(intake: Intake) -> Ingested:
     return appended(intake, parts)
 
 
-def _refuse_changed(intake: Intake, record: FileRecord) -> None:
+def _refuse_changed(intake: IngestRequest, record: FileRecord) -> None:
     """Raise InputChanged unless the first records of a file are those that were read."""
     assert intake.before is not None  # else nothing was read
     files, engine = intake.files, intake.engine

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F
-from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.deliver import deliver, error, rejected
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 
 
 @merge_strategy("changelog")
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The net change of each key. Taking back what is not there, and a word that is no operation, are rejects."""
     return deliver(intake, lambda rows: _marked(intake, rows))
 
 
-def _marked(intake: Intake, rows: DataFrame) -> DataFrame:
+def _marked(intake: IngestRequest, rows: DataFrame) -> DataFrame:
     word = F.trim(F.col("_mark").cast("string"))
     known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
@@ -35,6 +35,6 @@ def _marked(intake: Intake, rows: DataFrame) -> DataFrame:
     return told.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
 
 
-def _shown(intake: Intake) -> Column:
+def _shown(intake: IngestRequest) -> Column:
     parts = [F.concat(F.lit(f"{name}="), column(name).cast("string")) for name in intake.config.merge.primary_key]
     return F.concat_ws(", ", *parts)

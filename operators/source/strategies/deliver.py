@@ -16,14 +16,14 @@ from operators.source.arrivals import in_turn, replaced_places
 from operators.source.deliveries import is_late, is_whole_history, out_of_turn, whole
 from operators.source.diff.by_key import read
 from operators.source.file_changes import FileRecord, Part
-from operators.source.request import Ingested, Intake
+from operators.source.request import IngestRequest, IngestResult
 from operators.source.strategies.net_changes import net_changes, place_key
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> Ingested:
+def deliver(intake: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> IngestResult:
     """The delta of deliveries: each is an event of its key, in discovery order.
 
     A delivery that comes late, before others that were read, is put in its place by reading all of them again, as long as
@@ -43,15 +43,15 @@ def deliver(intake: Intake, marks: Callable[[DataFrame], DataFrame], *, first_wi
     rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
     told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
-    return Ingested(None, told, intake.before is not None, tuple(now.values()), (), bound)
+    return IngestResult(None, told, intake.before is not None, tuple(now.values()), (), bound)
 
 
-def _parts(intake: Intake, *, again: bool) -> list[Part]:
+def _parts(intake: IngestRequest, *, again: bool) -> list[Part]:
     """What is to be read: all that is there, or what is new."""
     return [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
 
 
-def _fresh(intake: Intake) -> list[Part]:
+def _fresh(intake: IngestRequest) -> list[Part]:
     """What was not read yet: new files, new ends, and overwritten files as new deliveries."""
     changes = intake.changes
     added = [replace(record, arrived=intake.epoch) for record in changes.added]
@@ -67,12 +67,12 @@ def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[Fil
         yield replace(record, undeclared=tuple(dict.fromkeys((*had[record.label], *record.undeclared)))) if record.replaced else record
 
 
-def _out_of_order(intake: Intake) -> bool:
+def _out_of_order(intake: IngestRequest) -> bool:
     """Whether something was delivered ahead of what was read, and all can be read again."""
     return intake.before is not None and is_late(intake.changes) and is_whole_history(intake.changes)
 
 
-def _whole_history(intake: Intake) -> Sequence[Part]:
+def _whole_history(intake: IngestRequest) -> Sequence[Part]:
     """All files that are there, those that were overwritten since they were read marked so."""
     overwritten, added = ({record.path for record in records} for records in (intake.delivered.changed, intake.delivered.added))
     here = [record for record in intake.changes.now if record.present]
@@ -80,7 +80,7 @@ def _whole_history(intake: Intake) -> Sequence[Part]:
     return whole(intake.changes, [replace(record, arrived=intake.epoch) if record.path in overwritten | added else record for record in told])
 
 
-def _taken_otherwise(intake: Intake, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
+def _taken_otherwise(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
     """Warnings of new records ahead of records that were read already, where a run over all files at once would decide differently."""
     late = out_of_turn(intake.changes) if intake.before is not None else []
     if late and not first_wins:
@@ -91,7 +91,7 @@ def _taken_otherwise(intake: Intake, events: DataFrame, *, first_wins: bool) -> 
         yield f"{file} stands before files that were read already: {records} of known keys passed over, where a run without this state would take them (--full-refresh would not)"
 
 
-def _passed_over(intake: Intake, events: DataFrame) -> tuple[int, str] | None:
+def _passed_over(intake: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
     """How many records there are whose keys other records of files behind theirs have, and the first of their files; None where there are none."""
     import pyarrow as pa
 
@@ -107,7 +107,7 @@ def _passed_over(intake: Intake, events: DataFrame) -> tuple[int, str] | None:
     return (found["count"], found["file"]) if found["count"] else None
 
 
-def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
+def _netted(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
     """What new events make of the rows that stood. Rejects of files that were overwritten go."""
     names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
     overwritten = [record.stored for record in intake.changes.changed]
@@ -118,7 +118,7 @@ def _netted(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame
     return consolidate(united(rows, as_retractions(stood.where(stale), "")))
 
 
-def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFrame:
+def _replayed(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
     """The difference between what all deliveries give and what stood.
 
     Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
@@ -139,7 +139,7 @@ def _replayed(intake: Intake, events: DataFrame, *, first_wins: bool) -> DataFra
     return consolidate(united(rows, chosen(then, rows.columns)))
 
 
-def _lost(intake: Intake) -> tuple[list[str], list[str], list[str]]:
+def _lost(intake: IngestRequest) -> tuple[list[str], list[str], list[str]]:
     """The files that are there no more, those that were overwritten since they were read, and those of which earlier content was overwritten before that."""
     now, changed = intake.changes.now, {record.path for record in intake.delivered.changed}
     present = [record for record in now if record.present]
@@ -156,7 +156,7 @@ def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: b
     return met.select(*map(column, stood.columns), "_there")
 
 
-def _is_new(intake: Intake) -> Column:
+def _is_new(intake: IngestRequest) -> Column:
     """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
     changes = intake.delivered
     grown = [(F.col("_file") == part.record.stored) & (F.col("_row") > part.rows) for part in changes.grown]
@@ -182,7 +182,7 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
     return told.withColumn("_wrong", wrong).select(*map(column, events.columns))
 
 
-def _with_keys(intake: Intake, rows: DataFrame) -> DataFrame:
+def _with_keys(intake: IngestRequest, rows: DataFrame) -> DataFrame:
     """Records without a complete primary key are rejected."""
     names = intake.config.merge.primary_key
     null = any_of([column(name).isNull() for name in names])

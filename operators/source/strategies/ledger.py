@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F
-from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.deliver import deliver
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @merge_strategy("ledger")
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The records whose keys are new."""
     return deliver(intake, _appends, first_wins=True)
 

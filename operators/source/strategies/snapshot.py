@@ -1,10 +1,10 @@
 """`merge: snapshot`: the files are the whole truth; by key where there is one, else like a text (DESIGN section 6)."""
 
 from operators.source.diff import by_key, by_position
-from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.request import IngestRequest, IngestResult, merge_strategy
 
 
 @merge_strategy("snapshot")
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """The delta from what stood to what the files say now."""
     return by_key.ingest(intake) if intake.source.keyed else by_position.ingest(intake)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.evaluate import prepare
-from operators.source.request import Ingested, Intake, merge_strategy
+from operators.source.request import IngestRequest, IngestResult, merge_strategy
 from operators.source.strategies.deliver import deliver
 from operators.source.strategies.net_changes import place_key
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @merge_strategy("upsert")
-def ingest(intake: Intake) -> Ingested:
+def ingest(intake: IngestRequest) -> IngestResult:
     """What the last records of their keys change. Deleting a key that is not there is nothing."""
     return deliver(intake, lambda rows: _marked(intake, rows))
 
 
-def _marked(intake: Intake, rows: DataFrame) -> DataFrame:
+def _marked(intake: IngestRequest, rows: DataFrame) -> DataFrame:
     plain = rows.withColumn("_wrong", F.lit(None).cast("string"))
     program = intake.source.deleted
     if program is None:
