@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from changelog.columns import CAUSE, ENVELOPE, EPOCH, KEY, OP
+from changelog.lazy_imports import np, pa, pc, pl
 from changelog.ops import POSITIVE, Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    import polars as pl
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 
 def standing(op_rows: pa.Table) -> pa.Table:
     """What `algebra.live` gives of these op rows, in their order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     brings = _brings(op_rows)
     rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
     came, went = rows.filter(brings), rows.filter(pc.invert(brings))
@@ -36,16 +31,12 @@ def standing(op_rows: pa.Table) -> pa.Table:
 
 def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
     """Live rows as op rows of one kind: what `algebra.as_appends` and `algebra.as_retractions` give."""
-    import pyarrow as pa
-
     image = live_rows.drop_columns([EPOCH]) if EPOCH in live_rows.column_names else live_rows
     return image.append_column(OP, pa.repeat(pa.scalar(int(op), pa.int8()), image.num_rows)).append_column(CAUSE, pa.repeat(cause, image.num_rows))
 
 
 def newest(rows: pa.Table) -> pa.Table:
     """Of rows with `_epoch` and `_key` those of each key's last epoch, without `_epoch`."""
-    import polars as pl
-
     versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
     last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
     return rows.filter(last.to_arrow()).drop_columns([EPOCH])
@@ -57,9 +48,6 @@ def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
 
 def consolidated(op_rows: pa.Table) -> pa.Table:
     """What `algebra.consolidate` gives of these op rows."""
-    import polars as pl
-    import pyarrow as pa
-
     rows = op_rows.drop_columns([EPOCH]) if EPOCH in op_rows.column_names else op_rows
     if not rows.num_rows:
         return rows
@@ -80,22 +68,16 @@ def consolidated(op_rows: pa.Table) -> pa.Table:
 
 def weights(op_rows: pa.Table) -> NDArray[np.int64]:
     """1 for each row that brings its image in, -1 for each that takes it away."""
-    import numpy as np
-
     return np.where(_brings(op_rows).to_numpy(), 1, -1).astype("i8")
 
 
 def _brings(op_rows: pa.Table) -> pa.ChunkedArray:
     """Whether each row brings its image in."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.is_in(op_rows.column(OP), value_set=pa.array(sorted(map(int, POSITIVE)), op_rows.schema.field(OP).type))
 
 
 def images(rows: pa.Table) -> dict[str, pl.Series]:
     """The image's columns under names of their own, equal exactly where they print the same (`changelog.equality`): doubles by their bits, NaN as one."""
-    import polars as pl
     import pyarrow.types as kinds
 
     found: dict[str, pl.Series] = {}

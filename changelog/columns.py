@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from changelog.lazy_imports import F
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -46,8 +48,6 @@ TYPES: Final[dict[str, str]] = {
 
 def column(name: str) -> Column:
     """The column of exactly this name, whatever characters (dots, backticks, spaces) the name has."""
-    from pyspark.sql import functions as F
-
     return F.col(quoted(name))
 
 

@@ -12,12 +12,11 @@ from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from changelog.columns import TYPES, column, fields
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 

@@ -1,18 +1,26 @@
-"""PySpark's `functions` (as `F`) and `Window`, and pyarrow (as `pa`), imported when they are first used: neither planning a pipeline nor a run without change needs them."""
+"""Lazy proxies of heavy libraries, each imported on first use. A check of a pipeline and a run without changes need none of them.
+
+    from changelog.lazy_imports import F, Window, np, pa, pc, pl
+
+`F` and `Window` are PySpark's, `np` is numpy, `pa` pyarrow, `pc` pyarrow.compute, `pl` polars.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 else:
     from importlib import import_module
 
     class _Later:
-        """Stands for a module, or a member of it, until an attribute is asked for, and keeps that: a run asks for some a thousand times."""
+        """A module, or a member of one, that is imported when an attribute is first read. Attributes are cached."""
 
         def __init__(self, module: str, member: str | None = None) -> None:
             self._module, self._member = module, member
@@ -28,6 +36,9 @@ else:
 
     F = _Later("pyspark.sql", "functions")
     Window = _Later("pyspark.sql", "Window")
+    np = _Later("numpy")
     pa = _Later("pyarrow")
+    pc = _Later("pyarrow.compute")
+    pl = _Later("polars")
 
-__all__ = ["F", "Window", "pa"]
+__all__ = ["F", "Window", "np", "pa", "pc", "pl"]

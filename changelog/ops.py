@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from changelog.lazy_imports import F
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -48,8 +50,6 @@ def is_negative(op: Column) -> Column:
 
 def weight(op: Column) -> Column:
     """The weight of an `_op` column as a bigint: 1 for `+A` and `+C`, -1 for `-R` and `-C`."""
-    from pyspark.sql import functions as F
-
     return F.when(is_positive(op), 1).otherwise(-1).cast("bigint")
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
@@ -27,8 +26,6 @@ _UNSURE: Final = 2.0**-40
 
 def divided(high: Doubles, low: Doubles, by: Doubles) -> Doubles:
     """The doubles nearest to (high + low) / by; `low` is what is left of the sums beside the nearest doubles. NaN where nothing is divided."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         first = high / by
         left = _remainder(high, first, by)
@@ -44,8 +41,6 @@ def divided(high: Doubles, low: Doubles, by: Doubles) -> Doubles:
 
 def divided_nearly(high: Doubles, low: Doubles, by_high: Doubles, by_low: Doubles) -> tuple[Doubles, NDArray[np.bool_]]:
     """The doubles nearest to (high + low) / (by_high + by_low), and where they may be the next ones."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         first = high / by_high
         second = (_remainder(high, first, by_high) + (low - first * by_low)) / (by_high + by_low)

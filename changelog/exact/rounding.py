@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from changelog.exact.quotients import divided, divided_nearly
 from changelog.exact.sums import EXPONENTS, LIMIT, FloatSum, IntSum
 from changelog.frames import mapped
+from changelog.lazy_imports import np, pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
@@ -62,7 +61,6 @@ def with_totals(states: DataFrame, sums: Sequence[Rounded]) -> DataFrame:
 
 def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def totalled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
 
         for batch in batches:
             totals = [pa.array(rounded(batch, one)) for one in sums]
@@ -73,8 +71,6 @@ def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], I
 
 def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
     """The totals or quotients of a batch of states in carried form."""
-    import numpy as np
-
     if isinstance(one, FloatSum):
         return total(batch, one)
     if isinstance(one, Mean):
@@ -88,14 +84,11 @@ def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
 
 def _ieee(found: NDArray[np.float64], above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quotients found; where a total is not finite or the divisor is 0, the IEEE quotient of the totals."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         return np.where(np.isfinite(above) & np.isfinite(below) & (below != 0), found, above / below)
 
 
 def _mean(limbs: Sequence[Limbs], by: Limbs) -> NDArray[np.float64]:
-    import numpy as np
 
     high, low, is_whole = _in_two(limbs)
     found = divided(high, low, by.astype("f8"))
@@ -103,7 +96,6 @@ def _mean(limbs: Sequence[Limbs], by: Limbs) -> NDArray[np.float64]:
 
 
 def _ratio(above: Sequence[Limbs], below: Sequence[Limbs]) -> NDArray[np.float64]:
-    import numpy as np
 
     high, low, is_whole = _in_two(above)
     by_high, by_low, by_whole = _in_two(below)
@@ -126,8 +118,6 @@ def _exact(limbs: Sequence[Limbs], at: int) -> Fraction:
 
 def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
     """The limbs of a total in carried form, at `EXPONENTS`."""
-    import numpy as np
-
     if isinstance(one, FloatSum):
         return [_numbers(batch, name) for name in one.limbs]
     high, low = (_numbers(batch, name) for name in one.columns)
@@ -137,8 +127,6 @@ def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
 
 def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """The nearest doubles of balanced limbs, those nearest to what is left, and where nothing is left then."""
-    import numpy as np
-
     used = [at for at, limb in enumerate(limbs) if limb.any()] or [0]
     limbs, exponents = limbs[used[0] : used[-1] + 1], EXPONENTS[used[0] : used[-1] + 1]  # mostly three of eight
     high = nearest(limbs, exponents)
@@ -149,8 +137,6 @@ def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 def _without(limbs: Sequence[Limbs], values: NDArray[np.float64], exponents: Sequence[int]) -> list[Limbs]:
     """The limbs of sums less these doubles, balanced."""
-    import numpy as np
-
     near = [np.rint(values * 2.0**-exponent) for exponent in exponents]
     parts = [near[0], *(here - above * 2.0**_BITS for above, here in pairwise(near))]
     return _settled([limb - part.astype("i8") for limb, part in zip(limbs, parts, strict=True)])
@@ -167,8 +153,6 @@ def _settled(limbs: Sequence[Limbs]) -> list[Limbs]:
 
 def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
     """The totals of a batch of states in carried form."""
-    import numpy as np
-
     limbs = [_numbers(batch, name) for name in one.limbs]
     nan, inf, ninf = (_numbers(batch, name) > 0 for name in one.special)
     found = np.where(inf, np.inf, np.where(ninf, -np.inf, nearest(limbs)))
@@ -184,7 +168,6 @@ def contributions(one: FloatSum | IntSum, values: NDArray[Any], known: NDArray[n
 
 
 def _of_floats(one: FloatSum, values: NDArray[np.float64], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
-    import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
         last = values * 2.0 ** -EXPONENTS[-1]
@@ -212,8 +195,6 @@ def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:
 
 def nearest(limbs: Sequence[Limbs], exponents: Sequence[int] = EXPONENTS) -> NDArray[np.float64]:
     """The nearest double of balanced limbs at these exponents: of the highest that is not 0 and the next two, with the sign of all that follows."""
-    import numpy as np
-
     carry = (limbs[0] + _HALF) >> _BITS
     zero = np.zeros_like(carry)
     balanced = [carry, limbs[0] - (carry << _BITS), *limbs[1:]]
@@ -238,8 +219,6 @@ def _rounded(first: Limbs, second: Limbs, third: Limbs, sign: Limbs) -> Any:
 
 def _tail_signs(limbs: Sequence[Limbs]) -> list[Limbs]:
     """For each limb the sign of what lies more than two places behind it."""
-    import numpy as np
-
     sign = np.zeros_like(limbs[0])
     signs = [sign, sign, sign]
     for limb in reversed(limbs[3:]):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import polars as pl
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from changelog.lazy_imports import pa
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
@@ -32,8 +31,6 @@ class KeyBytes:
     @classmethod
     def of(cls, keys: pl.Series) -> KeyBytes:
         """The bytes of a binary column without nulls."""
-        import pyarrow as pa
-
         array = keys.rechunk().to_arrow().cast(pa.large_binary())
         _, offsets, data = array.buffers()
         bounds = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8) if len(array) else np.zeros(1, np.int64)
@@ -97,6 +94,4 @@ def bare_keys(keys: pl.Series) -> pl.Series:
 
 def arrow_keys(keys: pl.Series) -> pa.Array:
     """The same keys in Arrow's plain type."""
-    import pyarrow as pa
-
     return keys.rechunk().to_arrow().cast(pa.binary())

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from changelog.lazy_imports import np, pa
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
 LabelTuple: TypeAlias = tuple[int, ...]
 
@@ -46,9 +46,6 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
 
 def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
     """The keys `prefix` ++ label `(number,)` as a binary Arrow array."""
-    import numpy as np
-    import pyarrow as pa
-
     count, width = len(numbers), len(prefix) + _WIDTH + 1
     keys = np.zeros((count, width), dtype=np.uint8)
     keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
-
+from changelog.lazy_imports import np, pa, pl
 
 LENGTH, DASHES = 36, (8, 13, 18, 23)
 
@@ -24,10 +21,6 @@ def uuid7(moment: datetime) -> str:
 
 def uuids_of(milliseconds: pl.Series, hashes: bytes) -> pl.Series:
     """A UUID of each time (since 1970) that is the same whenever it is asked for: the last 10 of the 16 bytes of a hash follow the time."""
-    import numpy as np
-    import polars as pl
-    import pyarrow as pa
-
     count = len(milliseconds)
     values = np.frombuffer(hashes, np.uint8).reshape(count, 16).copy()
     for place, shift in enumerate(range(40, -8, -8)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.arrow_algebra import standing
 from changelog.frames import united, without
+from changelog.lazy_imports import F, pa
 from errata.core.failures import StorageFailed
 from errata.plan.plan import Node, Plan
 from errata.state.chunk_index import ChunkIndex, read_lists, write_lists
@@ -21,7 +22,6 @@ from operators.core.key_sources import FileLabels
 from operators.source.file_changes import FileChanges, FileRecord, Label
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.execution.local_copies import Copies
@@ -410,8 +410,6 @@ def _counted(flow: NodeRunner, delta: NodeDelta, made: IngestResult, files: File
 
 def _came(flow: NodeRunner, rows: DataFrame, records: Sequence[FileRecord], files: FileReader) -> dict[Label, int]:
     """By how many records op rows make files longer, by label."""
-    from pyspark.sql import functions as F
-
     from changelog.ops import weight
     from operators.core.key_sources import label_prefix
 

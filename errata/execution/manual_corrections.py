@@ -13,7 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from changelog.frames import chosen, united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.ops import is_negative, is_positive
 from errata.state.node_tables import stored_rows
 from errata.state.suppressed_rows import truth
@@ -21,7 +21,6 @@ from operators.source.diff.hashes import image_hash, joined
 from operators.source.schema_changes import WIDENED, of_files
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.execution.node_runner import NodeRunner

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from changelog.arrow_algebra import consolidated
 from changelog.frames import accepted, alike, chosen, without
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
 from changelog.spark_algebra import consolidate
 from errata.execution.operator_context import NodeContext
@@ -409,8 +409,6 @@ def _net_rows(node: Node, outcome: Outcome) -> DataFrame:
 
 def count_ops(table: pa.Table) -> Counts:
     """Op counts of the rows that stand, then how many rejects came and how many went."""
-    import polars as pl
-
     bad = pl.Series(table.column("_error").is_valid()) if "_error" in table.column_names else pl.lit(False)
     frame = pl.DataFrame({"op": table.column("_op")}).with_columns(bad=bad)
     counted = frame.group_by("op", "bad").len()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from changelog.lazy_imports import F
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -31,8 +33,6 @@ def warnings(flow: NodeRunner, node: Node) -> Iterator[str]:
 
 def _failed_checks(flow: NodeRunner, node: Node, frame: DataFrame) -> Iterator[str]:
     """What the soft checks of a node say."""
-    from pyspark.sql import functions as F
-
     from changelog.ops import is_positive
     from cxl import spark
     from operators.core.evaluate import prepare
@@ -60,8 +60,6 @@ def _failed_checks(flow: NodeRunner, node: Node, frame: DataFrame) -> Iterator[s
 
 def _cut_arrays(flow: NodeRunner, node: Node, frame: DataFrame) -> Iterator[str]:
     """What is said of a combine's arrays that are as long as may be: there may have been more matches."""
-    from pyspark.sql import functions as F
-
     from changelog.columns import column
     from changelog.ops import is_positive
     from operators.combine.matching import COLLECT_LIMIT

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.lazy_imports import pl
 from errata.core.failures import StorageFailed
 from errata.core.options import Counts, Event, RunOptions, RunResult
 from errata.core.uuid7 import uuid7
@@ -37,7 +38,6 @@ from storage.state.ledger import Entry, Ledger
 from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
-    import polars as pl
 
     from errata.execution.node_runner import NodeDelta, NodeRunner
     from errata.plan.own_files import ProtectedFiles

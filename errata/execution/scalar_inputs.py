@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy_imports import F
 from errata.project.variables import read_value
 from operators.core.variables import rider
 
@@ -43,8 +44,6 @@ class ScalarInputs:
 
     def note(self, flow: NodeRunner, node: Node) -> None:
         """Look up what a state node that has just been run hands on: the variables of its last record."""
-        from pyspark.sql import functions as F
-
         from changelog.columns import column
 
         names = {f"pipeline.{name}": rider("pipeline", name) for name in node.spec.config.variables}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy_imports import F
 from errata.rendering.dag_svg import OPS, Box, bars, dag
 from errata.rendering.html import page, table
 from storage.values.python_rows import dictionaries
@@ -52,8 +53,6 @@ def _totals(run: Row) -> dict[str, int]:
 
 def hottest(reading: Snapshot, most: int = HOTTEST) -> list[dict[str, Any]]:
     """The keys with the most changes: node, epochs in which the key changed, and the row as it stood last."""
-    from pyspark.sql import functions as F
-
     found: list[dict[str, Any]] = []
     for node in reading.nodes.values():
         if node.kind == "output" or not node.persisted:

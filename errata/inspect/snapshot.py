@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
 from changelog.forms.frames import Origin, originating
+from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import diff
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
@@ -181,8 +182,6 @@ class Snapshot:
 
     def _committed(self) -> DataFrame:
         """When each epoch was committed: `_epoch`, `ts_ms`."""
-        import pyarrow as pa
-
         moments = self._moments("debezium")
         stamps = [int(moment.timestamp() * 1000) for moment in moments.values()]
         return self.engine.from_arrow(pa.table({"_epoch": pa.array(moments, pa.int64()), "ts_ms": pa.array(stamps, pa.int64())}))
@@ -331,8 +330,6 @@ def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | Non
 
 def _standing(rows: DataFrame) -> DataFrame:
     """The rows that are no rejects."""
-    from pyspark.sql import functions as F
-
     return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
 
 

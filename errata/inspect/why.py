@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
 from cxl.types.types import STRING, Type
 from errata.core.diagnostics import did_you_mean
@@ -52,8 +52,6 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
 
 def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
     """Where to look for a row of a node that does not stand: the dead letter queue where records of its sources are in it, those with the values that were asked for before others."""
-    import polars as pl
-
     from errata.inspect.dlq import rejects_of
     from errata.rollback.dead_letters import FIELD
 
@@ -114,8 +112,6 @@ class LineageWalk:
 
     def places(self, source: str, records: Mapping[bytes, Row]) -> dict[bytes, tuple[str, int | None]]:
         """File and row number of source records, counted from 1 in the file as it is now. `records`: by key the newest version of each, with its hidden columns."""
-        import polars as pl
-
         head = self.reading.head
         assert head is not None  # a row of it stands
         known = pl.DataFrame([(row.get("_file"), row.get("_row")) for row in records.values()], schema={"file": pl.String, "row": pl.Int64}, orient="row")

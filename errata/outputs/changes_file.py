@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 from changelog.columns import OP
 from changelog.forms.frames import flat_stream
+from changelog.lazy_imports import pa
 from errata.outputs.writer import OutputRows, output_columns
 from errata.state.node_tables import DRIVER_ROWS
 from errata.state.stream_forms import beside
 from errata.state.undeclared_columns import expanded
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
@@ -37,7 +37,6 @@ class OdfEvents:
 
     def parquet(self) -> Iterator[bytes]:
         """The content of a Parquet file, a row group at a time."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         from storage.formats.typed.writing import Drained
@@ -73,15 +72,12 @@ def odf_events(flow: NodeRunner, node: Node, form: str, made: tuple[int, datetim
 
 
 def _none_of(schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
 
     return pa.RecordBatch.from_pylist([], schema)
 
 
 def _numbered(batches: Iterator[pa.RecordBatch], start: int, moment: datetime) -> Iterator[pa.RecordBatch]:
     """Events in order with their offsets from `start` on."""
-    import pyarrow as pa
-
     for batch in batches:
         end = start + batch.num_rows
         stamp = pa.repeat(pa.scalar(moment, pa.timestamp("ms", "UTC")), batch.num_rows)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.arrow_algebra import weights
 from changelog.columns import column
+from changelog.lazy_imports import pa, pc, pl
 from errata.core.failures import StorageFailed
 from errata.execution.ingest import files_before, undeclared
 from errata.outputs.changes_file import odf_events
@@ -26,8 +27,6 @@ from storage.errors import StorageError
 from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
 
     from errata.execution.node_runner import NodeRunner
     from errata.execution.run import Run
@@ -159,8 +158,6 @@ class Writing:
     @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns: those of the output."""
-        import pyarrow as pa
-
         from cxl.types.types import type_name
         from storage.values.coerce import arrow_type
 
@@ -227,15 +224,11 @@ class Writing:
         return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape, len(shape.names)))
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa
 
         return pa.RecordBatch.from_arrays([_one_nan(values.cast(one.type)) for values, one in zip(batch.columns, self.schema, strict=True)], schema=self.schema)
 
     def _changed(self, since: int) -> tuple[pa.Table, pl.Series, pa.Table] | None:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
-        import polars as pl
-        import pyarrow as pa
-
         flow = self.flow
         shape = output_columns(self.output, self.fields)[1]
         rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
@@ -276,7 +269,4 @@ class Writing:
 
 def _one_nan(values: pa.Array) -> pa.Array:
     """The values, of floats every NaN by the same bits: a table finds others not equal."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(pc.is_nan(values), float("nan"), values) if pa.types.is_floating(values.type) else values

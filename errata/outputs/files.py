@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc, pl
 from errata.execution.ingest import arriving, files_before, origins, undeclared
 from errata.outputs.targets import CHANGES, FINISHED
 from errata.outputs.writer import Exporter, OutputRows, Written, left_out, output_columns
@@ -115,8 +115,6 @@ def _data_files(run: Run, flow: NodeRunner, node: Node, targets: Targets, presen
 
 def output_rows(flow: NodeRunner, node: Node, output: Output, *, marked: bool = False) -> OutputRows:
     """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
-    import polars as pl
-
     order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
     frame = flow.tables.live(flow.engine, node, flow.values)
@@ -149,8 +147,6 @@ def _by_target(flow: NodeRunner, node: Node, targets: Targets, rows: OutputRows,
 
 
 def _of_origins(rows: OutputRows, origins: Sequence[str]) -> OutputRows:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     if rows.table is not None:
         return OutputRows(rows.table.filter(pc.is_in(rows.table.column(ORIGIN), pa.array(origins, pa.string()))), None)

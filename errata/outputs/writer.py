@@ -12,13 +12,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.lazy_imports import pa
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
 from storage.state import durable
 from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.outputs.delta_table import StagedTable
@@ -179,7 +179,6 @@ class OutputRows:
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:
-    import pyarrow as pa
 
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -188,7 +187,6 @@ def _packed(batch: pa.RecordBatch) -> bytes:
 
 
 def _unpacked(blob: bytes) -> pa.RecordBatch:
-    import pyarrow as pa
 
     table = pa.ipc.open_stream(blob).read_all()
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], table.schema)
@@ -387,8 +385,6 @@ class Shape:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the columns that are wanted, in their order."""
-        import pyarrow as pa
-
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         found |= dict(zip(self.shown, self._expanded(batch), strict=True))
         return pa.RecordBatch.from_arrays([found[name] for name in self.names], list(self.names))
@@ -403,7 +399,6 @@ class Shape:
     def _expanded(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The extra fields as columns. The work is that of the fields that the rows have, not of all that they could have."""
         import orjson
-        import pyarrow as pa
 
         if not self.extra:
             return []
@@ -421,8 +416,6 @@ class Shape:
 
 def _column(rows: Sequence[int], cells: Sequence[str | None], count: int) -> pa.Array:
     """A column of `count` rows with the cells in the given rows and null in the others."""
-    import pyarrow as pa
-
     if len(rows) == count:
         return pa.array(cells, pa.string())
     column: list[str | None] = [None] * count

@@ -6,17 +6,15 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy_imports import pa, pl
+
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
 
     from cxl.types.types import Type
 
 
 def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
     """The values of a column as text; those of a dynamic type are read once for each JSON text that occurs."""
-    import polars as pl
-
     from storage.formats.base import Column
     from storage.formats.texts import text_of
 

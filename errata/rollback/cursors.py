@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from changelog.lazy_imports import pl
 from errata.rollback.outcome import COMBINE
 from operators.source.file_changes import FileRecord
 
 if TYPE_CHECKING:
-    import polars as pl
 
     from errata.execution.ingest import SourceFiles
     from errata.execution.node_runner import NodeRunner
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | None) -> int:
     """The highest row of a source of so many `rows` that came through, ahead of a group that overflowed or a combine row that failed; 0 for none."""
     if rejects is not None:
-        import polars as pl
 
         bad = rejects.filter(pl.col("source") == source, pl.col("number") <= rows)["number"].unique().sort(descending=True)
         rows -= int((bad == rows - pl.int_range(len(bad), eager=True)).cum_min().sum())
@@ -53,8 +52,6 @@ def floors_before(run: Run, flow: NodeRunner, source: SourceFiles) -> dict[str, 
 
     Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
     """
-    import polars as pl
-
     from errata.inspect.dlq import rejecting_nodes, rejects_at
     from operators.source.request import ResumePoint
 

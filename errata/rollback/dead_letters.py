@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from changelog.keys.decode import arrow_keys, bare_keys
+from changelog.lazy_imports import F, pa
 from errata.plan.correlation import key_fields
 from errata.rollback.cell_texts import texts
 from errata.rollback.groups import groups_in
@@ -15,7 +16,6 @@ from errata.rollback.record_locations import PLACE, Places
 from errata.rollback.source_records import branches, leads_of_rejects
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.execution.node_runner import NodeRunner
@@ -136,9 +136,6 @@ class Rejects:
 
 def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
     """Those of the live rows of a node that are no rejects and have one of some keys."""
-    import pyarrow as pa
-    from pyspark.sql import functions as F
-
     wanted = engine.from_arrow(pa.table({"_key": arrow_keys(keys)}))
     return engine.to_arrow(live.where(F.col("_error").isNull()).join(F.broadcast(wanted), "_key", "left_semi"))
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.keys.decode import arrow_keys
 from changelog.keys.encoding import bare, decode_key, encode_key, key_column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc, pl
 from errata.plan.retraction_scope import COUNTED
 from errata.rollback.source_records import leads_of_rejects
 from operators.core.operator import SHARED, shared_number
 from operators.core.row_type import CK, RowType, key_type, physical_type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from errata.execution.node_runner import NodeRunner
@@ -35,9 +34,6 @@ def group_column(row: RowType, fields: Sequence[str]) -> Column:
 
 def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> pa.Array:
     """The same bytes of rows on the driver, none where there are no fields; made once for each group."""
-    import polars as pl
-    import pyarrow as pa
-
     if not fields:
         return pa.nulls(rows.num_rows, pa.binary())
     types = [key_type(row.riders[CK + name]) for name in fields]
@@ -50,8 +46,6 @@ def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> pa.Array:
 
 def group_values(row: RowType, fields: Sequence[str], groups: Iterable[bytes]) -> pa.Table:
     """The values of groups by the columns that records have them in."""
-    import pyarrow as pa
-
     from storage.delta.columns import declared
 
     names = [key_type(row.riders[CK + name]) for name in fields]
@@ -80,9 +74,6 @@ class Groups:
 
     def carry(self, node: Node, rejects: pa.Table) -> None:
         """Keep what rows that fail in this run, ahead of every barrier, have of their records' groups: these need not be looked up."""
-        import polars as pl
-        import pyarrow as pa
-
         leads = leads_of_rejects(node, pl.Series(rejects.column("_key")), pl.zeros(rejects.num_rows, pl.Boolean, eager=True))
         for name in leads["lead"].drop_nulls().unique():
             own = {rider: type_ for rider, type_ in self.plan[name].operator.output.riders.items() if rider.startswith(CK)}
@@ -112,8 +103,6 @@ class Groups:
 
     def counted(self, source: str, fields: Sequence[str] = ()) -> dict[bytes, bytes | None]:
         """The groups of the suppressed records of a source that still count behind relaxed aggregates."""
-        import pyarrow.compute as pc
-
         node = self.plan[source]
         if COUNTED not in node.operator.output.hidden:
             return {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from changelog.columns import column
 from changelog.frames import united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.ops import is_positive
 from errata.plan.correlation import ranks
 from errata.state.node_tables import entered, stands
@@ -15,7 +15,6 @@ from operators.core.operator import Linear
 from operators.core.row_type import CK
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.execution.node_runner import NodeRunner

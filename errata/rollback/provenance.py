@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from changelog.keys.encoding import bare
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc
 from errata.plan.correlation import key_fields
 from errata.rollback.dead_letters import is_group_reject
 from errata.rollback.source_records import leads_of, leads_of_rejects
 from errata.state.suppressed_rows import MARK
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node, Plan
@@ -56,8 +55,6 @@ class Leads:
 
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
-        import pyarrow.compute as pc
-
         rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
         return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np, pa, pl
 from errata.plan.correlation import key_fields, ranks
 from errata.rollback.attribution import CORRELATED, OVERFLOW
 from errata.rollback.groups import GROUP, group_column, groups_in
 
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from errata.execution.node_runner import NodeRunner
@@ -53,9 +51,6 @@ class Steady:
 
     def parted(self, node: Node, held: pa.Table) -> Parted:
         """The suppressed live rows of a source (`held`) by whether they are tried again."""
-        import numpy as np
-        import pyarrow as pa
-
         texts = held.column("_error").combine_chunks().dictionary_encode()  # the members of a group share one
         told, which = [json.loads(text) for text in texts.dictionary.to_pylist()], texts.indices.to_numpy()
         large = {one["by"] for one in told if one.get("category") == OVERFLOW}
@@ -70,8 +65,6 @@ class Steady:
 
     def _moved(self, node: Node, held: pa.Table) -> pl.Series:
         """Whether records of the groups of suppressed ones come, go or change in this run."""
-        import polars as pl
-
         from changelog.keys.decode import bare_keys
 
         group, key = pl.col("group"), pl.col("key")

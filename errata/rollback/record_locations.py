@@ -11,6 +11,7 @@ import polars as pl
 
 from changelog.keys.decode import KeyBytes, arrow_keys, bare_keys
 from changelog.keys.positions import row_label
+from changelog.lazy_imports import F, pa
 from operators.source.file_changes import FileRecord
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ class Places:
         plain = keys.filter(~keys.bin.starts_with(BY_PLACE)).unique()
         if not len(plain):
             return pl.DataFrame(schema={"key": pl.Binary, "file": pl.String, "row": pl.Int64})
-        import pyarrow as pa
-        from pyspark.sql import functions as F
 
         asked = pl.DataFrame({"key": plain}).select("key", stored=pl.col("key"))
         asked = pl.concat([asked, asked.with_columns(stored=pl.col("key") + pl.lit(b"!"))])  # an admitted record comes ahead of a rejected one
@@ -162,8 +161,6 @@ class Places:
 
         A rejected record's mark comes before every other key's bytes.
         """
-        from pyspark.sql import functions as F
-
         prefix = bytes([self.sources[source].number]) + label
         if prefix not in self._keys:
             live = self.tables.live(self.engine, self.plan[source], self.values, self.at).select("_key")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from changelog.keys.positions import parse_label, row_label, row_labels
+from changelog.lazy_imports import np, pa, pc
 from operators.source.file_changes import FileRecord, Label
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from operators.source.diff.chunk_index import ChunkList
     from storage.delta.changelog_table import ChangelogTable
@@ -49,9 +49,6 @@ def _list(rows: pa.Table, base: int) -> ChunkList:
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
     """The label of each file and where its rows are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     runs = pc.run_end_encode(pc.binary_slice(rows.column("_key").combine_chunks(), 0, -len(row_label((1,)))), pa.int64())
     stops = runs.run_ends.to_pylist()
     labels = [parse_label(prefix)[0] for prefix in runs.values.to_pylist()]
@@ -60,8 +57,6 @@ def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
 
 def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch: int) -> None:
     """Let these lists take the place of all that the table has. One durable step, more where the table is new."""
-    import pyarrow as pa
-
     from operators.source.diff.chunk_index import SCHEMA
 
     made = [_rows(label, one) for label, one in lists.items()]
@@ -74,8 +69,6 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch:
 
 
 def _rows(label: Label, one: ChunkIndex) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
 
     rows = one.stretches.table
     keys = row_labels(row_label(label), np.arange(1, rows.num_rows + 1))

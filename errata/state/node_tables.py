@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from changelog.arrow_algebra import newest, standing
 from changelog.columns import column
 from changelog.frames import accepted, alike, among, chosen, known, of_keys, told, united
+from changelog.lazy_imports import F, Window, pa, pc
 from changelog.ops import Op
 from changelog.spark_algebra import consolidate, live
 from errata.plan.plan import Node, Plan
@@ -23,7 +24,6 @@ from storage.errors import Damaged
 from storage.state.location import is_local
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from operators.core.evaluate import RunValues
@@ -64,8 +64,6 @@ class Tables:
 
     def schema(self, node: Node) -> pa.Schema:
         """The same as Arrow has them."""
-        import pyarrow as pa
-
         return pa.schema(declared(SYSTEM_COLUMNS | node.operator.output.columns()))
 
     def state(self, name: str) -> ChangelogTable:
@@ -153,15 +151,11 @@ class Tables:
         return None if rows is None or rows > DRIVER_ROWS else standing(table.rejects_arrow(at))
 
     def _rejects_by_engine(self, engine: Engine, node: Node, at: int | None) -> DataFrame:
-        from pyspark.sql import functions as F
 
         return live(stored_rows(engine, self.changelog(node), at=at).where(F.col("_error").isNotNull()))
 
     def latest_state(self, engine: Engine, name: str, at: int, narrow: Narrow = as_it_is) -> DataFrame | None:
         """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table. `narrow` chooses keys."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
         table = self.state(name)
         if not table.exists():
             return None
@@ -175,9 +169,6 @@ class Tables:
 
     def state_of(self, engine: Engine, name: str, at: int, keys: pa.ChunkedArray) -> pa.Table | None:
         """The same of a few keys, on the driver."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         table = self.state(name)
         if table.exists() and table.rows() <= SMALL_ROWS:
             rows = table.read_arrow(at=at)
@@ -265,8 +256,6 @@ def folded(engine: Engine, table: ChangelogTable, at: int | None = None, narrow:
 
 def _as_appends(rows: DataFrame) -> DataFrame:
     """Live rows as op rows, each of its epoch."""
-    from pyspark.sql import functions as F
-
     return rows.withColumns({"_op": F.lit(int(Op.APPEND)).cast("tinyint"), "_cause": F.lit("recompute")})
 
 
@@ -283,15 +272,11 @@ def _without_ops(rows: DataFrame) -> DataFrame:
 
 def more_than_keys(state: DataFrame) -> DataFrame:
     """Accumulators without those that are there no more: nothing stands beside their key."""
-    from pyspark.sql import functions as F
-
     return state.where(F.coalesce(*(column(name).cast("string") for name in state.columns if name != "_key")).isNotNull())
 
 
 def with_more_than_keys(state: pa.Table) -> pa.Table:
     """`more_than_keys` on the driver."""
-    import pyarrow.compute as pc
-
     return state.filter(reduce(pc.or_, (state.column(name).is_valid() for name in state.column_names if name != "_key")))
 
 
@@ -305,8 +290,6 @@ def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> Dat
 
 def _seen(rows: DataFrame, node: Node, consumer: Node) -> Column | None:
     """Which rows of a node are no rejects to a consumer: a source keeps records that only count among its rejects."""
-    from pyspark.sql import functions as F
-
     good = F.col("_error").isNull() if "_error" in rows.columns else None
     if "_counted" not in rows.columns:
         return good
@@ -325,8 +308,6 @@ def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:
 
 def consolidate_epochs(rows: DataFrame) -> DataFrame:
     """The net change of each key in each epoch of derived op rows."""
-    from pyspark.sql import functions as F
-
     marked = rows.withColumns({"_key": F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")), "__epoch": F.col("_epoch")})
     names = [name for name in rows.columns if name not in ("_key", "_epoch")]
     return consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))

@@ -14,14 +14,13 @@ from changelog.arrow_algebra import consolidated, signed
 from changelog.columns import column, image_columns
 from changelog.frames import known, told, united
 from changelog.keys.decode import arrow_keys, bare_keys
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc, pl
 from changelog.ops import Op
 from changelog.spark_algebra import as_appends, as_retractions
 from errata.plan.retraction_scope import COUNTED
 from operators.core.operator import Outcome
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from errata.plan.plan import Node
@@ -61,8 +60,6 @@ def counts(source: Node) -> Column:
 
 def suppressed(rejects: pa.Table) -> pa.Table:
     """Those of the live rejects of a source that are suppressed records."""
-    import pyarrow.compute as pc
-
     return rejects.filter(pc.starts_with(rejects.column("_error"), MARK))
 
 
@@ -76,9 +73,6 @@ def unmarked(rows: DataFrame) -> DataFrame:
 
 def unmarked_arrow(rows: pa.Table) -> pa.Table:
     """The same of rows on the driver."""
-    import polars as pl
-    import pyarrow as pa
-
     own: dict[str, pa.Array] = {"_key": arrow_keys(bare_keys(pl.Series(rows.column("_key"))))}
     own |= {name: pa.nulls(rows.num_rows, pa.string()) for name in ("_error", COUNTED)}
     return pa.table({name: own.get(name, rows.column(name)) for name in rows.column_names})
@@ -93,9 +87,6 @@ def truth(live: DataFrame) -> DataFrame:
 
 def truth_arrow(live: pa.Table) -> pa.Table:
     """The same of rows on the driver."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     held = pc.fill_null(pc.starts_with(live.column("_error"), MARK), False)
     return pa.concat_tables([live.filter(pc.invert(held)), unmarked_arrow(live.filter(held))])
 
@@ -105,8 +96,6 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
 
     `counting`: the records that were suppressed already, but counted.
     """
-    import pyarrow as pa
-
     fates = list({id(one): one for one in marks.values()}.values())  # few are shared by many records, whose keys go to the engine without their texts
     numbers = {id(one): at for at, one in enumerate(fates)}
     keys = {
@@ -137,8 +126,6 @@ def readmitting(rows: DataFrame | None, held: DataFrame) -> Outcome:
 
 def readmitting_arrow(rows: pa.Table | None, held: pa.Table, schema: pa.Schema) -> pa.Table:
     """The same of few rows on the driver, as op rows of a schema."""
-    import pyarrow as pa
-
     back = [signed(held, Op.RETRACT, READMIT), signed(unmarked_arrow(held), Op.APPEND, READMIT)]
     return consolidated(pa.concat_tables([one.select(schema.names).cast(schema) for one in (*back, *([] if rows is None else [rows]))]))
 

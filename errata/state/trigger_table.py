@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from changelog.lazy_imports import pa
 from changelog.ops import Op
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ def standing(table: ChangelogTable, at: int | None = None) -> list[Trigger]:
 
 def replace_triggers(table: ChangelogTable, now: Sequence[Trigger], epoch: int) -> bool:
     """Bring the table to these triggers. True where something changed."""
-    import pyarrow as pa
-
     before = {one.identity: one.text for one in standing(table, epoch - 1)}
     after = {one.identity: one.text for one in now}
     rows = [(int(Op.RETRACT), key, text) for key, text in before.items() if after.get(key) != text]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import RESERVED
 from changelog.frames import mapped, told
+from changelog.lazy_imports import pa
 from errata.outputs.writer import Shape
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from changelog.columns import column
 from changelog.exact.rounding import Mean, Ratio, Rounded, contributions
 from changelog.exact.sums import FloatSum, IntSum
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np, pa
 from cxl.typed.rewrite import shape
 from cxl.types.types import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
@@ -211,8 +209,6 @@ class WeightedMean:
 
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
         """What each row adds."""
-        import numpy as np
-
         values, shares = (_values(rows, name).astype("f8") for name in (self.value, self.weight))
         known = _given(rows, self.value) & _given(rows, self.weight)
         with np.errstate(over="ignore", invalid="ignore"):

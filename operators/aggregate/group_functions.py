@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.exact.rounding import with_totals
 from changelog.frames import mapped
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from cxl.types.types import Kind
 from operators.aggregate.accumulators import Accumulator, accumulator, native_aggregate, rounded
 from operators.core.failing_expressions import first_case
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from cxl.typed.tree import AggregateUse
@@ -160,7 +159,6 @@ class _ListedCall:
 
 def _list_worker(plain: Sequence[str], calls: Sequence[_ListedCall]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
 
         from cxl.spark.worker import arrow_type
 

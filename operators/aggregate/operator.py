@@ -13,7 +13,7 @@ from changelog.exact.ranges import extents
 from changelog.exact.rounding import with_totals
 from changelog.frames import united
 from changelog.keys.encoding import key_column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.ops import Op, weight
 from changelog.spark_algebra import as_appends, diff
 from cxl.types.types import STRING, Kind, Schema, Type
@@ -30,7 +30,6 @@ from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value,
 from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program

@@ -9,12 +9,11 @@ from changelog.arrow_algebra import weights
 from changelog.exact import rounding
 from changelog.exact.rounding import carried
 from changelog.keys.encoding import encode_key
+from changelog.lazy_imports import np, pa, pc, pl
 from operators.aggregate.accumulators import rounded
 from operators.core.evaluate import FINALIZE, error_start
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from operators.aggregate.accumulators import Accumulator
@@ -25,8 +24,6 @@ ROWS = "__rows"
 
 def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumulator]) -> pa.Table:
     """What op rows (`_op`, `_key` of their group, fields of the group, the calls' columns) add to the states of their groups; over nothing, too, where all is one group."""
-    import pyarrow as pa
-
     weight = weights(rows)
     parts = {name: values for one in accumulators for name, values in one.contributed(rows, weight).items()} | {ROWS: weight}
     found = _summed(rows.select(["_key", *groups]), parts)
@@ -35,8 +32,6 @@ def change(rows: pa.Table, groups: Sequence[str], accumulators: Sequence[Accumul
 
 def added(change: pa.Table, before: pa.Table | None, accumulators: Sequence[Accumulator]) -> pa.Table:
     """The states of the groups of a change (`_key`, fields of the group, state columns, `ROWS`) in carried form, with what stood of them counted in."""
-    import pyarrow as pa
-
     rows = change if before is None else pa.concat_tables([change, before.select(change.column_names).cast(change.schema)])
     names = [*(name for one in accumulators for name in one.columns), ROWS]
     states = _summed(rows.drop_columns(names), {name: rows.column(name).to_numpy() for name in names})
@@ -48,8 +43,6 @@ def added(change: pa.Table, before: pa.Table | None, accumulators: Sequence[Accu
 
 def _summed(rows: pa.Table, parts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
     """The first row of each `_key` with the sums of `parts` over all of its rows."""
-    import polars as pl
-
     sums = [pl.col("at").first(), *(pl.col(name).sum() for name in parts)]
     found = pl.DataFrame({"_key": rows.column("_key"), **parts}).with_row_index("at").group_by("_key", maintain_order=True).agg(sums)
     groups = rows.take(found["at"].to_arrow())
@@ -60,23 +53,17 @@ def _summed(rows: pa.Table, parts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
 
 def with_rows(states: pa.Table) -> pa.Table:
     """The groups that have rows."""
-    import pyarrow.compute as pc
-
     return states.filter(pc.greater(states.column(ROWS), 0))
 
 
 def finished(rows: pa.Table) -> pa.Table:
     """Those of an aggregate's live rows that states give: all but rejected records."""
-    import pyarrow.compute as pc
-
     error = rows.column("_error")
     return rows.filter(pc.or_(pc.is_null(error), pc.fill_null(pc.starts_with(error, error_start(FINALIZE)), False)))
 
 
 def totalled(states: pa.Table, accumulators: Sequence[Accumulator]) -> pa.Table:
     """`exact_totals.with_totals` of states on the driver."""
-    import pyarrow as pa
-
     [batch] = states.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=states.schema)]
     for one in rounded(accumulators):
         states = states.append_column(one.value, pa.array(rounding.rounded(batch, one), pa.float64()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from changelog.lazy_imports import F
 from cxl.types.types import STRING, Type
 
 if TYPE_CHECKING:
@@ -30,6 +31,4 @@ def together(documents: Iterable[Documents]) -> dict[str, dict[str, Type]]:
 
 def members(reads: Iterable[str]) -> dict[str, Column]:
     """The text of each `doc.section.field` that is read; null where the document lacks it."""
-    from pyspark.sql import functions as F
-
     return {name: F.get_json_object(DOCUMENT, f"$.{name.removeprefix('doc.')}") for name in reads if name.startswith("doc.")}

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.keys.encoding import encode_key
+from changelog.lazy_imports import pa
 from cxl.runtime.dynamic import dumps
 from cxl.types.types import Type
 
@@ -38,7 +39,6 @@ def members_shown(maps: "Column", shown: Callable[[str, Collection[str]], Sequen
 
 def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string") -> "Column":
     """A column that Python makes of Arrow arrays."""
-    import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
 
     def run(batch: pa.Array) -> pa.Array:
@@ -50,7 +50,6 @@ def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string"
 
 def _member_keys(name: str, texts: Any) -> Any:
     import orjson
-    import pyarrow as pa
 
     found = (None if text is None else orjson.loads(text).get(name) for text in texts.to_pylist())
     return pa.array([None if value is None else _value_key(value) for value in found], pa.binary())
@@ -58,7 +57,6 @@ def _member_keys(name: str, texts: Any) -> Any:
 
 def _members_shown(shown: Callable[[str, Collection[str]], Sequence[str]], texts: Any) -> Any:
     import orjson
-    import pyarrow as pa
 
     from storage.values.json_text import canonical
 
@@ -76,7 +74,6 @@ def _value_key(value: Any) -> bytes:
 
 
 def _texts(type_: Type, values: Any) -> Any:
-    import pyarrow as pa
 
     from cxl.spark.worker import decoded
 
@@ -84,7 +81,6 @@ def _texts(type_: Type, values: Any) -> Any:
 
 
 def _map_texts(members: Mapping[str, Type], rows: Any) -> Any:
-    import pyarrow as pa
 
     from cxl.spark.worker import decoded
 

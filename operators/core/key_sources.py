@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from operators.core.row_type import KeyShape, RowType
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def file_of(frame: DataFrame, row: RowType, labels: FileLabels) -> tuple[DataFra
     own = F.col("_file") if "_file" in row.hidden else F.lit(None).cast("string")
     if not labels.paths or not _has_labels(row.key):
         return frame, own
-    import pyarrow as pa
 
     prefixes = pa.array(list(labels.paths), pa.binary())
     table = frame.sparkSession.createDataFrame(pa.table({"__prefix": prefixes, "__path": pa.array(labels.paths.values(), pa.string())}))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from changelog.frames import alike, of_keys, united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import as_appends, changed, consolidate, diff
 from cxl.types.types import Kind, Type
 from operators.core.evaluate import Narrow, RunValues, as_it_is
@@ -22,7 +22,6 @@ from operators.core.provenance import by_key
 from operators.core.row_type import LOOSE, OWN_HIDDEN, SYSTEM, KeyShape, RowType
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from operators.source.file_changes import FileRecord, Part
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ def replaced_places(events: DataFrame, splits: Sequence[Split], engine: Engine) 
     """Events whose `_order` is the place of the piece that they arrived in."""
     if not splits:
         return events
-    import pyarrow as pa
 
     columns = {"_first": [one.first for one in splits], "_place": [one.place for one in splits], "_behind": [one.behind for one in splits], "_last": [one.last for one in splits]}
     pieces = engine.from_arrow(pa.table(columns, pa.schema([(name, pa.int64()) for name in columns])))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.frames import Made, chosen, made_in_tasks, united
 from changelog.keys.positions import row_label
+from changelog.lazy_imports import np, pa, pc
 from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
 from storage.formats.base import ROW
@@ -17,8 +18,6 @@ from storage.formats.base import ROW
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
@@ -86,8 +85,6 @@ class FileReader:
 
     def small(self, parts: Sequence[Part]) -> tuple[pa.Table, list[FileRecord]]:
         """The op rows of files, read here, and the files' records with the rows that they turned out to have."""
-        import pyarrow as pa
-
         batches: list[pa.RecordBatch] = []
         counted: list[FileRecord] = []
         left = self.limit
@@ -151,7 +148,6 @@ class FileReader:
 
     def spread(self, engine: Engine, record: FileRecord, tasks: Sequence[Task]) -> DataFrame:
         """The op rows of ranges of files that have the undeclared columns of `record`."""
-        import pyarrow as pa
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from storage.formats.tasks import chunk_reader, task_table
@@ -178,8 +174,6 @@ def _beside(frames: Sequence[DataFrame]) -> DataFrame:
 
 def holding(tasks: Sequence[Task], rows: Rows) -> list[Task]:
     """The ranges of a file in which the records of these numbers stand."""
-    import numpy as np
-
     starts = np.array([task.part.first_row for task in tasks])
     return [tasks[at] for at in np.unique(np.searchsorted(starts, rows, side="right") - 1).tolist()]
 
@@ -203,7 +197,6 @@ def _dynamic(record: FileRecord) -> frozenset[str]:
 
 def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema, dynamic: frozenset[str]) -> pa.RecordBatch:
     if values["beyond"]:
-        import pyarrow.compute as pc
 
         batch = batch.filter(pc.greater(batch.column(ROW), values["beyond"]))
     return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from changelog.lazy_imports import pa
 from operators.source.arrivals import Arrival
 from operators.source.file_changes import FileChanges, FileRecord, Label
 from operators.source.reading import FileReader
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from operators.core.evaluate import Narrow, RunValues

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from changelog.keys.positions import row_labels
+from changelog.lazy_imports import pa, pc, pl
 from storage.formats.base import DOCUMENT, ERROR, ROW, UNDECLARED
-
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
 
 REJECT_TAG: Final = b"\xff"
 """First byte of the key of a rejected record of a keyed source: it has no primary key that can be trusted, so its place in the files stands for it."""
@@ -45,8 +42,6 @@ class RowShape:
 
         Behind them stand `_row` and, of a keyed source, `_order` (the file's place) and `_mark`. `dynamic`: the undeclared columns that hold JSON text.
         """
-        import pyarrow as pa
-
         columns: dict[str, pa.Array] = {"_op": pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)}
         if not self.keyed:
             columns["_key"] = row_keys(prefix, batch.column(ROW), batch.column(ERROR))
@@ -69,9 +64,6 @@ class RowShape:
 
     def _value_keys(self, batch: pa.RecordBatch, file: str) -> pa.Array:
         """The keys of records by their values, of rejects by their places."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         from changelog.keys.arrow import encoded
 
         keys, bad = encoded([(batch.column(name), kind) for name, kind in self.key]), batch.column(ERROR).is_valid()
@@ -81,7 +73,6 @@ class RowShape:
         return pc.replace_with_mask(keys, bad, pa.array([place + b"!" for place in places.to_pylist()], pa.binary()))
 
     def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
-        import pyarrow as pa
 
         if name == "_event_time":
             return self.event_times(batch)
@@ -96,9 +87,6 @@ class RowShape:
 
     def event_times(self, columns: pa.RecordBatch | Mapping[str, pa.Array]) -> pa.Array:
         """The event times of rows with these columns."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         assert self.event_time is not None  # the row type has `_event_time` only with a watermark
         column, delay = self.event_time
         stamp = columns[column].cast(pa.timestamp("us", "UTC"))
@@ -107,8 +95,6 @@ class RowShape:
 
 def row_keys(prefix: bytes, rows: pa.Array, errors: pa.Array) -> pa.Array:
     """Keys of unkeyed records: `prefix`, the 6-byte row number, the closing 00; a rejected record's has `!` behind it."""
-    import pyarrow as pa
-
     keys = row_labels(prefix, rows.to_numpy(zero_copy_only=False))
     if errors.null_count == len(errors):
         return keys
@@ -120,9 +106,6 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
 
     `dynamic`: those that hold JSON text.
     """
-    import polars as pl
-    import pyarrow as pa
-
     if UNDECLARED in batch.schema.names:
         return batch.column(UNDECLARED)
     names = [name for name in batch.schema.names if name not in {*declared, ROW, ERROR, DOCUMENT}]
@@ -141,7 +124,6 @@ def widened(batch: pa.RecordBatch, declared: Sequence[str], dynamic: frozenset[s
 def _member(value: pl.Expr, name: str, *, dynamic: bool) -> pl.Expr:
     """`"name":value` of each record, null where the field is."""
     import orjson
-    import polars as pl
 
     key = pl.lit(orjson.dumps(name).decode() + ":")
     if dynamic:
@@ -152,8 +134,6 @@ def _member(value: pl.Expr, name: str, *, dynamic: bool) -> pl.Expr:
 
 def shaped_schema(shape: RowShape, given: pa.Schema) -> pa.Schema:
     """The schema of shaped batches, from that of the reader's."""
-    import pyarrow as pa
-
     fields = [pa.field("_op", pa.int8())]
     if shape.key or not shape.keyed:
         fields.append(pa.field("_key", pa.binary()))

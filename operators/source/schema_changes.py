@@ -12,7 +12,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from changelog.frames import any_of, chosen, mapped, told, united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc
 from changelog.ops import Op
 from operators.source.file_changes import FileRecord
 from operators.source.request import IngestRequest
@@ -25,7 +25,6 @@ from storage.formats.values import coerce_values, text_of_value
 from storage.values.json_text import canonical
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
@@ -96,7 +95,6 @@ def restated(source: Source, rows: DataFrame, change: Redeclared) -> DataFrame:
 
 def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> DataFrame:
     """The op rows that give rows which are no rejects their values anew."""
-    import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
     shape, reader = source.shape, source.reader()
@@ -138,8 +136,6 @@ class _Work:
 
     def _corrected(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The images before and after of the rows in which a value moves."""
-        import pyarrow.compute as pc
-
         members = [dict(self.opened(one)) for one in _members(batch)]
         declared, there = self._declared(members)
         moved = [self._move(batch.column(name), name, members, dynamic=dynamic) for name, dynamic in self.change.went]
@@ -162,8 +158,6 @@ class _Work:
 
     def _declared(self, members: Sequence[dict[str, Any]]) -> tuple[pa.RecordBatch, list[pa.Array]]:
         """The columns that are declared now, out of the fields beside them, with ERROR; of each, which rows have it."""
-        import pyarrow as pa
-
         columns = self.change.came
         values = {column.name: [one.pop(column.name, None) for one in members] for column in columns}
         there = [pa.array([value is not None for value in values[column.name]], pa.bool_()) for column in columns]
@@ -179,7 +173,6 @@ class _Work:
         return values.is_valid()
 
     def _rows(self, columns: Mapping[str, pa.Array], ops: pa.Array, concerned: pa.Array) -> pa.RecordBatch:
-        import pyarrow as pa
 
         whole = {**columns, "_op": ops, "_cause": pa.repeat(self.cause, len(ops))}
         return pa.RecordBatch.from_arrays([whole[field.name].cast(field.type) for field in self.schema], schema=self.schema).filter(concerned)
@@ -194,7 +187,6 @@ def _members(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _texts(members: Iterable[Mapping[str, Any]]) -> pa.Array:
-    import pyarrow as pa
 
     return pa.array([canonical(one) if one else None for one in members], pa.string())
 
@@ -202,7 +194,6 @@ def _texts(members: Iterable[Mapping[str, Any]]) -> pa.Array:
 def _plain(values: pa.Array, *, dynamic: bool, typed: bool) -> list[Any]:
     """The values of a column as those of undeclared fields."""
     import orjson
-    import pyarrow as pa
 
     from storage.formats.texts import text_of
 

@@ -9,12 +9,11 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pc, pl
 from operators.source.diff.hashes import FEW_KEYS, joined
 from operators.source.request import IngestRequest, InputChanged
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 _SHOWN: Final = 2
@@ -35,8 +34,6 @@ class UniqueKeys:
 
     def check_table(self, table: pa.Table) -> None:
         """Raise InputChanged for records on the driver."""
-        import polars as pl
-
         frame = pl.DataFrame({name: table.column(name) for name in ("_key", "_file", "_row", "_error", *self.names)}).filter(pl.col("_error").is_null())
         counted = frame.group_by("_key").agg(pl.len().alias("__n"), *(pl.col(name).first() for name in self.names))
         wrong = counted.filter((pl.col("__n") > 1) | pl.any_horizontal(pl.col(name).is_null() for name in self.names)).sort("_key")
@@ -46,8 +43,6 @@ class UniqueKeys:
 
     def check(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows."""
-        import pyarrow as pa
-
         self.check_others(delta)
         if self._ascend(delta):
             return
@@ -77,8 +72,6 @@ class UniqueKeys:
 
     def check_others(self, delta: DataFrame) -> None:
         """Raise InputChanged for op rows that bring a key in which one of the others has."""
-        import pyarrow as pa
-
         if self.others is None:
             return
         fresh = self.intake.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
@@ -92,8 +85,6 @@ class UniqueKeys:
 
     def _places(self, delta: DataFrame, key: bytes) -> list[tuple[str, int | None]]:
         """Files and rows of the first records that a delta brings under a key."""
-        import pyarrow as pa
-
         brought = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", "_file", "_row")
         under = joined(brought, pa.table({"_key": pa.array([key], pa.binary())}), self.intake.engine, "left_semi")
         found = self.intake.engine.to_arrow(under.orderBy("_file", "_row"), _SHOWN)
@@ -116,9 +107,6 @@ class UniqueKeys:
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Of each batch the first key and the last, and whether its keys ascend, none of them null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for batch in batches:
         if batch.num_rows:
             keys = batch.column("_key")

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from changelog.lazy_imports import pa, pl
 from cxl.runtime.context import Context
 from cxl.runtime.evaluate import Frame, build
 from cxl.runtime.failure import CxlFailure
@@ -19,9 +20,6 @@ from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed.tree import AggregateUse, Expr
 from cxl.types.types import Kind, Type
 from operators.state.running_aggregates import State, running
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 WHY = "__why"
 """The column that says why a record failed, as JSON text; null where it did not."""
@@ -67,22 +65,16 @@ class Fold:
 
     def table(self, table: pa.Table) -> pa.Table:
         """All records of one scope, in any order, with the variables as each record's pass left them."""
-        import polars as pl
-        import pyarrow as pa
-
         keys = pl.DataFrame({"_key": table.column("_key")}).with_row_index("at").sort("_key")["at"]
         ordered = table.take(keys.to_arrow()).combine_chunks()
         return pa.Table.from_arrays(self._columns(ordered), names=[*self.kept, *self.results.values(), WHY])
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batch by batch, for records that have nothing to do with each other."""
-        import pyarrow as pa
-
         for batch in batches:
             yield pa.RecordBatch.from_arrays(self._columns(batch), [*self.kept, *self.results.values(), WHY])
 
     def _columns(self, records: Any) -> list[Any]:
-        import pyarrow as pa
 
         left = list(self._passed(records))
         types = {one.variable: one.type for one in self.assigned}

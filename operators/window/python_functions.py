@@ -7,12 +7,11 @@ from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from operators.core.row_type import physical_type
 from operators.window.running_sum import running_sums
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from cxl.typed.tree import WindowUse
@@ -83,7 +82,6 @@ def _worker(calls: Sequence[_Call], whole: bool) -> Callable[[Iterator[pa.Record
 
 
 def _answered(rows: pa.Array, calls: Sequence[_Call], whole: bool) -> pa.RecordBatch:
-    import pyarrow as pa
 
     from cxl.spark.worker import arrow_type
 

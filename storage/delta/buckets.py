@@ -6,8 +6,9 @@ A bucket is the CRC-32 of the key's bytes, modulo the number of buckets; the sam
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from changelog.lazy_imports import F, pa
+
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column
 
 __all__ = ["bucket_array", "bucket_column", "bucket_of"]
@@ -20,13 +21,9 @@ def bucket_of(key: bytes | None, count: int) -> int:
 
 def bucket_array(keys: "pa.ChunkedArray", count: int) -> "pa.Array":
     """The buckets of a binary Arrow column, as int32."""
-    import pyarrow as pa
-
     return pa.array([bucket_of(key, count) for key in keys.to_pylist()], pa.int32())
 
 
 def bucket_column(key: "Column", count: int) -> "Column":
     """The bucket of a binary Column, as int."""
-    from pyspark.sql import functions as F
-
     return F.coalesce(F.crc32(key) % count, F.lit(0)).cast("int")

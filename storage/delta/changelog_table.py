@@ -20,7 +20,7 @@ from deltalake.schema import Field, PrimitiveType, Schema
 
 from changelog.columns import BUCKET, EPOCH, ERROR, KEY, OP, column
 from changelog.frames import making, told
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE, Op
 from storage.delta.buckets import bucket_array, bucket_column
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
@@ -301,7 +301,6 @@ class ChangelogTable:
         frame.select(*columns).write.format("delta").mode("append").option("userMetadata", self._signed(epoch)).save(engine_uri(self.uri))
 
     def _system_columns(self, epoch: int) -> dict[str, Column]:
-        from pyspark.sql import functions as F
 
         system = {EPOCH: F.lit(epoch).cast("bigint")}
         if self.buckets is not None and self._bucket_by is not None:
@@ -321,8 +320,6 @@ class ChangelogTable:
         self, engine: Engine, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
     ) -> DataFrame:
         """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`; of some buckets only."""
-        from pyspark.sql import functions as F
-
         from storage.engines.arrow import spark_schema
 
         table = self._required()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
 
 from changelog.columns import quoted
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import F, pa, pc
 from storage.delta.type_changes import JSON, converted, converted_array, in_words
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
 
 
 def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
-    import pyarrow.compute as pc
 
     want = where.column.type
     found = pa.nulls(table.num_rows, want) if where.missing else _shaped(_whole(table.column(where.stored.name)), want)
@@ -274,7 +273,6 @@ def stored_columns(stored: Sequence[Field], placements: Sequence[Placement], giv
 
 
 def _stored_column(field: pa.Field, source: pa.Field | None, given: Mapping[str, Column]) -> Column:
-    from pyspark.sql import functions as F
 
     if source is None:
         return F.lit(None).cast(_spark_type(field.type))
@@ -283,8 +281,6 @@ def _stored_column(field: pa.Field, source: pa.Field | None, given: Mapping[str,
 
 def logical_column(where: Placement) -> Column:
     """The Column that gives a declared column of a frame read from the table; null where the table does not have it."""
-    from pyspark.sql import functions as F
-
     want = where.column.type
     found = F.lit(None).cast(_spark_type(want)) if where.missing else _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, want)
     older = [converted(F.col(quoted(field.name)), _pair(field, where), _in_spark()[want]) for field in where.older]
@@ -292,7 +288,6 @@ def logical_column(where: Placement) -> Column:
 
 
 def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
-    from pyspark.sql import functions as F
 
     if not pa.types.is_struct(want):
         return value.cast(_in_spark()[want])

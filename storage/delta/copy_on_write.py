@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from changelog.lazy_imports import pa, pl
 from storage.delta.data_files import FILE_BYTES, DataFile, TableFiles, inside, met, removed, values_of
 
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
     from deltalake.transaction import AddAction, RemoveAction
 
     from storage.delta.multisets import Leaving
@@ -65,8 +64,6 @@ class Rewriting:
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """Write new files; what the commit says of them and of those that they stand for. Rows that come go where others have values like theirs."""
-        import polars as pl
-
         column = next(iter(self._names), None)
         parts, rest = self._placed(column)
         with ThreadPoolExecutor(_workers(self.touched)) as pool:
@@ -76,8 +73,6 @@ class Rewriting:
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
         """The rows that come into each file, and those that come into none."""
-        import polars as pl
-
         rest, parts = pl.DataFrame(self.came), []
         for file in self.touched:
             fits = inside(file, column, values_of(rest, column)) if column is not None else None
@@ -87,8 +82,6 @@ class Rewriting:
 
     def _rewritten(self, file: DataFile, came: pl.DataFrame, column: str | None) -> list[AddAction | RemoveAction]:
         """A file without the rows that leave, and with some that come; nothing where none leaves."""
-        import polars as pl
-
         rows = self.store.read(file, self.came.schema)
         out = self.leaving.out_of(rows)
         if out.is_empty():

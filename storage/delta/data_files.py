@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import orjson
 
+from changelog.lazy_imports import pa, pl
+
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -55,8 +55,6 @@ def inside(file: DataFile, name: str, values: pl.Series) -> pl.Series:
 
 def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
     """How many values of a column may be in each of some files: `inside`, of many files at once."""
-    import polars as pl
-
     there, empty = values.drop_nulls().sort(), values.null_count()
     lows, highs = (pl.Series([file.bounds[name][end] if name in file.bounds else None for file in files], dtype=values.dtype) for end in (0, 1))
     known = lows.is_not_null()
@@ -78,16 +76,12 @@ class TableFiles:
 
     def all(self) -> list[DataFile]:
         """All files."""
-        import polars as pl
-
         actions = pl.DataFrame(self._table.get_add_actions(flatten=True))
         known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
         return [_told(row, known) for row in actions.iter_rows(named=True)]
 
     def read(self, file: DataFile, schema: pa.Schema) -> pl.DataFrame:
         """The rows of a file."""
-        import polars as pl
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         content = io.BytesIO(self._store.open_input_file(file.path).read(file.size))
@@ -142,7 +136,6 @@ def _stats(rows: pl.DataFrame) -> str:
 
 
 def _bounds(values: pl.Series) -> tuple[Any, Any] | None:
-    import polars as pl
 
     kind = values.dtype
     if kind not in (pl.Int64, pl.Float64, pl.String, pl.Date) or values.len() == values.null_count():

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from changelog.lazy_imports import pa, pc
 from storage.errors import StorageError, storing
 from storage.state.location import engine_uri, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame
 
@@ -92,8 +92,6 @@ class Versions:
     @property
     def schema(self) -> pa.Schema:
         """Its columns in Arrow's types."""
-        import pyarrow as pa
-
         return pa.schema(self.table.schema())
 
     def check(self, version: int, mark: str) -> None:
@@ -140,7 +138,6 @@ class Versions:
 
     def _feed(self, version: int) -> pa.Table:
         """The change data feed's rows behind a version. Raises NotFollowed."""
-        import pyarrow as pa
         from deltalake.exceptions import DeltaError
 
         batches, rows = [], 0
@@ -161,8 +158,6 @@ class Versions:
 
     def content(self) -> pa.Table:
         """All rows, on the driver. Raises StorageError."""
-        import pyarrow as pa
-
         with storing(self.place):
             return pa.table(self.table.scan())
 
@@ -179,9 +174,6 @@ class Versions:
 
     def _nan_beside_one_value(self) -> bool:
         """Whether a column of floats holds NaN in a table of which some file has, as its statistics say, a single value there."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         with storing(self.place):
             files = pa.table(self.table.get_add_actions(flatten=True))
             floats = [one.name for one in pa.schema(self.table.schema().to_arrow()) if pa.types.is_floating(one.type) and f"min.{one.name}" in files.column_names]
@@ -205,8 +197,6 @@ class Versions:
 
 
 def _weights(kinds: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     gone = pc.is_in(kinds.cast(pa.string()), pa.array(_GOES))
     return pc.if_else(gone, pa.scalar(-1, pa.int8()), pa.scalar(1, pa.int8())).combine_chunks()

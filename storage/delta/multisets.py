@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from threading import Lock
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
+from changelog.lazy_imports import pa, pl
 
 __all__ = ["Leaving", "net"]
 
@@ -21,8 +18,6 @@ _COUNT, _AT, _IMAGE, _NTH = "__count", "__at", "__image", "__nth"
 
 def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
     """Each row once, with the sum of its weights; those of sum 0 are left out."""
-    import polars as pl
-
     plain = pl.DataFrame(rows)
     frame = as_bits(plain).with_columns(weights.cast(pl.Int64).alias(_COUNT))
     summed = frame.group_by(pl.all().exclude(_COUNT), maintain_order=True).agg(pl.col(_COUNT).sum()).filter(pl.col(_COUNT) != 0)
@@ -33,8 +28,6 @@ def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
 
 def as_bits(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows with numbers as names of columns, and floats as the integers that have their bits."""
-    import polars as pl
-
     bits = frame.with_columns(pl.col(pl.Float64).reinterpret(dtype=pl.Int64))
     bits.columns = [str(at) for at in range(bits.width)]
     return bits
@@ -42,8 +35,6 @@ def as_bits(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _zeros_alike(frame: pl.DataFrame) -> pl.DataFrame:
     """`as_bits` without the sign of zeros."""
-    import polars as pl
-
     return as_bits(frame.with_columns(pl.col(pl.Float64) + 0.0))  # -0.0 + 0.0 is 0.0
 
 
@@ -51,7 +42,6 @@ class Leaving:
     """Rows that are to leave a table, each so many times. Threads may look for them at a time."""
 
     def __init__(self, rows: pl.DataFrame, copies: pl.Series) -> None:
-        import polars as pl
 
         self.rows = rows
         bits = as_bits(rows)
@@ -63,8 +53,6 @@ class Leaving:
 
     def out_of(self, frame: pl.DataFrame) -> pl.Series:
         """The positions of the rows of a frame that leave by it: of each at most as many as did not leave by another."""
-        import polars as pl
-
         told = pl.col(self._telling).is_in(self._images[self._telling].unique().implode(), nulls_equal=True)
         near = as_bits(frame).with_row_index(_AT).filter(told)
         found = near.join(self._images, on=self._names, how="inner", nulls_equal=True).select(_AT, _IMAGE)
@@ -76,8 +64,6 @@ class Leaving:
 
     def staying(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """The rows of some frames that a table finds equal to one that leaves, but that do not leave."""
-        import polars as pl
-
         leaving, found = _zeros_alike(self.rows), [self.rows.clear()]
         for rows in frames:
             alike = _zeros_alike(rows).with_row_index(_AT).join(leaving, on=self._names, how="semi", nulls_equal=True)[_AT]
@@ -85,7 +71,6 @@ class Leaving:
         return pl.concat(found)
 
     def _count_down(self, taken: pl.DataFrame) -> None:
-        import polars as pl
 
         fewer = taken.group_by(_IMAGE).agg(pl.len().cast(pl.Int64).alias(_NTH))
         left = self._left.join(fewer, on=_IMAGE, how="left")

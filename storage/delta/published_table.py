@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from changelog.lazy_imports import pa, pl
 from storage.delta.copy_on_write import Rewriting
 from storage.delta.data_files import FILE_BYTES, TableFiles
 from storage.delta.external_table import QUIET
@@ -20,8 +21,6 @@ from storage.state import durable
 from storage.state.location import is_local
 
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
 __all__ = ["PublishedTable"]
@@ -66,7 +65,6 @@ class PublishedTable:
 
     def replace(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, mark: str) -> None:
         """Let rows take the place of all that the table holds, making it where it is not there. One durable step."""
-        import pyarrow as pa
         from deltalake import write_deltalake
 
         rows = pa.RecordBatchReader.from_batches(schema, batches)
@@ -78,7 +76,6 @@ class PublishedTable:
 
     def append(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema, mark: str) -> None:
         """Add rows, and columns that the table lacks. One durable step, and another one where the table has come to have many small files."""
-        import pyarrow as pa
         from deltalake import write_deltalake
 
         rows = pa.RecordBatchReader.from_batches(schema, batches)
@@ -87,8 +84,6 @@ class PublishedTable:
 
     def merge(self, gone: pa.Table, copies: pl.Series, came: pa.Table, mark: str) -> bool:
         """Take rows away, each as often as `copies` says, and add others; steps as of `append`. False, and nothing is done, where the table has not what is to go."""
-        import polars as pl
-
         if not gone.num_rows:
             self.append(iter(came.to_batches()), came.schema, mark)
             return True
@@ -116,8 +111,6 @@ class PublishedTable:
 
     def _merging(self, leaving: Leaving, came: pa.Table, mark: str) -> Callable[[], object]:
         """What merges by whole rows, as delta-rs does it where a table has features of its own: every row goes that equals one that leaves, so the others of them come again."""
-        import pyarrow as pa
-
         table, bounds = self._known(), _bounds(leaving.rows)
         stay = leaving.staying(_scanned(table, bounds, came.schema))
         gone, came = leaving.rows.to_arrow().cast(came.schema), pa.concat_tables([came, stay.to_arrow().cast(came.schema)])
@@ -162,16 +155,12 @@ def _quoted(name: str) -> str:
 
 def _bounds(rows: pl.DataFrame) -> list[str]:
     """Between which whole numbers the values of columns lie, as conditions that delta-rs passes over files by; only digits are written into them."""
-    import polars as pl
-
     whole = [values for values in rows if values.dtype == pl.Int64 and not values.null_count()]
     bounds = [(values.name, cast("int", values.min()), cast("int", values.max())) for values in whole]
     return [f"{_quoted(name)} BETWEEN {low:d} AND {high:d}" for name, low, high in bounds]
 
 
 def _scanned(table: DeltaTable, bounds: list[str], schema: pa.Schema) -> Iterator[pl.DataFrame]:
-    import polars as pl
-    import pyarrow as pa
 
     for batch in pa.RecordBatchReader.from_stream(table.scan(predicate=" AND ".join(bounds) or None)):
         yield pl.DataFrame(pa.Table.from_batches([batch]).select(schema.names).cast(schema))

@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from changelog.lazy_imports import pa
+
 if TYPE_CHECKING:
-    import pyarrow as pa
     from deltalake import DeltaTable
 
 __all__ = ["Condition", "Given", "Ranges", "Streaming", "Within", "add_actions", "scanned", "values"]
@@ -66,8 +67,6 @@ class Ranges:
 
 def scanned(table: DeltaTable, columns: list[str], *wanted: Condition) -> pa.Table:
     """The rows of a table that meet all conditions, some columns of them, in plain types and no order. Raises OSError."""
-    import pyarrow as pa
-
     from storage.engines.arrow import plain
 
     with Streaming():

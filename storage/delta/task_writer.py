@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from changelog.columns import EPOCH, ERROR, OP
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import pa, pc
 from storage.delta.columns import Storing
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class _Writing:
     def _stats(self, rows: pa.Table) -> str:
         """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics")."""
         import orjson
-        import pyarrow.compute as pc
 
         counted = [name for name in (EPOCH, OP, ERROR) if name in rows.column_names]
         bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted if name != ERROR}  # errors are texts of any length

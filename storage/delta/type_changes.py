@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from changelog.lazy_imports import F, pa
+from changelog.lazy_imports import F, pa, pl
 
 if TYPE_CHECKING:
-    import polars as pl
     from pyspark.sql import Column
 
 __all__ = ["converted", "converted_array", "in_words"]
@@ -51,8 +50,6 @@ def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
 
 def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) -> pa.Array:
     """The same of values on the driver, as a type."""
-    import polars as pl
-
     if pair in _BY_VALUE:
         return _BY_VALUE[pair](values).cast(want)
     if pair in _ON_DRIVER:

@@ -8,12 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
+from changelog.lazy_imports import pa
 from storage.engines.loading import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Engine"]
@@ -91,8 +91,6 @@ class Engine(ABC):
 
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":
         """Bytes, each once, as a frame of one column."""
-        import pyarrow as pa
-
         return self.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
@@ -127,7 +125,6 @@ class Engine(ABC):
         from changelog.frames import mapped
 
         def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-            import pyarrow as pa
 
             for batch in batches:
                 yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import finalize
 
 from changelog.frames import told
+from changelog.lazy_imports import F, pa
 from storage.state.location import engine_uri
 from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["MESSAGE_BYTES", "by_file"]
@@ -29,9 +29,7 @@ def by_file(session: Callable[[], SparkSession], table: pa.Table, folder: Path |
 
     The file is removed once no frame needs it, at the latest when the process ends. Columns are numbered there: a file may not take their names.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyspark.sql import functions as F
 
     from storage.engines.arrow import spark_schema, without_dictionaries
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from changelog.lazy_imports import pa
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
@@ -15,7 +16,6 @@ from storage.engines.private_port import PrivatePort, files_to_come, others_logg
 from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pysail.spark import SparkConnectServer
     from pyspark.sql import DataFrame, SparkSession
 
@@ -66,8 +66,6 @@ class Sail(Engine):
 
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> Iterator[bytes]:
         """On the driver, which is where Sail runs: its optimizer takes a sort away whose rows go through Python."""
-        import pyarrow as pa
-
         from storage.engines.arrow import plain
 
         connected = cast("Any", frame)  # nothing public gives the batches of a frame one by one

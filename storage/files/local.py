@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from changelog.lazy_imports import pa
 from storage.formats import limits
 from storage.formats.base import Buffer, InputError, Range
 
@@ -83,7 +84,6 @@ def _xz(path: Path) -> Iterator[bytes]:
 
 
 def _zstd(path: Path) -> Iterator[bytes]:
-    import pyarrow as pa
 
     with pa.input_stream(str(path), compression="zstd") as stream:
         yield from _blocks(stream)

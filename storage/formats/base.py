@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, S
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from changelog.lazy_imports import np, pa
+
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 Buffer: TypeAlias = bytes | mmap

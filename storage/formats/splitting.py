@@ -10,12 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from changelog.lazy_imports import pa
 from storage.formats.base import OptionError, OutputError, Writer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SEQ = re.compile(r"\{seq(?::0?(?P<width>[0-9]+))?\}")
 _TOKEN = re.compile(r"\{[^{}]*\}")

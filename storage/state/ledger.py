@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from changelog.lazy_imports import pa
 from storage.engines.process_limits import enough_for_tables
 from storage.errors import StorageError, storing
 from storage.state import durable
@@ -275,7 +276,6 @@ def _entries(table: Any, *, newest: bool) -> list[Entry]:
 
 
 def _rows(entries: Sequence[Entry]) -> Any:
-    import pyarrow as pa
 
     from storage.delta.columns import declared
 

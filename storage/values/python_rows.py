@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from changelog.lazy_imports import pa, pc
 
 
 def dictionaries(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
@@ -20,8 +19,6 @@ def dictionaries(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     from storage.formats.texts import time_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.frames import any_of, chosen, united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np, pa, pc, pl
 from changelog.spark_algebra import as_retractions, diff
 from operators.source.deliveries import whole
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
@@ -19,9 +19,6 @@ from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
 
 if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-    import pyarrow as pa
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
@@ -51,8 +48,6 @@ def read(intake: IngestRequest, parts: Sequence[Part]) -> Keyed:
 
 def rows_now(files: FileReader, engine: Engine, record: FileRecord, keys: pa.Array) -> pa.Table:
     """The rows of a file in which the records of some keys stand (`_key`, `_row`)."""
-    import pyarrow as pa
-
     rows = files.frame(engine, [Part(record)]).select("_key", "_row")
     return engine.to_arrow(joined(rows, pa.table({"_key": keys}), engine, "left_semi"))
 
@@ -86,8 +81,6 @@ def _file(intake: IngestRequest, part: Part) -> _File:
 
 def _changed_stretches(intake: IngestRequest, part: Part, stretches: ContentChunks, known: ChunkList) -> _File:
     """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
-    import numpy as np
-
     left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
     before, rows = ChunkSpans.of(known), known.rows
     changed = np.ones(known.table.num_rows, np.bool_)
@@ -105,8 +98,6 @@ def _changed_stretches(intake: IngestRequest, part: Part, stretches: ContentChun
 
 def _with_rejects(intake: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
     """The stretches of a file that may have rejects, whose keys are their places."""
-    import numpy as np
-
     if not intake.rejects or intake.before is None:
         return np.zeros(count, np.bool_)
     rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
@@ -212,8 +203,6 @@ def _told(intake: IngestRequest, difference: _Difference) -> tuple[DataFrame, se
 
 def _beyond_floors(intake: IngestRequest, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
     """The delta without the corrections of records up to the floors of their files, and whether there were any."""
-    import pyarrow as pa
-
     engine = intake.engine
     below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in intake.floors.items()]
     again = pa.table({"_key": pa.array(sorted(key for floor in intake.floors.values() for key in floor.marked), pa.binary())})
@@ -231,8 +220,6 @@ def _differing(intake: IngestRequest, found: Sequence[_File], sides: tuple[DataF
 
     Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
     """
-    import polars as pl
-
     (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), intake.engine
     new = fresh.frame
     place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("_near")]
@@ -264,8 +251,6 @@ def _is_near(found: Sequence[_File]) -> Column:
 
 def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
     """`_with_hashes` of rows that are on the driver."""
-    import pyarrow.compute as pc
-
     rows = table.filter(pc.is_in(table.column("_k"), value_set=found["_k"].to_arrow()))
     return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
 
@@ -281,9 +266,6 @@ def _read_again(intake: IngestRequest, found: Sequence[_File], came: pl.DataFram
 
 def _spans(intake: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
     """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
-    import numpy as np
-    import polars as pl
-
     told = rows.with_columns(pl.col("_at").fill_null(intake.epoch), pl.col("_stored").fill_null(pl.col("_row")))
     made = {}
     for one in (one for one in found if one.stretches is not None):
@@ -298,8 +280,6 @@ def _spans(intake: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) ->
 
 def _with_hashes(frame: DataFrame, found: pl.DataFrame, engine: Engine) -> DataFrame:
     """The rows whose key has one of the hashes `_k`."""
-    import pyarrow as pa
-
     keys = pa.table({"_k": found["_k"].unique().to_arrow()})
     return joined(frame.withColumn("_k", F.xxhash64("_key")), keys, engine, "left_semi", "_k").drop("_k")
 

@@ -11,7 +11,7 @@ from changelog.arrow_algebra import signed
 from changelog.columns import column
 from changelog.frames import chosen, united, without
 from changelog.keys.positions import labels_between, parse_label, row_label, row_labels
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np, pa, pc
 from changelog.ops import Op
 from changelog.spark_algebra import as_retractions, repair
 from operators.source.diff.alignment import align, align_beyond
@@ -34,7 +34,6 @@ from operators.source.reading import holding
 from operators.source.request import IngestRequest, IngestResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from storage.formats.content_chunks import ContentChunks
@@ -159,8 +158,6 @@ def _is_read_again(intake: IngestRequest, record: FileRecord) -> bool:
 
 def _same_places(old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
     """`_aligned` of as many records as there were: those stayed that are the same in the same place."""
-    import numpy as np
-
     stayed = np.flatnonzero(_hashes(old) == _hashes(new))
     return stayed, stayed, True
 
@@ -187,8 +184,6 @@ def _changed_stretches(intake: IngestRequest, record: FileRecord, stretches: Con
 
 def _having(rows: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     """Those of the rows that have one of some values."""
-    import pyarrow.compute as pc
-
     return rows.filter(pc.is_in(rows.column(name), value_set=values))
 
 
@@ -205,8 +200,6 @@ def _hashes(table: pa.Table) -> Any:
 
 def _shifted_pairs(pairs: Sequence[tuple[Any, Any]], places: Sequence[_Place]) -> tuple[Any, Any]:
     """What stayed in each place as positions among all that was looked at."""
-    import numpy as np
-
     none = np.empty(0, np.int64)
     left = np.concatenate([none, *(pair[0] + place.old.start for pair, place in zip(pairs, places, strict=True))])
     right = np.concatenate([none, *(pair[1] + place.new.start for pair, place in zip(pairs, places, strict=True))])
@@ -244,25 +237,17 @@ class _Versions:
     @cached_property
     def came(self) -> Any:
         """Positions of the records that are new."""
-        import numpy as np
-
         return np.setdiff1d(np.arange(self.new.num_rows), self.stayed[1], assume_unique=True)
 
     @cached_property
     def gone(self) -> pa.Table:
         """`_key` of the records that go."""
-        import numpy as np
-        import pyarrow as pa
-
         gone = np.setdiff1d(np.arange(self.old.num_rows), self.stayed[0], assume_unique=True)
         return pa.table({"_key": self.old.column("_key").take(pa.array(gone))})
 
     @cached_property
     def keys(self) -> pa.Array:
         """The keys of the new records."""
-        import numpy as np
-        import pyarrow as pa
-
         if self.in_place:
             return pa.array([key.removesuffix(b"!") for key in self.gone.column("_key").to_pylist()], pa.binary())
         bounds = [np.searchsorted(self.came, (place.new.start, place.new.stop)) for place in self.places]
@@ -274,8 +259,6 @@ class _Versions:
         return self._labels(first), self._labels(last)
 
     def _labels(self, positions: Any) -> pa.Array:
-        import numpy as np
-        import pyarrow as pa
 
         left, right = self.stayed
         everything = pa.concat_arrays([self.old.column("_key").combine_chunks(), self.keys])
@@ -286,8 +269,6 @@ class _Versions:
 
     def change(self, part: Part, stretches: ContentChunks | None, listed: ChunkList | None) -> _Change:
         """The delta. `part`: what was read; `listed`: the file's stretches as they are now."""
-        import pyarrow as pa
-
         rows = [self._taken()] if self.gone.num_rows else []
         rows += [self._brought(part, stretches)] if len(self.came) else []
         if self.in_place and rows:
@@ -311,8 +292,6 @@ class _Versions:
 
     def _brought(self, part: Part, stretches: ContentChunks | None) -> DataFrame | pa.Table:
         """The rows that are new."""
-        import pyarrow as pa
-
         files, rows = self.intake.files, self.new.column("_row").take(pa.array(self.came))
         if self.now.rows is not None:
             return _relabelled_rows(self.intake, _having(self.now.rows, "_row", rows).sort_by("_row"), self.keys)
@@ -326,17 +305,12 @@ class _Versions:
 
     def _dense(self) -> bool:
         """Whether record n still has label n."""
-        import pyarrow as pa
-
         rows = self.new.column("_row").take(pa.array(self.came)).combine_chunks()
         return not self.gone.num_rows and self.keys.equals(row_labels(self.prefix, rows.to_numpy()))
 
 
 def _aligned(intake: IngestRequest, record: FileRecord, old: pa.Table, new: pa.Table) -> tuple[Any, Any, bool]:
     """Positions of the records that stayed, before and now; whether nothing was passed over."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     hashes = (old.column("_hash").to_numpy(), new.column("_hash").to_numpy())
     floor = intake.floors.get(record.path)
     if floor is None:
@@ -348,9 +322,6 @@ def _aligned(intake: IngestRequest, record: FileRecord, old: pa.Table, new: pa.T
 
 def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: bytes, around: _Place) -> pa.Array:
     """A key for each new record of a place: behind the old record before it, one that goes too, and before the next that stays."""
-    import numpy as np
-    import pyarrow as pa
-
     made: list[pa.Array] = [pa.array([], pa.binary())]
     left, right = stayed
     places = np.searchsorted(right, came)
@@ -367,8 +338,6 @@ def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: 
 
 
 def _run(prefix: bytes, low: Label | None, high: Label | None, count: int) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa
 
     if high is None:
         return row_labels(prefix, np.arange(count) + (low[0] if low else 0) + 1)
@@ -389,8 +358,6 @@ def _relabelled(intake: IngestRequest, fresh: DataFrame, labels: pa.Table) -> Da
 
 def _relabelled_rows(intake: IngestRequest, fresh: pa.Table, labels: pa.Array) -> pa.Table:
     """The same on the driver, the labels in the order of the records."""
-    import pyarrow as pa
-
     marked = zip(labels.to_pylist(), fresh.column("_error").is_valid().to_pylist(), strict=True)
     own = {"_key": pa.array([label + b"!" if bad else label for label, bad in marked], pa.binary()), "_cause": pa.repeat(intake.fresh_cause, fresh.num_rows)}
     return pa.table({name: own.get(name, fresh.column(name)) for name in fresh.column_names})
@@ -398,9 +365,6 @@ def _relabelled_rows(intake: IngestRequest, fresh: pa.Table, labels: pa.Array) -
 
 def _shifted(intake: IngestRequest, stood: DataFrame, old: pa.Table, new: pa.Table, stayed: tuple[Any, Any]) -> list[DataFrame]:
     """Corrections of records that stayed but have another row number now, for a pipeline that reads `$source.row`."""
-    import numpy as np
-    import pyarrow as pa
-
     left, right = stayed
     before = old.column("_row").take(pa.array(left)).fill_null(0).to_numpy()
     after = new.column("_row").take(pa.array(right)).to_numpy()
@@ -417,8 +381,6 @@ def _shifted(intake: IngestRequest, stood: DataFrame, old: pa.Table, new: pa.Tab
 
 def _all(intake: IngestRequest, rows: Sequence[DataFrame | pa.Table]) -> tuple[pa.Table | None, DataFrame | None]:
     """All of some op rows: as a table where they are few and all on the driver, else as a frame; neither where there are none."""
-    import pyarrow as pa
-
     names = ["_op", "_key", "_cause", *intake.files.shape.columns]
     tables = [one for one in rows if isinstance(one, pa.Table)]
     if not rows:

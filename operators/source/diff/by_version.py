@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import mapped, without
 from changelog.keys.encoding import key_column
+from changelog.lazy_imports import F, Window, pa, pl
 from operators.source.file_changes import FileChanges, FileRecord
 from operators.source.request import IngestRequest, IngestResult, InputChanged
 from storage.delta.external_table import NotFollowed, Versions, table_at
@@ -22,8 +23,6 @@ from storage.errors import StorageError
 from storage.state.location import is_local
 
 if TYPE_CHECKING:
-    import polars as pl
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from operators.core.settings import PipelineSettings
@@ -144,8 +143,6 @@ class TableRequest:
 
     def base(self, rows: DataFrame) -> Column:
         """The key of a row, without the number of its copy."""
-        from pyspark.sql import functions as F
-
         values = [(column(name), kind) for name, kind in self.intake.source.identity]
         wrong = F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00"))
         return F.when(F.col("_error").isNull(), key_column(values)).otherwise(wrong)
@@ -157,17 +154,12 @@ class TableRequest:
 
     def key(self) -> Column:
         """The key of a row that has `_base` and `_copy`. A rejected row's ends so that no place is read out of it."""
-        from pyspark.sql import functions as F
-
         copy = key_column([(F.col(_COPY), "int")])
         good = F.col(_BASE) if self.unique else F.concat(F.col(_BASE), copy)
         return F.when(F.col("_error").isNull(), good).otherwise(F.concat(F.col(_BASE), copy, F.lit(b"\x01!")))
 
     def numbered(self, rows: DataFrame) -> DataFrame:
         """Rows with `_base` and `_hash` under their keys."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as F
-
         copy = F.lit(1) if self.unique else F.row_number().over(Window.partitionBy(_BASE).orderBy(_HASH))
         return rows.withColumn(_COPY, copy.cast("bigint")).withColumn("_key", self.key())
 
@@ -178,7 +170,6 @@ class TableRequest:
 
 
 def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
-    from pyspark.sql import functions as F
 
     from operators.source.unique_keys import UniqueKeys
 
@@ -190,7 +181,6 @@ def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
 
 
 def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
 
     at = schema.get_field_index("_row")
     for typed in reader.typed(batch):
@@ -199,7 +189,6 @@ def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.Rec
 
 
 def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
 
     return pa.Table.from_batches([made for batch in rows.to_batches() for made in shaped(batch)], schema)
 
@@ -213,8 +202,6 @@ def ingest(intake: IngestRequest) -> IngestResult:
 
 def _whole(one: TableRequest) -> IngestResult:
     """All rows of the table against all that stood."""
-    from pyspark.sql import functions as F
-
     from changelog.spark_algebra import diff
 
     intake = one.intake
@@ -231,7 +218,6 @@ def _whole(one: TableRequest) -> IngestResult:
 
 
 def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
-    from pyspark.sql import functions as F
 
     fresh = F.when(F.col("_op") == 0, F.lit(one.intake.fresh_cause)).otherwise(F.col("_cause"))
     return IngestResult(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
@@ -259,8 +245,6 @@ def _followed(one: TableRequest) -> IngestResult | None:
 
 def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     """The delta of what came and went since a version. Raises NotFollowed."""
-    import polars as pl
-
     from changelog.spark_algebra import diff
 
     intake, engine = one.intake, one.intake.engine
@@ -282,8 +266,6 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
 
 def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
     """The op rows of rows of the change data feed, each with its weight."""
-    import pyarrow as pa
-
     made = []
     for batch in rows.to_batches():
         weights = batch.column(_WEIGHT)
@@ -300,9 +282,6 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
     A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
     """
-    import polars as pl
-    import pyarrow as pa
-
     names = [_BASE, _HASH, *one.intake.files.shape.columns]
     told = one.unique and one.intake.config.merge.compare is None and since.path == one.record.path
     gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
@@ -316,9 +295,6 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
 def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
-    import pyarrow as pa
-    from pyspark.sql import functions as F
-
     from operators.source.diff.hashes import joined
 
     engine, before = one.intake.engine, one.intake.before
@@ -339,8 +315,6 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
     """What stands of each base afterwards: `_base`, `_hash`, `_count`. Raises NotFollowed and InputChanged."""
-    import polars as pl
-
     before = pl.DataFrame(stood.select([_BASE, _HASH])).group_by(_BASE, _HASH).agg(pl.len().cast(pl.Int64).alias("_count"))
     single = net.filter(~_is_reject()) if one.unique else net.clear()
     several = net.filter(_is_reject()) if one.unique else net
@@ -348,15 +322,12 @@ def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFram
 
 
 def _is_reject() -> pl.Expr:
-    import polars as pl
 
     return pl.col(_BASE).bin.starts_with(REJECTED)
 
 
 def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Of rows that are told apart by their values: so many of each image as stood and came, less those that went."""
-    import polars as pl
-
     signed = net.select(_BASE, _HASH, pl.col(_WEIGHT).alias("_count"))
     touched = before.join(signed.select(_BASE).unique(), on=_BASE, how="semi")
     total = pl.concat([touched, signed]).group_by(_BASE, _HASH).agg(pl.col("_count").sum()).filter(pl.col("_count") != 0)
@@ -367,8 +338,6 @@ def _after_several(net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
 
 def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Of rows with a primary key: the one that came, or none where the one that stood went."""
-    import polars as pl
-
     held = before.group_by(_BASE).agg(pl.col("_count").sum().alias("_held"))
     came, went = pl.col(_WEIGHT).clip(lower_bound=0).sum().alias("_came"), (-pl.col(_WEIGHT)).clip(lower_bound=0).sum().alias("_went")
     sums = net.group_by(_BASE).agg(came, went).join(held, on=_BASE, how="left").with_columns(pl.col("_held").fill_null(0))
@@ -391,8 +360,6 @@ def _not_unique(one: TableRequest, base: bytes) -> str:
 
 def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
     """The rows that stood of what changed, and those that stand afterwards, under their keys."""
-    import polars as pl
-
     columns = list(one.intake.files.shape.columns)
     known = pl.concat([pl.DataFrame(table.select([_BASE, _HASH, *columns])) for table in (based, stood)]).unique([_BASE, _HASH], keep="first")
     copies = after.join(known, on=[_BASE, _HASH], how="left").select(pl.all().repeat_by("_count").explode())
@@ -404,6 +371,5 @@ def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataF
 
 
 def _typed(stood: pa.Table, columns: list[str]) -> pa.Schema:
-    import pyarrow as pa
 
     return pa.schema([pa.field(_BASE, pa.binary()), pa.field(_COPY, pa.int64()), *(stood.schema.field(name) for name in columns)])

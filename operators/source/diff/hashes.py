@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.equality import parts
 from changelog.frames import of_keys
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from storage.engines import Engine

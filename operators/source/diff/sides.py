@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.arrow_algebra import images
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa, pl
 from operators.source.diff.chunk_index import FEW_RANGES
 from operators.source.diff.hashes import image_hash
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from operators.source.diff.chunk_index import ChunkList
@@ -75,9 +74,6 @@ def _numbered(intake: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[S
 
 def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """A number for each row on the driver by the columns `names`, in place of a hash: the same exactly where these print the same."""
-    import polars as pl
-    import pyarrow as pa
-
     rows = pl.DataFrame(images(pa.concat_tables([old.select(names).cast(new.select(names).schema), new.select(names)])))
     numbers = rows.with_row_index("at").select(pl.col("at").first().over(rows.columns).cast(pl.Int64)).to_series().to_arrow()
     return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
@@ -99,7 +95,6 @@ def new_hashes(intake: IngestRequest, fresh: DataFrame) -> pa.Table:
 
 
 def _ordered(table: pa.Table, by: str) -> pa.Table:
-    import polars as pl
 
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)  # a table is no array

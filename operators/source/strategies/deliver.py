@@ -10,7 +10,7 @@ from changelog.columns import column
 from changelog.equality import alike, fingerprint
 from changelog.equality import parts as image_parts
 from changelog.frames import any_of, chosen, united
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import as_retractions, consolidate, diff
 from operators.source.arrivals import in_turn, replaced_places
 from operators.source.deliveries import is_late, is_whole_history, out_of_turn, whole
@@ -93,8 +93,6 @@ def _taken_otherwise(intake: IngestRequest, events: DataFrame, *, first_wins: bo
 
 def _passed_over(intake: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
     """How many records there are whose keys other records of files behind theirs have, and the first of their files; None where there are none."""
-    import pyarrow as pa
-
     assert intake.stood is not None  # else nothing was read already
     compared, stood = intake.compared(), intake.stood.where(F.col("_error").isNull())
     here = [(record.stored, order) for order, record in enumerate(intake.changes.now) if record.present]

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from changelog.lazy_imports import pa
 from storage.engines.base import Engine
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 

@@ -8,11 +8,12 @@ encoding, an empty header or one that has a name twice are input errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import (
     CHUNK_BYTES,
@@ -29,9 +30,6 @@ from storage.formats.base import (
     without_sections,
 )
 from storage.formats.encodings import IN_WORDS, text_encoding
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def _one_ascii(value: str) -> str:

@@ -6,14 +6,12 @@ A table is no file: its reader makes typed records of batches that somebody else
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import OptionError, Options, Writer
 from storage.formats.typed.reading import TypedReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @register_reader("delta")

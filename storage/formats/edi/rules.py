@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats.base import Buffer, Column, OptionError, Options, Range, Reader, Writer
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from storage.formats.edi.segments import Body, Seen
 

@@ -7,16 +7,14 @@ error. Fields of the layout that the schema does not name are not read, and ther
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import CHUNK_BYTES, Buffer, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, without_sections
 from storage.formats.fixed_width.layout import Layout
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class FixedWidthOptions(Options):

@@ -7,15 +7,13 @@ leads to no array, nesting deeper than 1000 levels are input errors. Nested valu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import CHUNK_BYTES, Buffer, Column, Looked, Options, Range, Reader, Starts, T, Writer, begins_a_line, keys_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class JsonReadOptions(Options):

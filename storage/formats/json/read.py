@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
+from changelog.lazy_imports import pa
 from storage.formats import limits
 from storage.formats.base import Buffer, Column, InputError, Range, Reject
 from storage.formats.batches import cut, document_text, next_block, record_batches
@@ -26,7 +27,6 @@ from storage.formats.missing_columns import missing_columns
 from storage.values.json_text import canonical
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from storage.formats.json import JsonReader, JsonReadOptions
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats.base import WritePlan
 from storage.formats.typed.writing import GroupedSession
 
 if TYPE_CHECKING:
-    import pyarrow as pa
 
     from storage.formats.parquet import ParquetWriteOptions
 

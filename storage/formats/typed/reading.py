@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats.base import CHUNK_BYTES, Buffer, Column, OptionError, Range, Reader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class TypedReader(Reader):

@@ -8,17 +8,15 @@ unless nothing is read of them. The text of a record without children is the fie
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
 from storage.formats.base import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
 from storage.formats.xml.names import is_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def _element_path(value: str) -> str:

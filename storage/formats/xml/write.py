@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from changelog.lazy_imports import pa
 from storage.formats.base import Column, OutputError, WritePlan
 from storage.formats.texts import text_of
 from storage.formats.xml.names import NOT_TEXT, is_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
 
