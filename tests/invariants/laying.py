@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from tests.invariants.scripts import EXTENSIONS, Files, Record, Source
-from tests.pipelines import Folder
+from tests.support.pipelines import Folder
 
 TYPES = {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "date_time": pa.timestamp("us")}
 

@@ -11,8 +11,8 @@ import pytest
 from storage.state import durable
 from tests.invariants.sales import KEYED, KEYLESS, pipeline
 from tests.invariants.test_incremental import FIXED, Files, check_outputs, lay_out
-from tests.killing import Died, Killed, dies_at, kill_points, leftovers
-from tests.pipelines import Folder
+from tests.support.killing import Died, Killed, dies_at, kill_points, leftovers
+from tests.support.pipelines import Folder
 
 
 def steps_of(folder: Folder) -> list[tuple[int, str]]:

@@ -17,8 +17,8 @@ import pytest
 from errata.core.failures import Busy
 from storage.state import durable
 from storage.state.durable import Moment
-from tests.errata.audited import BRIEF, LINES, lines, project
-from tests.pipelines import Folder
+from tests.support.audited import BRIEF, LINES, lines, project
+from tests.support.pipelines import Folder
 
 A_READS, B_READS = 1, 2
 """Which line is corrected, and to what."""

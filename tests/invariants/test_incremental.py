@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.invariants.sales import HEADER, KEYED, KEYLESS, as_text, expected, pipeline
-from tests.pipelines import Folder
+from tests.support.pipelines import Folder
 
 Records = list[dict[str, Any]]
 Files = Mapping[str, Records]

@@ -20,7 +20,7 @@ import pytest
 from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
 from operators.source.reading import SMALL_BYTES
 from tests.invariants.walking import written
-from tests.pipelines import Folder
+from tests.support.pipelines import Folder
 
 PIPELINE = """\
 pipeline: { name: large, vars: { pipeline: { most: { type: int, default: 0 } } } }

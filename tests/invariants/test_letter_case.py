@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipelines import Folder
+from tests.support.pipelines import Folder
 
 PIPELINE = """\
 pipeline: { name: letters }

@@ -12,7 +12,7 @@ import pytest
 
 from errata.core.options import EngineOptions
 from storage.engines import stop_engines
-from tests.pipelines import Folder
+from tests.support.pipelines import Folder
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders"
 ROWS = 12_000  # beyond what is held on the driver, so that the engine cuts the rows into partitions

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from operators.combine import range_join
 from tests.invariants.dags import Story, stories
 from tests.invariants.walking import walk
-from tests.pipelines import Folder
-from tests.stretching import short_stretches
+from tests.support.chunking import small_chunks
+from tests.support.pipelines import Folder
 
 LARGE, SHARES, SHARE, TURNS = 4, 10, 6, 5
 """Large pipelines; shares of a turn, small pipelines in each, turns."""
@@ -240,7 +240,7 @@ def test_records_of_large_files_with_other_undeclared_columns_get_keys_of_anothe
     folder = Folder(tmp_path)
     folder.write("rows/a.csv", "id,g,note\n" + "".join(f"{number},1,p\n" for number in range(10, 20)))
     folder.write("rows/b.csv", "id,g\n" + "".join(f"{number},1\n" for number in range(20, 30)))
-    with short_stretches():
+    with small_chunks():
         for merge in merges:
             folder.write("pipeline.yaml", ROWS.replace("PERSIST", "all").replace("glob: rows/*.csv", f"glob: rows/*.csv, merge: {merge}") + output("rows"))
             folder.run()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipelines import Folder, command
+from tests.support.pipelines import Folder, command
 
 PIPELINE = """\
 pipeline: { name: fuzzed }

@@ -20,9 +20,9 @@ from storage.state.durable import Moment
 from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
 from tests.invariants.laying import lay_out
 from tests.invariants.scripts import KEYS, ManualCorrections, Step
-from tests.killing import Died
-from tests.pipelines import Folder
-from tests.stretching import short_stretches
+from tests.support.chunking import small_chunks
+from tests.support.killing import Died
+from tests.support.pipelines import Folder
 
 ANEW = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
 """Columns of the dead letter queue that each run makes anew."""
@@ -39,7 +39,7 @@ def walk(story: Story, engine: str = "sail", turns: Sequence[str] = ()) -> None:
     """
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         if story.large:
-            stack.enter_context(short_stretches())
+            stack.enter_context(small_chunks())
         walker = Walker(story.pipeline, Folder(Path(place) / "steps", engine))
         for number, step in enumerate(story.steps):
             walker.folder.engine = turns[number] if turns else engine

@@ -1,0 +1,71 @@
+"""Validations of a transform, also behind `emit each`: a failing check rejects the record, once and whole (user guide, Validations; SPEC-DECISIONS, Transform 13)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pipelines import Folder, command, standing_in
+
+PIPELINE = """\
+pipeline: { name: checked }
+error_handling: { strategy: continue, dlq: { path: dlq.csv } }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }, { name: n, type: int }, { name: q, type: string }] } }
+  - type: transform
+    name: each
+    input: rows
+    config:
+      cxl: |
+        emit id = idMORE
+        emit each it in q.split("-") {
+          emit v = it
+        }
+      validations: [CHECKS]
+WINDOW
+  - { type: output, name: out, input: each, config: { name: out, type: csv, path: out.csv, mapping: { id: id, v: v }, include_unmapped: false } }
+"""
+KINDS = {
+    "row by row": ("", ""),
+    "by the run": ("\n        emit at = now", ""),
+    "behind a window": ("\n        emit s = $window.sum(n)", "      analytic_window: { group_by: [id] }"),
+}
+
+
+def laid_out(tmp_path: Path, checks: str, kind: str = "row by row") -> Folder:
+    folder = Folder(tmp_path)
+    more, window = KINDS[kind]
+    folder.write("pipeline.yaml", PIPELINE.replace("CHECKS", checks).replace("MORE", more).replace("WINDOW\n", f"{window}\n" if window else ""))
+    return folder
+
+
+def stands(folder: Folder) -> tuple[str, list[tuple[str, str, str, str]]]:
+    """The rows of the output, and of each reject the source row, the category, the detail and the rule."""
+    names = ("source_row", "error_category", "error_detail", "trigger")
+    queue = folder.rows("dlq.csv") if (folder.path / "dlq.csv").exists() else []
+    return " ".join(f"{row['id']}:{row['v']}" for row in folder.rows("out.csv")), [tuple(row[f"_cxl_dlq_{name}"] for name in names) for row in queue]  # type: ignore[misc]  # as many as there are names
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_check_rejects_a_record_once_and_whole(kind: str, tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, '{ check: n > 0, name: pos }, { check: v != "3", name: three, message: no threes }', kind)
+    for rows, expected in [
+        ("1,1,1-2\n2,-1,3-4-5\n3,1,4-3\n", ("1:1 1:2", [("2", "validation_failure", "validation 'pos' failed", "pos"), ("3", "validation_failure", "no threes", "three")])),
+        ("1,1,1-2\n2,1,2-4-5\n3,1,4-3-3\n", ("1:1 1:2 2:2 2:4 2:5", [("3", "validation_failure", "no threes", "three")])),
+        ("1,1,1-3\n2,1,2-4-5\n3,1,4-6\n", ("2:2 2:4 2:5 3:4 3:6", [("1", "validation_failure", "no threes", "three")])),
+        ("1,1,1\n2,1,\n", ("1:1 2:", [])),
+    ]:
+        folder.write("rows.csv", f"id,n,q\n{rows}")
+        folder.run()
+        assert stands(folder) == expected
+        assert folder.violations() == []
+
+
+def test_thresholds_and_warnings_count_records(tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, "{ check: n > 0, severity: warn, message: not positive }, { check: n > -5 }")
+    folder.write("rows.csv", "id,n,q\n1,1,1-2\n2,-1,3-4-5\n3,0,\n4,-5,1-2-3\n")
+    with standing_in(tmp_path):
+        code, _, told = command("run", "pipeline.yaml", "--error-threshold", "1")
+    assert (code, len(stands(folder)[1])) == (2, 1)
+    assert "warning: node 'each': not positive (2 records)" in told

@@ -1,0 +1,117 @@
+"""Values of type any as groups, in order, and compared by `min` and `max` (SPEC-DECISIONS, Language 21: Int and Float compare by value; DESIGN, "Identity and order are one")."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cxl.functions.aggregate import is_less
+from tests.support.pipelines import Folder, jsonl
+
+Lines = list[tuple[int, Any]]
+
+PIPELINE = """\
+pipeline: { name: lines }
+nodes:
+  - type: source
+    name: orders
+    config: { name: orders, type: json, path: orders.ndjson, options: { format: ndjson }, schema: [{ name: id, type: int }, { name: item, type: map }] }
+  - { type: transform, name: lines, input: orders, config: { cxl: "emit qty = item[\\"qty\\"]" } }
+  - { type: aggregate, name: groups, input: lines, config: { group_by: [qty], cxl: "emit n = count(*)" } }
+  - { type: transform, name: once, input: lines, config: { cxl: "distinct by qty" } }
+  - { type: transform, name: placed, input: lines, config: { analytic_window: { sort_by: [qty] }, cxl: "emit place = $window.row_number()" } }
+  - { type: aggregate, name: ends, input: lines, config: { cxl: "emit least = min(qty)\\nemit most = max(qty)" } }
+  - { type: aggregate, name: halves, input: lines, config: { group_by: [qty], cxl: "emit half = max(qty / 2)" } }
+  - { type: output, name: o1, input: groups, config: { name: o1, type: csv, path: groups.csv } }
+  - { type: output, name: o2, input: once, config: { name: o2, type: csv, path: once.csv, exclude: [item], sort_order: [{ field: qty, order: desc }] } }
+  - { type: output, name: o3, input: placed, config: { name: o3, type: csv, path: placed.csv, exclude: [item] } }
+  - { type: output, name: o5, input: halves, config: { name: o5, type: csv, path: halves.csv } }
+  - { type: output, name: o4, input: ends, config: { name: o4, type: json, path: ends.ndjson, options: { format: ndjson }, preserve_nulls: true } }
+"""
+
+STEPS: tuple[Lines, ...] = (
+    [(1, 12), (2, 3), (3, "a b"), (4, 3.0), (5, 100), (6, None), (7, "a"), (8, -1.5), (9, True), (10, 9)],
+    [(1, 12), (2, 3.5), (3, "a b"), (4, 3.0), (5, 20), (6, 0), (7, "a"), (8, -1.5), (9, "9"), (10, 9)],
+    [(1, "12"), (4, 9.0), (5, -0.0), (6, 0), (7, "a c"), (8, False), (10, 9), (11, [2])],
+    [(4, "z"), (5, 10), (6, 2)],
+)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def identity(value: Any) -> tuple[Any, ...]:
+    """What equal values have in common, and what they are ordered by: numbers, then what else has a text, then null."""
+    if value is None:
+        return (2,)
+    return (0, float(value)) if is_number(value) else (1, json.dumps(value, separators=(",", ":")).removesuffix('"'))
+
+
+def shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value + 0.0:g}" if is_number(value) else value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def extreme(values: list[Any], sign: int) -> Any:
+    """The first value that no later one beats; of what does not compare the earlier one stays."""
+    best = None
+    for value in (value for value in values if value is not None):
+        if best is None or (is_number(best) and is_number(value) and sign * value < sign * best) or (isinstance(best, str) and isinstance(value, str) and (value < best if sign > 0 else value > best)):
+            best = value
+    return best
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+def test_numbers_of_both_kinds_are_one_and_in_order(engine: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", PIPELINE)
+    for lines in STEPS:
+        folder.write("orders.ndjson", "".join(json.dumps({"id": id_, "item": {"qty": value}}) + "\n" for id_, value in lines))
+        assert folder.run().exit_code == 0
+        ordered = sorted(lines, key=lambda line: identity(line[1]))
+        counts = Counter(identity(value) for _, value in lines)
+        names = {identity(value): shown(value) for _, value in lines}
+        assert folder.rows("groups.csv") == [{"qty": names[one], "n": str(counts[one])} for one in sorted(counts)]
+        assert {row["id"]: row["place"] for row in folder.rows("placed.csv")} == {str(id_): str(at) for at, (id_, _) in enumerate(ordered, 1)}
+        firsts = {identity(value): id_ for id_, value in reversed(lines)}
+        last_first = [one for one in sorted(firsts, reverse=True) if one != (2,)] + [(2,)] * ((2,) in firsts)
+        assert [row["id"] for row in folder.rows("once.csv")] == [str(firsts[one]) for one in last_first]
+        values = [value for _, value in lines]
+        halves: dict[float, float] = {}
+        for value in filter(is_number, values):  # an Int is divided as one, also where a Float is in its group
+            half = value / 2 if isinstance(value, float) else int(value / 2)
+            halves[value] = max(half, halves.get(value, half))
+        found = [(row["qty"], "0" if row["half"] == "-0" else row["half"]) for row in folder.rows("halves.csv") if row["half"]]
+        assert sorted(found) == sorted((shown(value), shown(half)) for value, half in halves.items())
+        assert jsonl(folder.text("ends.ndjson")) == [{"least": extreme(values, 1), "most": extreme(values, -1)}]
+    assert not folder.violations()
+
+
+def test_what_does_not_compare_is_neither_less_nor_more() -> None:
+    assert [is_less(*pair) for pair in ((1, 2.5), (2.5, 1), ("a", "b"), (1, "a"), ("a", 1), (True, 2), ([1], [2]), ({}, 1))] == [True, False, True, *[False] * 5]
+    nan = float("nan")
+    assert [is_less(*pair) for pair in ((1, nan), (nan, 1), (nan, nan), ("a", nan))] == [True, False, False, False]
+
+
+NESTED = [
+    [[3], [3.0], [[3.0], "3.0"], [[3], "3.0"], [-0.0, 1], [0.0, 1], [0, 1.0]],
+    [[{"a": 3.0, "b": 'x",-0.0,'}], [{"a": 3, "b": 'x",-0.0,'}], [{"a": 3, "b": 'x",0,'}], [30.05], [30.5], ["3"], 3, 3.0],
+]
+
+
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("values", NESTED, ids=["arrays", "maps"])
+def test_numbers_within_arrays_and_maps_are_compared_by_value(values: list[Any], engine: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path, engine)
+    folder.write("pipeline.yaml", PIPELINE.replace("qty / 2", "1"))
+    folder.write("orders.ndjson", "".join(json.dumps({"id": at, "item": {"qty": value}}) + "\n" for at, value in enumerate(values)))
+    assert folder.run().exit_code == 0
+    first = [values.index(value) for value in values]  # lists and dictionaries of Python are compared like this
+    assert sorted(int(row["n"]) for row in folder.rows("groups.csv")) == sorted(Counter(first).values())
+    assert sorted(int(row["id"]) for row in folder.rows("once.csv")) == sorted({*first})

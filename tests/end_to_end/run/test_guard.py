@@ -1,0 +1,55 @@
+"""The guard against emptied and truncated sources (DESIGN section 6; CONTRACT, "Exit codes"; SPEC-DECISIONS, Incremental 21)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errata.core.failures import Stopped
+from tests.support.pipelines import Folder
+
+PIPELINE = """\
+pipeline: { name: guarded }
+error_handling: { strategy: continue }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, MERGE schema: [{ name: id, type: int }, { name: v, type: int }] } }
+  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }
+"""
+FOUR = "1,1\n2,2\n3,3\n4,4\n"
+REJECTS = "5,x\n6,x\n7,x\n8,x\n"
+
+
+@pytest.fixture(params=["", "merge: { primary_key: [id] },"])
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Folder:
+    made = Folder(tmp_path, options={"max_retract_share": None})
+    made.write("pipeline.yaml", PIPELINE.replace("MERGE", request.param))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told", "given"),
+    [
+        (FOUR, "1,1\n2,2\n", None, {}),  # half, and no more than half
+        (FOUR, "1,1\n", "would lose 3 of its 4 rows, more than 50%", {}),
+        (FOUR, "", "would lose 4 of its 4 rows, more than 50%", {}),
+        (FOUR, "", None, {"max_retract_share": 1.0}),
+        (FOUR, "1,1\n2,2\n3,3\n", "would lose 1 of its 4 rows, more than 20%", {"max_retract_share": 0.2}),
+        (FOUR + REJECTS, "1,1\n" + REJECTS, "would lose 3 of its 4 rows, more than 50%", {}),  # what is rejected does not live
+        (FOUR + "5,5\n", "9,9\n", "would lose 4 of its 5 rows, more than 50%", {}),  # one is replaced by another
+        (FOUR + REJECTS, FOUR, None, {}),
+        (FOUR, "4,4\n3,3\n2,2\n1,1\n", None, {}),  # what comes back in another place is not lost
+        (FOUR, "1,9\n2,9\n3,9\n4,9\n", None, {}),  # nor what is corrected
+    ],
+)
+def test_a_source_that_would_lose_most_of_its_rows_ends_the_run(folder: Folder, before: str, after: str, told: str | None, given: dict[str, float]) -> None:
+    folder.write("rows.csv", "id,v\n" + before)
+    folder.run()
+    kept = folder.text("out.csv")
+    folder.write("rows.csv", "id,v\n" + after)
+    if told is None:
+        assert folder.run(**given).exit_code in (0, 2)
+        return
+    with pytest.raises(Stopped, match=f"^source 'rows' {told}$"):
+        folder.run(**given)
+    assert (folder.text("out.csv"), folder.load().head_epoch()) == (kept, 1)

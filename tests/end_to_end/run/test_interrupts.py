@@ -1,0 +1,83 @@
+"""QUALITY, property 19: a command that is interrupted at any moment ends soon, with exit code 130 and nothing half done."""
+
+from __future__ import annotations
+
+import _thread
+import importlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from errata.cli import _interrupts
+from tests.support.pipelines import Folder
+
+PIPELINE = """\
+pipeline: { name: sums }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }, { name: v, type: int }], merge: { strategy: snapshot, primary_key: [id] } } }
+  - { type: aggregate, name: sums, input: rows, config: { group_by: [v], cxl: "emit n = count(*)" } }
+  - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
+"""
+SECONDS = 1.6
+"""What the run takes on a machine like those of CI, its interpreter's start and the engine's among it."""
+MOMENTS = 8
+random.seed(19)
+AT = [SECONDS * (moment + random.random()) / MOMENTS for moment in range(MOMENTS)]  # no secret
+
+
+def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("interrupted_module.py").write_text("import _thread, signal, time\n_thread.interrupt_main(signal.SIGTERM)\ntime.sleep(0.1)\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
+        import_and_wait("interrupted_module")
+    assert sys.modules["interrupted_module"].whole
+
+
+def import_and_wait(module: str) -> None:
+    importlib.import_module(module)
+    time.sleep(5)
+
+
+def test_of_a_lost_interrupt_nobody_is_told_and_it_comes_again(capfd: pytest.CaptureFixture[str]) -> None:
+    with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
+        lose_and_wait()
+    assert capfd.readouterr().err == ""
+
+
+def lose_and_wait() -> None:
+    lost = Losing()
+    del lost
+    time.sleep(10)
+
+
+class Losing:
+    """Is interrupted where the interpreter ignores exceptions."""
+
+    def __del__(self) -> None:
+        _thread.interrupt_main(signal.SIGTERM)  # a signal itself would end the engine of other tests, and SIGINT may be ignored
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("after", "number"), [(after, signal.SIGTERM if at % 4 == 3 else signal.SIGINT) for at, after in enumerate(AT)])  # fmt: skip
+def test_an_interrupt_leaves_nothing_half_done(tmp_path: Path, after: float, number: signal.Signals) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    folder.write("rows.csv", "id,v\n1,5\n2,5\n3,6\n")
+    process = subprocess.Popen([sys.executable, "-m", "errata", "run", str(tmp_path / "pipeline.yaml"), "--engine", "sail", "--quiet"], stderr=subprocess.PIPE)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+    began = time.monotonic()
+    said = process.communicate(timeout=10)[1].decode()
+    assert time.monotonic() - began < 10
+    assert process.returncode in (0, 130, -number) or said.startswith("Fatal Python error: init_"), said  # it was over, or the interpreter had not come to the command yet
+    assert process.returncode != 130 or said == "error: interrupted\nNothing was changed.\n" or "Epoch 1" in said, said
+    folder.run()
+    assert folder.text("out.csv") == "v,n\n5,2\n6,1\n"
+    assert folder.violations() == []

@@ -1,0 +1,314 @@
+"""Large files that change in places: only those stretches are read that are not the same, and the result is that of a run from nothing (DESIGN section 6; I1)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from errata.core.options import EngineOptions
+from operators.source import reading
+from operators.source.diff import by_key, by_position, sides
+from operators.source.file_changes import Part
+from storage import formats
+from storage.formats import content_chunks
+from storage.formats.base import Column, Range, ReadPlan
+from storage.formats.tasks import Task, read_task
+from tests.support.chunking import small_chunks
+from tests.support.killing import kill_points
+from tests.support.pipelines import Folder
+
+SOURCE = """\
+  - type: source
+    name: NAME
+    config:
+      name: NAME
+      type: FORMAT
+      glob: NAME/*
+      on_unmapped: { mode: drop }
+      merge: MERGE
+      schema: [{ name: id, type: int }, { name: v, type: int }, { name: w, type: string }]
+"""
+NUMBERED = '  - { type: transform, name: numbered, input: rowed, config: { cxl: "emit at = $source.row" } }\n'
+OUTPUT = "  - { type: output, name: NAME_out, input: NAME, config: { name: NAME_out, type: csv, path: out/NAME.csv } }\n"
+MERGES = {"text": "snapshot", "rowed": "snapshot", "keyed": "{strategy: snapshot, primary_key: [id]}", "lines": "snapshot"}
+ALL = (*MERGES, "numbered")
+PLACES = ("_cxl_dlq_source_name", "_cxl_dlq_source_file", "_cxl_dlq_source_row", "_cxl_dlq_error_category", "id", "v", "w")
+
+
+def pipeline() -> str:
+    """Sources of all kinds that are read in stretches."""
+    nodes = [SOURCE.replace("NAME", name).replace("FORMAT", "json" if name == "lines" else "csv").replace("MERGE", merge) for name, merge in MERGES.items()]
+    outputs = [OUTPUT.replace("NAME", name) for name in ALL]
+    tail = "error_handling: { strategy: continue, dlq: { path: out/rejected.csv } }\n"
+    return "pipeline: { name: stretched }\nnodes:\n" + "".join([*nodes, NUMBERED, *outputs]) + tail
+
+
+Lines = list[tuple[int, str]]
+"""The records of a file, each with a number of its own: `v` and the text of its cell `w`."""
+values = st.one_of(st.integers(0, 9).map(str), st.sampled_from(["", "many"]))
+texts = st.sampled_from(["", "x", "longer text", '"a,b"', '"two\nlines"', '"said ""no"""', "é"])
+cells = st.builds(lambda v, w: f"{v},{w}", values, texts)
+
+
+@st.composite
+def edited(draw: st.DrawFn, lines: Lines, numbers: Iterator[int]) -> Lines:
+    """Records put in, taken out, changed, moved and repeated."""
+    made = list(lines)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, max(len(made) - 1, 0)))
+        kind = draw(st.sampled_from(["insert", "remove", "change", "move", "block"]))
+        if kind == "insert" or not made:
+            made.insert(at, (next(numbers), draw(cells)))
+        elif kind == "block":
+            made[at:at] = [(next(numbers), draw(cells)) for _ in range(draw(st.integers(1, 12)))]
+        elif kind == "remove":
+            del made[at : at + draw(st.integers(1, 4))]
+        elif kind == "change":
+            made[at] = (made[at][0], draw(cells))
+        else:
+            made.insert(draw(st.integers(0, len(made) - 1)), made.pop(at))
+    return made
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[dict[str, str]]:
+    """The text of each source's files after each step; in the last one they may be as they were once before."""
+    numbers = iter(range(1, 100_000))
+    files = {name: [(next(numbers), draw(cells)) for _ in range(draw(st.integers(20, 50)))] for name in ("text", "rowed", "keyed", "lines")}
+    steps = [files]
+    for _ in range(draw(st.integers(1, 3))):
+        steps.append({name: draw(edited(lines, numbers)) if draw(st.integers(0, 4)) else lines for name, lines in steps[-1].items()})
+    steps.append(draw(st.sampled_from(steps)))
+    end, last = draw(st.sampled_from(["\n", "\r\n"])), draw(st.booleans())
+    return [{name: as_json(lines) if name == "lines" else as_csv(name, lines, end, last=last) for name, lines in step.items()} for step in steps]
+
+
+def as_csv(name: str, lines: Lines, end: str, *, last: bool) -> str:
+    """Without a key a record's number is not in the file, so that records repeat; blank lines are no records."""
+    records = [f"{number if name == 'keyed' else number % 3},{rest}" + (end if number % 7 == 0 else "") for number, rest in lines]
+    return end.join(["id,v,w", *records]) + (end if last else "")
+
+
+def as_json(lines: Lines) -> str:
+    made = []
+    for number, rest in lines:
+        value, _, text = rest.partition(",")
+        made.append(json.dumps({"id": number % 3, "v": int(value) if value.isdigit() else value or None, "w": text}))
+    return "\n".join(made)
+
+
+def lay_out(folder: Folder, step: dict[str, str]) -> None:
+    for name, text in step.items():
+        place = f"{name}/all.{'json' if name == 'lines' else 'csv'}"
+        if not (folder.path / place).exists() or folder.text(place) != text:
+            folder.write(place, text)
+
+
+def shown(folder: Folder) -> tuple[dict[str, Any], list[Any]]:
+    """All outputs, and the records in the DLQ."""
+    outputs = {name: folder.rows(f"out/{name}.csv") for name in ALL}
+    rejected = folder.rows("out/rejected.csv") if (folder.path / "out/rejected.csv").exists() else []
+    return outputs, sorted([str(row.get(name)) for name in PLACES] for row in rejected)
+
+
+def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
+    """What a first run gives."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Folder(Path(place))
+        folder.write("pipeline.yaml", pipeline())
+        lay_out(folder, step)
+        folder.run()
+        return shown(folder)
+
+
+few = settings(max_examples=max(4, settings.default.max_examples // 25))
+
+
+@few
+@given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
+def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
+    """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole.
+
+    `ranges`: so many of what stood are asked for by themselves; `read`: so many bytes are read on the driver then.
+    """
+    with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
+        for module in (by_key, by_position):
+            patch.setattr(module, "FETCHED_ROWS", fetched)
+        patch.setattr(sides, "FEW_RANGES", ranges)
+        patch.setattr(sides, "FEW_BYTES", read)
+        folder = Folder(Path(place))
+        folder.write("pipeline.yaml", pipeline())
+        for step in history:
+            lay_out(folder, step)
+            if folder.run().epoch == folded:
+                list(folder.load().compact(folded + 1, EngineOptions("sail")))
+        assert shown(folder) == from_nothing(history[-1])
+        assert folder.violations() == []
+        before = folder.state_files()
+        assert not folder.run().committed
+        assert folder.state_files() == before
+
+
+LARGE = """\
+pipeline: { name: large }
+nodes:
+  - type: source
+    name: rows
+    config:
+      name: rows
+      type: csv
+      path: rows.csv
+      merge: MERGE
+      schema: [{ name: id, type: int }, { name: v, type: int }]
+  - { type: output, name: out, input: rows, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def numbers(changes: dict[int, int]) -> str:
+    return "id,v\n" + "".join(f"{number},{changes.get(number, number * 7919 % 1009)}\n" for number in range(20_000))
+
+
+@contextmanager
+def bytes_read() -> Iterator[list[int]]:
+    """The bytes of all that is read of files, range by range."""
+    sizes: list[int] = []
+    tasks = reading.FileReader.tasks
+
+    def told(reader: reading.FileReader, part: Part) -> list[Task]:
+        found = tasks(reader, part)
+        sizes.extend(task.part.size for task in found)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading.FileReader, "tasks", told)
+        yield sizes
+
+
+@pytest.mark.parametrize("merge", ["snapshot", "{strategy: snapshot, primary_key: [id]}"])
+@pytest.mark.parametrize("known", [True, False], ids=["listed", "older state"])
+def test_one_changed_record_costs_its_stretch(merge: str, known: bool, tmp_path: Path) -> None:
+    """A state of a version that kept no lists is read as a whole once."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", LARGE.replace("MERGE", merge))
+    folder.write("rows.csv", numbers({}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SMALL_BYTES", 50_000 if known else 1_000_000)
+        patch.setattr(content_chunks, "RECORDS", 64)
+        folder.run()
+    changes: dict[int, int] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SMALL_BYTES", 50_000)
+        patch.setattr(content_chunks, "RECORDS", 64)
+        for at in (11, 19_999, 7_000):
+            changes[at] = -at
+            folder.write("rows.csv", numbers(changes))
+            with bytes_read() as sizes:
+                folder.run()
+            read = sum(sizes) / len(folder.text("rows.csv"))
+            assert read > 1 if at == 11 and not known else read < 0.05
+            assert folder.rows("out.csv") == list(csv.DictReader(StringIO(numbers(changes))))
+            assert [row["op"] for row in folder.log("rows")][20_000:].count("+A" if merge == "snapshot" else "+C") == len(changes)
+    assert folder.violations() == []
+
+
+readers = {
+    "csv": ("csv", {}),
+    "ndjson": ("json", {"format": "ndjson"}),
+    "lines": ("fixed_width", {}),
+}
+
+
+def a_reader(kind: str) -> Any:
+    name, options = readers[kind]
+    layout = {"fields": [{"name": "id", "start": 0, "width": 3}, {"name": "w", "start": 3, "width": 5}]} if name == "fixed_width" else None
+    return formats.reader(name, options, ReadPlan((Column("id"), Column("w")), on_unmapped="drop", layout=layout))
+
+
+def content(kind: str, lines: list[tuple[int, str]]) -> bytes:
+    shapes = {"csv": lambda one: f'{one[0]},"{one[1]}"', "ndjson": lambda one: json.dumps({"id": str(one[0]), "w": one[1]}), "lines": lambda one: f"{one[0]:3}{one[1]!r:5}"}
+    return "\n".join([*(["id,w"] if kind == "csv" else []), *map(shapes[kind], lines)]).encode()
+
+
+@given(st.sampled_from(list(readers)), st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["", "a", "b\nc"])), min_size=3, max_size=60), st.data())
+def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, str]], data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as place, small_chunks():
+        file = Path(place, "file")
+        file.write_bytes(content(kind, lines))
+        reader = a_reader(kind)
+        whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
+        found = content_chunks.stretches_of(reader, file, "file")
+        assert found is not None
+        assert found.records == len(whole) == len(lines)
+        chosen = [at for at in range(found.count) if data.draw(st.booleans())]
+        for numbers, target in ((None, 10), (None, 1000), (content_chunks.np.array(chosen, int), 25)):
+            ranges = found.ranges(numbers, target)
+            read = [row for part in ranges for batch in read_task(reader, Task(str(file), "file", part)) for row in batch.to_pylist()]
+            wanted = range(found.count) if numbers is None else chosen
+            assert read == [row for at in wanted for row in whole[found.rows[at] - 1 : found.rows[at + 1] - 1]]
+
+
+@given(st.sampled_from(list(readers)), st.integers(0, 299), st.integers(0, 2))
+def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
+    lines = [(number * 7919 % 997, "ab"[number % 2]) for number in range(300)]
+    with tempfile.TemporaryDirectory() as place, small_chunks():
+        digests = []
+        for version, records in enumerate((lines, [*lines[:at], (5, "c"), *lines[at + taken :]])):
+            file = Path(place, str(version))
+            file.write_bytes(content(kind, records))
+            found = content_chunks.stretches_of(a_reader(kind), file, "file")
+            assert found is not None
+            digests.append(found.digests)
+    assert len(digests[0]) > 40
+    assert len(set(digests[0]) ^ set(digests[1])) < 12
+
+
+def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read may be what it held before: a stretch of later content must not count as read."""
+    file, hashed = tmp_path / "file", content_chunks._digests
+    file.write_bytes(content("csv", [(number, "a") for number in range(100)]))
+
+    def written_to(*given: Any) -> tuple[bytes, ...]:
+        with file.open("r+b") as other:
+            other.seek(-2, os.SEEK_END)
+            other.write(b"b")
+        os.utime(file, ns=(0, 0))
+        return hashed(*given)
+
+    with small_chunks():
+        made = []
+        for digests in (hashed, written_to, hashed):
+            monkeypatch.setattr(content_chunks, "_digests", digests)
+            found = content_chunks.stretches_of(a_reader("csv"), file, "file")
+            assert found is not None
+            made.append(set(found.digests))
+    assert len(made[0] & made[2]) > 10
+    assert not made[1] & (made[0] | made[2])
+
+
+def test_a_run_over_changed_stretches_may_be_killed_at_every_step(tmp_path: Path) -> None:
+    first = {name: as_csv(name, [(number, f"{number % 9},x") for number in range(1, 41)], "\n", last=True) for name in ("text", "rowed", "keyed")}
+    first["lines"] = as_json([(number, "1,x") for number in range(1, 41)])
+    second = {name: text.replace("\n7,7,x", "\n7,8,y\n77,,") if name == "keyed" else text.replace("1,4,x", "2,4,y") for name, text in first.items()}
+    with small_chunks():
+        folder = Folder(tmp_path / "whole")
+        folder.write("pipeline.yaml", pipeline())
+        lay_out(folder, first)
+        folder.run()
+        lay_out(folder, second)
+        wanted = from_nothing(second)
+        for point in list(kill_points(folder, Folder.run, tmp_path / "killed"))[::9]:
+            point.folder.run()
+            assert shown(point.folder) == wanted, point
+            assert point.folder.violations() == [], point
+            assert point.folder.load().head_epoch() == 2, point

@@ -1,0 +1,82 @@
+"""Log directives of transforms: which lines are told at which level (user guide, "Transform Nodes", Log directives)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pipelines import Folder, command
+
+PIPELINE = """\
+pipeline: { name: talking }
+error_handling: { strategy: continue }
+changelog: { persist: PERSIST }
+nodes:
+  - type: source
+    name: rows
+    config: { name: rows, type: csv, glob: rows/*.csv, schema: [{ name: id, type: int }] }
+  - type: transform
+    name: shares
+    input: rows
+    config:
+      cxl: "emit share = 12 / (id - 2)"
+      log:
+        - { level: warn, when: after_transform, message: done }
+        - { level: info, when: per_record, every: 2, message: every second }
+        - { level: warn, when: per_record, condition: "share > 5", fields: [id, share], message: much }
+        - { level: error, when: on_error, message: failed }
+        - { level: warn, when: on_error, fields: [id, share], message: lost }
+        - { level: debug, when: before_transform, message: begins }
+  - { type: output, name: out, input: shares, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+def told(folder: Folder, level: str) -> list[str]:
+    _, _, err = command("run", str(folder.path / "pipeline.yaml"), "--log-level", level)
+    return [line for line in err.splitlines() if "'shares'" in line]
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_lines_of_what_a_run_brings(tmp_path: Path, persist: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", persist))
+    folder.write("rows/a.csv", "id\n1\n2\n3\n4\n")
+    assert told(folder, "debug") == [
+        "debug: node 'shares': begins",
+        "info: node 'shares': every second",
+        "warn: node 'shares': much (id=3, share=12)",
+        "warn: node 'shares': much (id=4, share=6)",
+        "error: node 'shares': failed: division by zero",
+        "warn: node 'shares': lost (id=2, share=None): division by zero",
+        "warn: node 'shares': done",
+    ]
+    assert told(folder, "debug") == []
+    folder.write("rows/b.csv", "id\n" + "3\n" * 25)
+    assert told(folder, "warn") == [*["warn: node 'shares': much (id=3, share=12)"] * 20, "warn: node 'shares': much (and 5 more)", "warn: node 'shares': done"]
+
+
+def test_a_record_that_ends_the_run_is_logged_before(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", "all").replace("error_handling: { strategy: continue }\n", ""))
+    folder.write("rows/a.csv", "id\n1\n2\n3\n")
+    code, _, err = command("run", str(folder.path / "pipeline.yaml"))
+    assert code == 3
+    own = [line for line in err.splitlines() if "'shares'" in line]
+    assert own == [
+        "info: node 'shares': every second",
+        "warn: node 'shares': much (id=3, share=12)",
+        "error: node 'shares': failed: division by zero",
+        "warn: node 'shares': lost (id=2, share=None): division by zero",
+        "error: node 'shares': rows/a.csv: record 2: division by zero (type_coercion_failure)",
+    ]
+
+
+@pytest.mark.parametrize("persist", ["all", "boundaries"])
+def test_a_run_in_which_nothing_fails_has_no_lines_of_failures(tmp_path: Path, persist: str) -> None:
+    """A node that keeps no rows has a table only when a record failed there."""
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE.replace("PERSIST", persist))
+    folder.write("rows/a.csv", "id\n3\n")
+    assert told(folder, "warn") == ["warn: node 'shares': much (id=3, share=12)", "warn: node 'shares': done"]
+    assert folder.text("out.csv") == "id,share\n3,12\n"

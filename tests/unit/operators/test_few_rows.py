@@ -1,0 +1,67 @@
+"""Few rows are compared and told apart on the driver; an engine says the same of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import functions as F
+
+from errata.state.suppressed_rows import MARK, readmitting, readmitting_arrow, truth, truth_arrow
+from operators.source.diff.sides import numbered
+from tests.support.changelog_histories import NAMES, images, on_engines
+from tests.support.changelog_model import printed
+
+if TYPE_CHECKING:
+    from storage.engines import Engine
+
+KINDS = pa.schema([(NAMES[0], pa.string()), (NAMES[1], pa.float64()), (NAMES[2], pa.int64())])
+SCHEMA = pa.schema([("_op", pa.int8()), ("_key", pa.binary()), ("_cause", pa.string()), ("_error", pa.string()), ("_counted", pa.string()), *KINDS])
+
+
+def image_table(rows: list[tuple[Any, ...]], **columns: pa.Array) -> pa.Table:
+    return pa.table({**columns, **{field.name: pa.array([row[at] for row in rows], field.type) for at, field in enumerate(KINDS)}})
+
+
+@given(old=st.lists(images, max_size=6), new=st.lists(images, max_size=6))
+def test_numbers_are_the_same_where_images_print_the_same(old: list[tuple[Any, ...]], new: list[tuple[Any, ...]]) -> None:
+    before, now = numbered(image_table(old), image_table(new), NAMES)
+    numbers = [*before.to_pylist(), *now.to_pylist()]
+    for (one, image), (other, another) in combinations(zip(numbers, [*old, *new], strict=True), 2):
+        assert (one == other) == (printed(image) == printed(another))
+
+
+said = st.sampled_from([None, '{"category":"bad"}', MARK + '"a:00"}', MARK + '"b:01"}'])
+live_rows = st.dictionaries(st.binary(min_size=1, max_size=3), st.tuples(said, st.sampled_from([None, "counted"]), images), max_size=8)
+
+
+def live_table(rows: dict[bytes, Any]) -> pa.Table:
+    keys = [key + b"!" if error else key for key, (error, _, _) in rows.items()]
+    told = {"_key": pa.array(keys, pa.binary()), "_error": [error for error, _, _ in rows.values()], "_counted": [counted for _, counted, _ in rows.values()]}
+    return image_table([image for _, _, image in rows.values()], **told).cast(pa.schema([SCHEMA.field(name) for name in SCHEMA.names if name not in ("_op", "_cause")]))
+
+
+def in_words(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.select(sorted(rows.column_names)).to_pylist()))
+
+
+@on_engines
+@given(rows=live_rows)
+def test_the_truth_is_that_of_an_engine(sail: Engine, rows: dict[bytes, Any]) -> None:
+    live = live_table(rows)
+    assert in_words(truth_arrow(live)) == in_words(sail.to_arrow(truth(sail.from_arrow(live))))
+
+
+@on_engines
+@given(rows=live_rows, gone=st.integers(0, 8))
+def test_records_are_tried_again_as_by_an_engine(sail: Engine, rows: dict[bytes, Any], gone: int) -> None:
+    held = live_table({key: told for key, told in rows.items() if told[0] is not None and told[0].startswith(MARK)})
+    bare = truth_arrow(held).slice(0, gone)
+    delta = bare.append_column("_op", pa.array([1] * bare.num_rows, pa.int8())).append_column("_cause", pa.array(["correction"] * bare.num_rows, pa.string())).select(SCHEMA.names)
+    made = readmitting(sail.from_arrow(delta), sail.from_arrow(held))
+    assert made.net is not None
+    there = sail.to_arrow(made.net().select(*map(F.col, (f"`{name}`".replace("b`c", "b``c") for name in SCHEMA.names))))
+    assert in_words(readmitting_arrow(delta, held, SCHEMA)) == in_words(there)

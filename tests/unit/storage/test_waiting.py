@@ -1,0 +1,116 @@
+"""Waits for executors and servers end, and say what is awaited."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from storage.engines import EngineChoice, EngineUnavailable
+from storage.engines.spark.jars import spark_home
+from storage.engines.spark.java import find_java
+from storage.engines.spark.remote import RemoteSpark
+from storage.engines.waiting import Waiting
+from tests.support.pipelines import Folder, command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PIPELINE = """\
+pipeline: { name: awaited }
+nodes:
+  - { type: source, name: rows, config: { name: rows, type: csv, path: rows.csv, schema: [{ name: id, type: int }] } }
+  - { type: transform, name: doubled, input: rows, config: { cxl: "emit twice = id * 2" } }
+  - { type: output, name: out, input: doubled, config: { name: out, type: csv, path: out.csv } }
+"""
+
+
+@contextmanager
+def server_that_hangs_up() -> Iterator[str]:
+    """The address of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as place:
+
+        def hang_up() -> None:
+            while True:
+                try:
+                    place.accept()[0].close()
+                except OSError:
+                    return
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        yield f"sc://127.0.0.1:{place.getsockname()[1]}"
+        place.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_gives_no_answer_is_awaited_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.engines.waiting.TOLD_SECONDS", 0.0)
+    monkeypatch.setattr("storage.engines.spark.remote.is_loopback", lambda host: False)
+    told: list[str] = []
+    with server_that_hangs_up() as url:
+        engine = RemoteSpark(url, 0.2)
+        engine.tell = told.append
+        with pytest.raises(EngineUnavailable, match=f"the Spark Connect server at {url} gave no answer for 0 s") as caught:
+            _ = engine.session
+    assert caught.value.again
+    assert told[0] == f"waiting for the Spark Connect server at {url}, 0 s"
+
+
+def test_a_wait_is_told_of_from_time_to_time_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, told = [1000.0], list[str]()
+    monkeypatch.setattr("storage.engines.waiting.monotonic", lambda: now[0])
+    waiting = Waiting("executors of spark://here", 60, told.append)
+
+    def waited(seconds: float) -> bool:
+        now[0] += seconds
+        return waiting.goes_on()
+
+    assert [waited(seconds) for seconds in (0, 10, 10, 19, 1, 20)] == [True, True, True, True, True, False]
+    assert told == [f"waiting for executors of spark://here, {seconds} s" for seconds in (20, 40, 60)]
+    waiting.over()
+    assert waited(1)
+
+
+def test_two_waits_are_two_engines() -> None:
+    assert EngineChoice(remote="sc://here", patience=1) != EngineChoice(remote="sc://here", patience=2)
+
+
+@contextmanager
+def master_without_workers(folder: Path) -> Iterator[str]:
+    """The URL of a cluster manager that has no worker."""
+    java = find_java()
+    assert java is not None
+    words = [str(java.path), "-Xmx256m", "-cp", f"{spark_home()}/jars/*", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    log = folder / "master.log"
+    with log.open("wb") as sink, subprocess.Popen(words, stdout=sink, stderr=sink, env={**os.environ, "SPARK_HOME": str(spark_home())}) as master:
+        try:
+            while master.poll() is None:
+                found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
+                if found:
+                    yield found[1]
+                    return
+                threading.Event().wait(0.1)
+            pytest.fail(log.read_text())
+        finally:
+            master.kill()
+
+
+@pytest.mark.spark
+def test_a_cluster_without_workers_ends_a_run_and_the_next_one_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.engines.waiting.TOLD_SECONDS", 1.0)
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    folder.write("rows.csv", "id\n" + "".join(f"{id}\n" for id in range(20_000)))
+    with master_without_workers(tmp_path) as url:
+        code, _, told = command("run", str(tmp_path / "pipeline.yaml"), "--engine", "spark", "--master", url, "--engine-wait", "3")
+    assert code == 4
+    assert f"waiting for executors of {url}, 1 s" in told
+    assert f"no executor of {url} took work for 3 s" in told
+    assert folder.run().exit_code == 0
+    assert len(folder.rows("out.csv")) == 20_000
