@@ -17,12 +17,12 @@ from changelog.lazy_imports import F
 from cxl.types.types import ANY, Kind, Schema, Type, type_name, unify
 from operators.core.binding import Binding
 from operators.core.json_text import json_text
-from operators.core.key_sources import key_slice
+from operators.core.provenance import key_slice
 from operators.core.operator import Linear
 from operators.core.registry import node_type
 from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
 from operators.core.settings import NodeSpec, Strict
-from operators.core.variables import dotted
+from operators.core.run_values import dotted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

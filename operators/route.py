@@ -19,7 +19,7 @@ from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.binding import Binding
 from operators.core.evaluate import RunValues, prepare, rejects
-from operators.core.failing_expressions import WRONG, explained, first_case
+from operators.core.evaluate import WRONG, explained, first_case
 from operators.core.operator import Keyed, Linear, Operator
 from operators.core.registry import node_type
 from operators.core.row_type import KeyShape, RowType

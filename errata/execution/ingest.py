@@ -18,7 +18,7 @@ from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import folded
 from errata.state.source_files import discovered
 from operators.core.evaluate import Narrow, as_it_is
-from operators.core.key_sources import FileLabels
+from operators.core.provenance import FileLabels
 from operators.source.file_changes import FileChanges, FileRecord, Label
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _numbers(plan: Plan, before: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> SourceFiles:
-    from operators.source.deliveries import comparison
+    from operators.source.file_changes import comparison
     from storage.files.discovery import content_hash
 
     known = FileRecord.all_of(before)
@@ -231,7 +231,7 @@ def ingest(
     read from a cursor on. `copies`: what is read in place of files that are staged.
     Raises what reading raises, and InputChanged for input that the merge strategy cannot take.
     """
-    from operators.source.deliveries import rewritten
+    from operators.source.file_changes import rewritten
     from operators.source.request import IngestRequest
 
     operator = cast("Source", source.node.operator)
@@ -411,7 +411,7 @@ def _counted(flow: NodeRunner, delta: NodeDelta, made: IngestResult, files: File
 def _came(flow: NodeRunner, rows: DataFrame, records: Sequence[FileRecord], files: FileReader) -> dict[Label, int]:
     """By how many records op rows make files longer, by label."""
     from changelog.ops import weight
-    from operators.core.key_sources import label_prefix
+    from operators.core.provenance import label_prefix
 
     named = "_file" in rows.columns
     group = F.col("_file") if named else label_prefix(F.col("_key"))

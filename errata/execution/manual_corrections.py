@@ -17,7 +17,7 @@ from changelog.lazy_imports import F, pa
 from changelog.ops import is_negative, is_positive
 from errata.state.node_tables import stored_rows
 from errata.state.suppressed_rows import truth
-from operators.source.diff.hashes import image_hash, joined
+from operators.source.diff.sides import image_hash, joined
 from operators.source.schema_changes import WIDENED, of_files
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.lazy_imports import F
 from errata.project.variables import read_value
-from operators.core.variables import rider
+from operators.core.run_values import rider
 
 if TYPE_CHECKING:
     from errata.execution.node_runner import NodeRunner

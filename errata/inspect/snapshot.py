@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from operators.core.evaluate import RunValues
-    from operators.core.key_sources import FileLabels
+    from operators.core.provenance import FileLabels
     from storage.engines import Engine
     from storage.state.ledger import Entry
     from storage.state.location import State
@@ -336,7 +336,7 @@ def _standing(rows: DataFrame) -> DataFrame:
 def _labels(runs: Iterable[Entry]) -> FileLabels:
     """The files that keys name, of several runs the newest's."""
     from changelog.keys.positions import row_label
-    from operators.core.key_sources import FileLabels
+    from operators.core.provenance import FileLabels
 
     sources = (one for run in runs for one in run.sources.values())
     return FileLabels({bytes([one["number"]]) + row_label(tuple(file["label"])): file["path"] for one in sources for file in one["files"]})

@@ -22,7 +22,7 @@ from errata.execution.ingest import arriving, files_before, origins, undeclared
 from errata.outputs.targets import CHANGES, FINISHED
 from errata.outputs.writer import Exporter, OutputRows, Written, left_out, output_columns
 from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
-from operators.core.key_sources import file_of
+from operators.core.provenance import file_of
 from storage.state.ledger import Entry
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from errata.core.failures import StorageFailed
 from errata.outputs.unique_names import FreeNames
 from errata.outputs.writer import StagedFiles, is_intact
 from errata.plan.own_files import HELP, ProtectedFiles
-from operators.core.paths import leads_out
+from operators.core.settings import leads_out
 from operators.core.row_type import CK
 from storage.state.location import is_local
 

@@ -16,7 +16,7 @@ from errata.project.workspace import Workspace
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.core.variables import riding
+from operators.core.run_values import riding
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""

@@ -10,7 +10,7 @@ from errata.core.diagnostics import Label
 from errata.project.findings import Findings
 from errata.project.variables import RESERVED
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.core.variables import InvalidRead, NodeVariables, riding
+from operators.core.run_values import InvalidRead, NodeVariables, riding
 
 if TYPE_CHECKING:
     from cxl.types.types import Type

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a pipeline while it is planned; gives `operators.core.problems.Problems` its spans."""
+"""Collects what is wrong with a pipeline while it is planned; gives `operators.core.binding.Problems` its spans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from cxl import CxlErrors
 from errata.core.diagnostics import Diagnostic, Label, did_you_mean, from_cxl
 from errata.yaml import Document
-from operators.core.problems import ConfigPath
+from operators.core.binding import ConfigPath
 
 
 @dataclass(slots=True)

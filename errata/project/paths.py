@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from errata.project.findings import Findings
 from errata.project.model import PipelineFile
 from errata.yaml.document import Document
-from operators.core.paths import check_path
+from operators.core.settings import check_path
 from operators.core.settings import PipelineSettings
 
 Place = tuple[str | int, ...]

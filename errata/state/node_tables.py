@@ -15,9 +15,9 @@ from changelog.spark_algebra import consolidate, live
 from errata.plan.plan import Node, Plan
 from errata.state.trigger_table import COLUMNS, TRIGGERS
 from operators.core.evaluate import Narrow, as_it_is
-from operators.core.key_sources import key_slice
+from operators.core.provenance import key_slice
 from operators.core.row_type import CK, OWN_HIDDEN
-from operators.core.variables import qualifying
+from operators.core.run_values import qualifying
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.columns import declared
 from storage.errors import Damaged

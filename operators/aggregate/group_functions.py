@@ -13,7 +13,7 @@ from changelog.frames import mapped
 from changelog.lazy_imports import F, pa
 from cxl.types.types import Kind
 from operators.aggregate.accumulators import Accumulator, accumulator, native_aggregate, rounded
-from operators.core.failing_expressions import first_case
+from operators.core.evaluate import first_case
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,7 +20,7 @@ from cxl.types.types import Kind, Type
 from operators.combine.join_plan import Chain, Part, Step
 from operators.combine.range_join import in_buckets
 from operators.core.evaluate import Narrow, as_it_is, error_text
-from operators.core.failing_expressions import WRONG, explained, first_case
+from operators.core.evaluate import WRONG, explained, first_case
 from operators.core.json_text import maps_text
 from operators.core.operator import among
 

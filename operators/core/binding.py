@@ -11,12 +11,12 @@ from cxl.syntax import ast
 from cxl.syntax.source import Origin
 from cxl.typed.tree import System
 from cxl.types.types import Schema
-from operators.core.documents import Documents
-from operators.core.problems import ConfigPath, Problems
+from operators.core.run_values import Documents
+from operators.core.binding import ConfigPath, Problems
 from operators.core.provisional import walked
 from operators.core.row_type import META, RowType, is_reserved
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.core.variables import NodeVariables
+from operators.core.run_values import NodeVariables
 from operators.source.config import Watermark
 
 

@@ -13,10 +13,10 @@ from changelog.lazy_imports import F
 from cxl import spark
 from cxl.runtime.interpret import NAN_CATEGORY
 from cxl.spark import FAILED, INDEX, PASS
-from operators.core import documents
-from operators.core.key_sources import FileLabels, file_of, source_name_of
+from operators.core import run_values
+from operators.core.provenance import FileLabels, file_of, source_name_of
 from operators.core.row_type import META, RowType
-from operators.core.variables import riding
+from operators.core.run_values import riding
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.lazy_imports import F, Window
 from changelog.spark_algebra import undone
-from operators.core.key_sources import source_name_of
+from operators.core.provenance import source_name_of
 from operators.core.row_type import KeyShape, RowType
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from operators.core.binding import Binding
 from operators.core.evaluate import RunValues
 from operators.core.json_text import member_keys
 from operators.core.operator import Linear
-from operators.core.paths import check_path
-from operators.core.problems import ConfigPath
+from operators.core.settings import check_path
+from operators.core.binding import ConfigPath
 from operators.core.registry import node_type
 from operators.core.row_type import CK, META, RowType, is_reserved, key_parts, key_type, physical_type
 from operators.core.settings import NodeSpec

@@ -1,16 +1,18 @@
 """What became of a source's files since the last epoch: kept, touched, changed, grown, added, removed, moved."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from changelog.keys.positions import labels_between
-from operators.source.ascending import longest_in_order
 
 if TYPE_CHECKING:
     from storage.formats import Range
+
 
 Label = tuple[int, ...]
 
@@ -78,18 +80,18 @@ class FileRecord:
         return asdict(self)
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> "FileRecord":
+    def of(cls, value: Mapping[str, Any]) -> FileRecord:
         """A record out of the ledger; members of other versions are passed over."""
         known = {field.name: value[field.name] for field in fields(cls) if field.name in value}
         undeclared = tuple((name, type_) for name, type_ in value.get("undeclared", ()))
         return cls(**{**known, "label": tuple(value["label"]), "undeclared": undeclared})
 
     @classmethod
-    def all_of(cls, entry: Mapping[str, Any]) -> "tuple[FileRecord, ...]":
+    def all_of(cls, entry: Mapping[str, Any]) -> tuple[FileRecord, ...]:
         """The files that the ledger keeps of a source."""
         return tuple(map(cls.of, entry.get("files", ())))
 
-    def partly(self) -> "FileRecord":
+    def partly(self) -> FileRecord:
         """The same file, of which something was passed over: the next run finds it changed."""
         return replace(self, mtime_ns=0, hash="")
 
@@ -110,7 +112,7 @@ class Part:
     rows: int = 0
     order: int = 0
     """The file's place in discovery order, from 0."""
-    ranges: "tuple[Range, ...] | None" = None
+    ranges: tuple[Range, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -150,7 +152,7 @@ class FileChanges:
         parts = [f"{count} {word}" for count, word in counts if count]
         return f"files: {', '.join(parts)}" if parts else None
 
-    def from_nothing(self) -> "FileChanges":
+    def from_nothing(self) -> FileChanges:
         """The same files, all that are there to be read again in the places that they have."""
         return FileChanges(self.now, (), tuple(record for record in self.now if record.present), self.removed)
 
@@ -270,3 +272,118 @@ def labels(present: Sequence[FileRecord | None], stays: set[int], known: Sequenc
 
 
 Compare = Callable[[Sequence[Found], Sequence[FileRecord], ContentHash], FileChanges]
+
+
+def longest_ascending(values: list[int]) -> list[int]:
+    """Positions of a longest strictly ascending subsequence."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before = [-1] * len(values)
+    for at, value in enumerate(values):
+        place = bisect_left(tails, value)
+        before[at] = ends[place - 1] if place else -1
+        if place == len(tails):
+            tails.append(value)
+            ends.append(at)
+        else:
+            tails[place], ends[place] = value, at
+    chain: list[int] = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]
+
+
+def longest_in_order(labels: list[tuple[int, ...]]) -> set[int]:
+    """Positions of a longest selection of labels that ascend: the files that kept their place."""
+    ranks = {label: rank for rank, label in enumerate(sorted(set(labels)))}
+    return set(longest_ascending([ranks[label] for label in labels]))
+
+
+def comparison(strategy: str, *, by_content: bool) -> Compare:
+    """How a merge strategy compares files with those of the last epoch: a snapshot's are what is there now, those of all others are deliveries.
+
+    `by_content`: records are told apart by their values, and nobody asks for their files.
+    """
+    if strategy != "snapshot":
+        return compare_deliveries
+    return compare_contents if by_content else compare_files
+
+
+def compare_deliveries(found: Sequence[Found], known: Sequence[FileRecord], content_hash: ContentHash) -> FileChanges:
+    """Compare what discovery found with what was delivered. Files that are gone stay among `now`, behind the others."""
+    by_path = {record.path: record for record in known}
+    present = [by_path.get(file.name) for file in found]
+    now: list[FileRecord] = []
+    added, changed, grown = [], [], []
+    taken = {record.stored for record in known}
+    for order, (file, label) in enumerate(zip(found, labels(present, in_order(present), known), strict=True)):
+        record = present[order]
+        if record is None:
+            now.append(stored_apart(FileRecord(file.name, file.size, file.mtime_ns, content_hash(file.name), label), None, taken))
+            added.append(now[-1])
+        elif record.seen(file):
+            now.append(replace(record, present=True))
+        elif _begins_with(file, record, content_hash):
+            now.append(replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=content_hash(file.name), present=True))
+            grown.extend([Part(now[-1], record.size, record.rows, order)] if file.size > record.size else [])
+        else:
+            now.append(replace(record, size=file.size, mtime_ns=file.mtime_ns, hash=content_hash(file.name), present=True))
+            changed.append(now[-1])
+    here = {file.name for file in found}
+    gone = [replace(record, present=False) for record in known if record.path not in here]
+    return FileChanges((*now, *gone), tuple(added), tuple(changed), (), tuple(grown))
+
+
+def _begins_with(file: Found, record: FileRecord, content_hash: ContentHash) -> bool:
+    """Whether the file's first bytes are what was read of it."""
+    return file.size >= record.size and content_hash(file.name, record.size) == record.hash
+
+
+def order_of(changes: FileChanges) -> dict[str, int]:
+    """The place of each file in discovery order, by path."""
+    return {record.path: order for order, record in enumerate(changes.now)}
+
+
+def whole(changes: FileChanges, records: Sequence[FileRecord]) -> list[Part]:
+    """Files to be read from their beginning."""
+    order = order_of(changes)
+    return [Part(record, order=order[record.path]) for record in records]
+
+
+REWRITTEN = {
+    "ledger": "it takes the records of new keys; all others stay as they were first read",
+    "upsert": "it counts as a new delivery: its records replace those of their keys, and keys that it has no more keep their rows",
+    "changelog": "it counts as a new delivery: each of its operations is applied to what stands now",
+}
+"""What a strategy does with a file that was read and has other content now. A snapshot compares, `append` ends the run."""
+
+
+def rewritten(strategy: str, changes: FileChanges) -> Iterator[str]:
+    """Warnings of files whose content was replaced after they were read."""
+    for record in changes.changed if strategy in REWRITTEN else ():
+        yield f"{record.path} was read before and has changed: under 'merge: {strategy}' {REWRITTEN[strategy]}"
+
+
+def out_of_turn(changes: FileChanges) -> list[str]:
+    """The paths of new and grown files ahead of a file that was read already, in discovery order."""
+    moved = {*(record.path for record in changes.added), *(part.record.path for part in changes.grown)}
+    added = {record.path for record in changes.added}
+    read = [order for order, record in enumerate(changes.now) if record.present and record.rows and record.path not in added]
+    return [record.path for order, record in enumerate(changes.now) if record.path in moved and read and order < read[-1]]
+
+
+def is_late(changes: FileChanges) -> bool:
+    """Whether something new stands before something that was read already, so that it is not simply the latest."""
+    fresh = {record.path for record in (*changes.added, *changes.changed)}
+    moved = fresh | {part.record.path for part in changes.grown}
+    places = [order for order, record in enumerate(changes.now) if record.path in moved]
+    first = min(places, default=len(changes.now))
+    return any(record.present and record.rows and record.path not in fresh for record in changes.now[first + 1 :])
+
+
+def is_whole_history(changes: FileChanges) -> bool:
+    """Whether everything that was ever delivered can be read again."""
+    overwritten = {record.path for record in changes.changed}
+    return all(record.present and not record.replaced and record.path not in overwritten for record in changes.now)

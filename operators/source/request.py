@@ -161,7 +161,7 @@ def merge_strategy(name: str) -> Callable[[Strategy], Strategy]:
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of a name. How it compares files is found in `operators.source.deliveries`, without what reads them."""
+    """The strategy of a name. How it compares files is found in `operators.source.file_changes`, without what reads them."""
     if name not in _STRATEGIES:
         import_module(f"operators.source.strategies.{name}")
     return _STRATEGIES[name]

@@ -17,7 +17,7 @@ from changelog.ops import Op
 from operators.source.file_changes import FileRecord
 from operators.source.request import IngestRequest
 from operators.source.row_layout import RowShape, shaped_schema
-from operators.source.strategies.net_changes import place_key
+from operators.source.strategies.keyed_events import place_key
 from storage.formats.base import ERROR, Column
 from storage.formats.batches import assembled
 from storage.formats.dotted_members import Members

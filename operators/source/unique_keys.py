@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pc, pl
-from operators.source.diff.hashes import FEW_KEYS, joined
+from operators.source.diff.sides import FEW_KEYS, joined
 from operators.source.request import IngestRequest, InputChanged
 
 if TYPE_CHECKING:

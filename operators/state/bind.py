@@ -23,12 +23,12 @@ from cxl.typed import tree
 from cxl.types.types import Kind, Schema, Type
 from operators.core.binding import Binding
 from operators.core.evaluate import RunValues, prepare, rejects
-from operators.core.key_sources import file_scope
+from operators.core.provenance import file_scope
 from operators.core.operator import Keyed, Linear
 from operators.core.registry import node_type
 from operators.core.row_type import RowType, physical_type
 from operators.core.settings import NodeSpec, Strict
-from operators.core.variables import rider, riding
+from operators.core.run_values import rider, riding
 from operators.state.fold import WHY, Assigned, Fold, Given
 from operators.transform.row_logic import as_new, as_output
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, model_validator
 
-from operators.core.durations import microseconds
+from operators.core.config import microseconds
 from operators.core.settings import Strict
 
 FOREVER = "forever"

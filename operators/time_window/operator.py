@@ -20,7 +20,7 @@ from cxl.types.types import DATE_TIME, INT, Type
 from operators.aggregate.group_functions import grouped
 from operators.aggregate.operator import Aggregate
 from operators.core.binding import Binding
-from operators.core.durations import microseconds
+from operators.core.config import microseconds
 from operators.core.evaluate import RunValues, rejects
 from operators.core.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.core.operator import SHARED, OperatorContext, Outcome, among, compared, shared_number

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from operators.source.ascending import longest_ascending
+from operators.source.file_changes import longest_ascending
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -10,11 +10,10 @@ from changelog.columns import column
 from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F, np, pa, pc, pl
 from changelog.spark_algebra import as_retractions, diff
-from operators.source.deliveries import whole
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
 from operators.source.diff.chunk_spans import ChunkSpans, standing
-from operators.source.diff.hashes import image_hash, joined
-from operators.source.file_changes import FileRecord, Label, Part
+from operators.source.diff.sides import image_hash, joined
+from operators.source.file_changes import FileRecord, Label, Part, whole
 from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
 

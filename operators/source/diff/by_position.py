@@ -27,8 +27,7 @@ from operators.source.diff.chunk_index import (
     numbers_in,
     regions_between,
 )
-from operators.source.diff.hashes import joined
-from operators.source.diff.sides import Side, looked_at, new_hashes, of_file, old_hashes
+from operators.source.diff.sides import Side, joined, looked_at, new_hashes, of_file, old_hashes
 from operators.source.file_changes import FileRecord, Label, Part
 from operators.source.reading import holding
 from operators.source.request import IngestRequest, IngestResult

@@ -136,7 +136,7 @@ class TableRequest:
 
     def based(self, rows: DataFrame) -> DataFrame:
         """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""
-        from operators.source.diff.hashes import image_hash
+        from operators.source.diff.sides import image_hash
 
         names = [name for name in self.intake.files.shape.columns if name != "_row"]
         return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
@@ -295,7 +295,7 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
 def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
-    from operators.source.diff.hashes import joined
+    from operators.source.diff.sides import joined
 
     engine, before = one.intake.engine, one.intake.before
     assert before is not None  # else nothing is followed

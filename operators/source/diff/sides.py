@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from changelog.arrow_algebra import images
+from changelog.equality import parts
+from changelog.frames import of_keys
 from changelog.lazy_imports import F, pa, pl
 from operators.source.diff.chunk_index import FEW_RANGES
-from operators.source.diff.hashes import image_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from operators.source.file_changes import FileRecord, Part
     from operators.source.reading import FileReader
     from operators.source.request import IngestRequest
+    from storage.engines import Engine
+
 
 FEW_BYTES: Final = 2 << 20
 """So many bytes of changed stretches are read on the driver, where what stood came there too."""
@@ -104,3 +107,19 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
 def _hash(intake: IngestRequest, frame: DataFrame) -> Column:
     """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
     return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")
+
+
+FEW_KEYS: Final = 100_000
+"""So many keys are sent to every task instead of being shuffled."""
+
+
+def image_hash(frame: DataFrame, names: Sequence[str]) -> Column:
+    """A hash of columns that is the same exactly where they print the same."""
+    return F.xxhash64(*(side for part in parts(frame, names) for side in (part, part.isNull())))
+
+
+def joined(frame: DataFrame, keys: pa.Table, engine: Engine, how: str, on: str = "_key") -> DataFrame:
+    """A frame joined with keys that the driver has: sent to every task while they are few."""
+    other = engine.from_arrow(keys)
+    few = F.broadcast(other) if keys.num_rows <= FEW_KEYS else other
+    return of_keys(frame, few, on) if how == "left_semi" else frame.join(few, on, how)

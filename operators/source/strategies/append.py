@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from operators.source.deliveries import whole
 from operators.source.diff.by_position import appended
 from operators.source.diff.by_position import ingest as aligned
 from operators.source.diff.sides import new_hashes, of_file, old_hashes
-from operators.source.file_changes import FileRecord, Part
+from operators.source.file_changes import FileRecord, Part, whole
 from operators.source.request import IngestRequest, IngestResult, InputChanged, merge_strategy
 
 

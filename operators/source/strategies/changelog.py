@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from changelog.columns import column
 from changelog.lazy_imports import F
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
-from operators.source.strategies.deliver import deliver, error, rejected
+from operators.source.strategies.keyed_events import deliver, error, rejected
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

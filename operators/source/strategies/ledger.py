@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
-from operators.source.strategies.deliver import deliver
+from operators.source.strategies.keyed_events import deliver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

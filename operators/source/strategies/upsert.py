@@ -8,8 +8,7 @@ from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.evaluate import prepare
 from operators.source.request import IngestRequest, IngestResult, merge_strategy
-from operators.source.strategies.deliver import deliver
-from operators.source.strategies.net_changes import place_key
+from operators.source.strategies.keyed_events import deliver, place_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.source.ascending import longest_in_order
+from operators.source.file_changes import longest_in_order
 from operators.source.diff.alignment import align
 
 values = st.lists(st.integers(0, 6), max_size=30)

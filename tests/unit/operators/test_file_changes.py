@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.source.deliveries import compare_deliveries, is_late, is_whole_history
+from operators.source.file_changes import compare_deliveries, is_late, is_whole_history
 from operators.source.file_changes import FileChanges, FileRecord, compare_contents, compare_files
 
 
