@@ -3,8 +3,9 @@
 from typing import Any
 
 from operators.core.binding import Binding
+from operators.core.config import Strict
 from operators.core.registry import node_type
-from operators.core.settings import NodeSpec, Strict
+from operators.core.settings import NodeSpec
 
 
 class CompositionConfig(Strict):

@@ -16,18 +16,19 @@ from changelog.keys.spark import with_prefix
 from changelog.lazy_imports import F
 from cxl.types.types import ANY, Kind, Schema, Type, type_name, unify
 from operators.core.binding import Binding
+from operators.core.config import Strict
 from operators.core.json_text import json_text
-from operators.core.provenance import key_slice
 from operators.core.operator import Linear
+from operators.core.provenance import key_slice
 from operators.core.registry import node_type
 from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
-from operators.core.settings import NodeSpec, Strict
 from operators.core.run_values import dotted
+from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
 
 MAX_INPUTS = 255
 

@@ -18,12 +18,13 @@ from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
 from cxl import spark
 from operators.core.binding import Binding
-from operators.core.evaluate import RunValues, prepare, rejects
-from operators.core.evaluate import WRONG, explained, first_case
+from operators.core.config import Strict
+from operators.core.evaluate import WRONG, explained, first_case, prepare, rejects
 from operators.core.operator import Keyed, Linear, Operator
 from operators.core.registry import node_type
 from operators.core.row_type import KeyShape, RowType
-from operators.core.settings import NodeSpec, Strict
+from operators.core.run_values import RunValues
+from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from errata.plan.plan import Node
     from errata.plan.steps import Stage
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
     from storage.engines import Engine
 
 Counts = tuple[dict[str, int], int, int]

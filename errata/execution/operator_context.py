@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
     from errata.plan.steps import Stage
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ class Run:
     def _flow(self, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> NodeRunner:
         from errata.execution.node_runner import NodeRunner
         from errata.execution.scalar_inputs import ScalarInputs
-        from operators.core.evaluate import RunValues
+        from operators.core.run_values import RunValues
 
         work = 0 if self.options.preview else work_of(self.plan, sources, stages, self.head.nodes if self.head else {})
         chosen = choose_engine(self.options.engine, self.plan, work)

@@ -49,7 +49,7 @@ def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
 
 def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
     """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
 
     tables = Tables(state.root, plan)
     values = RunValues.none()

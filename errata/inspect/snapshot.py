@@ -28,8 +28,8 @@ from storage.values.python_rows import dictionaries
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from operators.core.evaluate import RunValues
     from operators.core.provenance import FileLabels
+    from operators.core.run_values import RunValues
     from storage.engines import Engine
     from storage.state.ledger import Entry
     from storage.state.location import State
@@ -135,7 +135,7 @@ class Snapshot:
 
     def values(self, runs: Sequence[Entry] = ()) -> RunValues:
         """The values of system variables that are the same in every run, and the files of keys as some runs left them (none: the last one)."""
-        from operators.core.evaluate import RunValues
+        from operators.core.run_values import RunValues
 
         own = {node.name: node.constants for node in self.plan} if self.plan else {}
         return RunValues({"pipeline.name": self.name}, _labels(runs or ([self.head] if self.head else [])), own)

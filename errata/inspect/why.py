@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Node, Plan
     from errata.state.committed_node import CommittedNode
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
 
 Row = Mapping[str, Any]
 

@@ -15,8 +15,8 @@ from errata.core.failures import StorageFailed
 from errata.outputs.unique_names import FreeNames
 from errata.outputs.writer import StagedFiles, is_intact
 from errata.plan.own_files import HELP, ProtectedFiles
-from operators.core.settings import leads_out
 from operators.core.row_type import CK
+from operators.core.settings import leads_out
 from storage.state.location import is_local
 
 if TYPE_CHECKING:

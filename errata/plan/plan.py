@@ -15,8 +15,8 @@ from errata.project.model import PipelineFile
 from errata.project.workspace import Workspace
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
-from operators.core.settings import NodeSpec, PipelineSettings
 from operators.core.run_values import riding
+from operators.core.settings import NodeSpec, PipelineSettings
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""

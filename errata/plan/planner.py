@@ -22,12 +22,10 @@ from errata.project.validation import model_problems
 from errata.project.variables import declared_variables
 from errata.yaml import Document
 from operators.core import registry
-from operators.core.binding import Binding
-from operators.core.run_values import together
-from operators.core.binding import ConfigPath
+from operators.core.binding import Binding, ConfigPath
 from operators.core.row_type import UNKNOWN, RowType
+from operators.core.run_values import dotted, qualifying, together
 from operators.core.settings import InputRef, NodeSpec, PipelineSettings
-from operators.core.run_values import dotted, qualifying
 from operators.transform.row_logic import RowLogic
 from storage.files.path_tokens import PathTemplate, TokenError, TokenValues
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.core.diagnostics import Label
 from errata.project.findings import Findings
 from errata.project.variables import RESERVED
-from operators.core.settings import NodeSpec, PipelineSettings
 from operators.core.run_values import InvalidRead, NodeVariables, riding
+from operators.core.settings import NodeSpec, PipelineSettings
 
 if TYPE_CHECKING:
     from cxl.types.types import Type

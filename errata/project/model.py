@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from errata.core.sizes import binary_size
-from operators.core.settings import Strict
+from operators.core.config import Strict
 
 LEAST = 1 << 30
 """Bytes that an engine is given at least: neither a JVM nor a query of any size gets on with less."""

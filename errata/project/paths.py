@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from errata.project.findings import Findings
 from errata.project.model import PipelineFile
 from errata.yaml.document import Document
-from operators.core.settings import check_path
-from operators.core.settings import PipelineSettings
+from operators.core.settings import PipelineSettings, check_path
 
 Place = tuple[str | int, ...]
 

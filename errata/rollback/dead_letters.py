@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
     from errata.state.node_tables import Tables
     from errata.state.trigger_table import Trigger
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
     from storage.engines import Engine
 
 

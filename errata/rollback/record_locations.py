@@ -17,7 +17,7 @@ from operators.source.file_changes import FileRecord
 if TYPE_CHECKING:
     from errata.plan.plan import Plan
     from errata.state.node_tables import Tables
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
     from operators.source.bind import Source
     from storage.engines import Engine
     from storage.state.ledger import Entry

@@ -26,7 +26,7 @@ from storage.state.location import is_local
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.evaluate import RunValues
+    from operators.core.run_values import RunValues
     from storage.engines import Engine
     from storage.state.ledger import Entry
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from operators.core.settings import Strict
+from operators.core.config import Strict
 from operators.time_window.config import Lateness, TimeWindow
 
 

@@ -23,10 +23,11 @@ from operators.aggregate.config import AggregateConfig
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
-from operators.core.evaluate import FINALIZE, Evaluated, RunValues, as_it_is, error_text, evaluate, is_of
+from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, error_text, evaluate, is_of
 from operators.core.operator import INEXACT, Keyed, OperatorContext, Outcome, among, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
+from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from operators.core.settings import Strict
+from operators.core.config import Strict
 
 
 class NamedKeys(Strict):

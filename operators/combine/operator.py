@@ -21,13 +21,12 @@ from operators.combine.config import CombineConfig, NamedKeys
 from operators.combine.join_plan import Chain, Step
 from operators.combine.matching import ERROR, FAILED, FROM, ID, MISSING, Live, Matching, Predicate, Side, from_column
 from operators.combine.range_join import FEW_PAIRS
-from operators.core.evaluate import Narrow, RunValues, as_it_is, evaluate, prepare
-from operators.core.provenance import key_slice
+from operators.core.evaluate import Narrow, as_it_is, evaluate, prepare
 from operators.core.operator import Keyed, OperatorContext, Outcome, among
-from operators.core.provenance import without_index
+from operators.core.provenance import key_slice, without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
+from operators.core.run_values import SOURCE, RunValues
 from operators.core.settings import NodeSpec
-from operators.core.run_values import SOURCE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from cxl import CxlErrors, Program, SystemTypes, compile_program
 from cxl.check.names import Mode
@@ -11,13 +11,33 @@ from cxl.syntax import ast
 from cxl.syntax.source import Origin
 from cxl.typed.tree import System
 from cxl.types.types import Schema
-from operators.core.run_values import Documents
-from operators.core.binding import ConfigPath, Problems
+from operators.core.config import Watermark
 from operators.core.provisional import walked
 from operators.core.row_type import META, RowType, is_reserved
+from operators.core.run_values import Documents, NodeVariables
 from operators.core.settings import NodeSpec, PipelineSettings
-from operators.core.run_values import NodeVariables
-from operators.source.config import Watermark
+
+ConfigPath = tuple[str | int, ...]
+"""A place in the node's YAML: keys and list positions from the node down."""
+
+
+class Problems(Protocol):
+    """Collects diagnostics of one node; all independent ones are reported at once."""
+
+    def report(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None, on_key: bool = False) -> None:
+        """An error at a place of this node's YAML (`on_key`: at the key, not its value)."""
+
+    def report_help(self, code: str, message: str, path: ConfigPath, help_text: str | None = None) -> None:
+        """`report` for checkers that hand the help on."""
+
+    def warn(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None) -> None:
+        """A warning at a place of this node's YAML; it does not stop the pipeline."""
+
+    def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Any] = ()) -> None:
+        """The diagnostics of a CXL text that stands at `path`. `labels`: further places to point at."""
+
+    def similar(self, name: str, known: Sequence[str]) -> str | None:
+        """A did-you-mean line for a name, or None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
@@ -13,16 +13,17 @@ from changelog.lazy_imports import F
 from cxl import spark
 from cxl.runtime.interpret import NAN_CATEGORY
 from cxl.spark import FAILED, INDEX, PASS
-from operators.core import run_values
-from operators.core.provenance import FileLabels, file_of, source_name_of
+from operators.core.provenance import file_of, source_name_of
 from operators.core.row_type import META, RowType
-from operators.core.run_values import riding
+from operators.core.run_values import RunValues, document_fields, riding
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cxl import Program
     from cxl.spark import Applied
+
+
 
 Settle = Callable[["Applied"], "Applied"]
 """Does to an applied program what only its operator can."""
@@ -43,29 +44,6 @@ def as_it_is(frame: DataFrame) -> DataFrame:
 def as_applied(applied: Applied) -> Applied:
     """A program that nothing more is done to."""
     return applied
-
-
-@dataclass(frozen=True, slots=True)
-class RunValues:
-    """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
-
-    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node. `settle` computes
-    a frame once where it is small (`operators.core.operator.OperatorContext.settled`), so that what is built on it stays a small plan.
-    """
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-    labels: FileLabels = field(default_factory=FileLabels)
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    settle: Callable[[DataFrame], DataFrame] = field(default=as_it_is, compare=False)
-
-    def of(self, node: str) -> RunValues:
-        """The values that a node sees."""
-        return replace(self, values={**self.values, **self.own[node]}) if node in self.own else self
-
-    @classmethod
-    def none(cls) -> RunValues:
-        """No values: every variable is null."""
-        return cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +119,7 @@ def prepare(
     columns |= {f"meta.{name}": column(META + name) for name in row.riding(META)}
     columns |= {name: column(rider) for name, rider in riding(row).items()}
     if "_doc" in row.hidden:
-        columns |= documents.members(reads)
+        columns |= document_fields(reads)
     if "source.name" in reads:
         columns["source.name"] = source_name_of(row)
     if reads & {"source.file", "source.path"}:
@@ -200,3 +178,28 @@ def is_of(category: str) -> Column:
 def error_start(category: str) -> str:
     """What the text of `error_text` begins with."""
     return f'{{"category":"{category}"'
+
+
+WRONG = "__wrong"
+"""The number of the expression that failed first, null where none did."""
+
+
+def first_case(cases: Sequence[tuple[Column, Column]], otherwise: Column) -> Column:
+    """One CASE of any number of branches; `otherwise` alone where there are none."""
+    if not cases:
+        return otherwise
+    chain = F.when(*cases[0])
+    for case in cases[1:]:
+        chain = chain.when(*case)
+    return chain.otherwise(otherwise)
+
+
+def explained(bad: DataFrame, programs: Mapping[int, Program], context: spark.Context) -> tuple[DataFrame, Column, Column]:
+    """Rows that failed, with category and detail of the failure of the program whose number stands in `WRONG`."""
+    category, detail = F.lit(None).cast("string"), F.lit(None).cast("string")
+    for number, program in programs.items():
+        bad = spark.errors(bad, program, context, f"__why{number}")
+        why = F.col(f"__why{number}")
+        category = F.when(F.col(WRONG) == number, why.getField("category")).otherwise(category)
+        detail = F.when(F.col(WRONG) == number, why.getField("message")).otherwise(detail)
+    return bad, category, detail

@@ -17,9 +17,10 @@ from changelog.frames import alike, of_keys, united
 from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import as_appends, changed, consolidate, diff
 from cxl.types.types import Kind, Type
-from operators.core.evaluate import Narrow, RunValues, as_it_is
+from operators.core.evaluate import Narrow, as_it_is
 from operators.core.provenance import by_key
 from operators.core.row_type import LOOSE, OWN_HIDDEN, SYSTEM, KeyShape, RowType
+from operators.core.run_values import RunValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

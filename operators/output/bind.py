@@ -13,18 +13,16 @@ from changelog.columns import ENVELOPE, column
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
 from cxl.types.types import Schema, Type
-from operators.core.binding import Binding
-from operators.core.evaluate import RunValues
+from operators.core.binding import Binding, ConfigPath
+from operators.core.config import SortKey
 from operators.core.json_text import member_keys
 from operators.core.operator import Linear
-from operators.core.settings import check_path
-from operators.core.binding import ConfigPath
 from operators.core.registry import node_type
 from operators.core.row_type import CK, META, RowType, is_reserved, key_parts, key_type, physical_type
-from operators.core.settings import NodeSpec
+from operators.core.run_values import RunValues
+from operators.core.settings import NodeSpec, check_path
 from operators.output.config import OutputConfig, Split
 from operators.output.undeclared_columns import UndeclaredFields, names_of, takes_undeclared
-from operators.source.config import SortKey
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from operators.core.settings import Strict
-from operators.source.config import SortOrder
+from operators.core.config import SortOrder, Strict
 
 
 class Split(Strict):

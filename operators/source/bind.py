@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type, parse_type
-from operators.core.binding import Binding
+from operators.core.binding import Binding, Problems
 from operators.core.config import microseconds
 from operators.core.operator import Operator, OperatorContext, Outcome
-from operators.core.settings import check_path
-from operators.core.binding import Problems
 from operators.core.registry import node_type
 from operators.core.row_type import CK, KeyShape, RowType, is_reserved, key_type
-from operators.core.settings import NodeSpec, PipelineSettings
+from operators.core.settings import NodeSpec, PipelineSettings, check_path
 from operators.source.config import Column, Files, SourceConfig
 from operators.source.row_layout import RowShape
 

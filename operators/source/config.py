@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from cxl.types.types import Type, parse_type, type_name
-from operators.core.settings import Strict
+from operators.core.config import SortOrder, Strict, Watermark
 from storage.rest.config import Rest
 
 
@@ -39,34 +39,6 @@ class Column(Strict):
     def cxl_type(self) -> Type:
         """The declared type; every column may be null."""
         return parse_type(self.type).or_null
-
-
-class SortKey(Strict):
-    """A field of a sort order; a bare string is ascending."""
-
-    field: str
-    order: Literal["asc", "desc"] = "asc"
-    null_order: Literal["first", "last", "drop"] = "last"
-
-
-def _sort_key(value: Any) -> Any:
-    return {"field": value} if isinstance(value, str) else value
-
-
-SortOrder = list[Annotated[SortKey, BeforeValidator(_sort_key, json_schema_input_type=str | SortKey)]]
-
-
-class Watermark(Strict):
-    """The event time of a source.
-
-    `column`: holds the time of each record. `delay`: moves the event times themselves to earlier ones, so windows move too. `out_of_order`: holds back the
-    watermark alone. `idle_timeout`: without effect on results.
-    """
-
-    column: str
-    delay: str | None = None
-    out_of_order: str | None = None
-    idle_timeout: str | None = None
 
 
 class Files(Strict):

@@ -15,7 +15,8 @@ from operators.source.reading import FileReader
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from operators.core.evaluate import Narrow, RunValues
+    from operators.core.evaluate import Narrow
+    from operators.core.run_values import RunValues
     from operators.source.bind import Source
     from operators.source.config import SourceConfig
     from operators.source.diff.chunk_index import ChunkList

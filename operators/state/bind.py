@@ -22,13 +22,14 @@ from cxl.spark import FAILED
 from cxl.typed import tree
 from cxl.types.types import Kind, Schema, Type
 from operators.core.binding import Binding
-from operators.core.evaluate import RunValues, prepare, rejects
-from operators.core.provenance import file_scope
+from operators.core.config import Strict
+from operators.core.evaluate import prepare, rejects
 from operators.core.operator import Keyed, Linear
+from operators.core.provenance import file_scope
 from operators.core.registry import node_type
 from operators.core.row_type import RowType, physical_type
-from operators.core.settings import NodeSpec, Strict
-from operators.core.run_values import rider, riding
+from operators.core.run_values import RunValues, rider, riding
+from operators.core.settings import NodeSpec
 from operators.state.fold import WHY, Assigned, Fold, Given
 from operators.transform.row_logic import as_new, as_output
 

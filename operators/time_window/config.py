@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, model_validator
 
-from operators.core.config import microseconds
-from operators.core.settings import Strict
+from operators.core.config import Strict, microseconds
 
 FOREVER = "forever"
 

@@ -20,14 +20,14 @@ from cxl.types.types import DATE_TIME, INT, Type
 from operators.aggregate.group_functions import grouped
 from operators.aggregate.operator import Aggregate
 from operators.core.binding import Binding
-from operators.core.config import microseconds
-from operators.core.evaluate import RunValues, rejects
+from operators.core.config import Watermark, microseconds
+from operators.core.evaluate import rejects
 from operators.core.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.core.operator import SHARED, OperatorContext, Outcome, among, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType
+from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.source.config import Watermark
 from operators.time_window.assign import END, LAST, START, in_sessions, in_windows
 from operators.time_window.config import FOREVER, TimeWindow
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from changelog.lazy_imports import F
 from cxl.types.types import ANY, Schema
 from operators.core.binding import Binding
-from operators.core.evaluate import RunValues
 from operators.core.operator import Keyed, Linear, Operator
 from operators.core.provisional import with_emitted
 from operators.core.registry import node_type
 from operators.core.row_type import RowType
+from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.checks import condition, missing_argument
 from operators.transform.config import TransformConfig

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from operators.core.settings import Strict
-from operators.source.config import SortOrder
+from operators.core.config import SortOrder, Strict
 
 
 class Validation(Strict):

@@ -9,9 +9,10 @@ from changelog.columns import column
 from changelog.frames import united, with_rejects
 from changelog.lazy_imports import F, Window
 from cxl import spark
-from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, RunValues, Settle, as_applied, evaluate, prepare, rejects
+from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, evaluate, prepare, rejects
 from operators.core.provenance import is_first, without_index
 from operators.core.row_type import META, KeyShape, RowType
+from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import LogDirective, TransformConfig, Validation
 

@@ -15,10 +15,11 @@ from changelog.lazy_imports import F
 from cxl.types.types import Kind, Type
 from operators.aggregate.numeric_arguments import doubtful, numbers_only
 from operators.core.binding import Binding
-from operators.core.evaluate import FINALIZE, Evaluated, RunValues, error_text, evaluate, rejects
+from operators.core.evaluate import FINALIZE, Evaluated, error_text, evaluate, rejects
 from operators.core.operator import INEXACT, Keyed, shared_number
 from operators.core.provenance import by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
+from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
 from operators.transform.distinct import first_of_each

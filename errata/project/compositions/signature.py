@@ -10,7 +10,7 @@ from cxl.types.types import STRING, Type, parse_type
 from errata.project.findings import Findings
 from errata.project.validation import model_problems
 from errata.yaml import Document
-from operators.core.settings import Strict
+from operators.core.config import Strict
 
 HEADERS = ("composition", "_compose")
 PLAIN_PORT = "input"

@@ -1,4 +1,10 @@
-"""TODO."""
+"""Deliveries of keyed sources as events: the net change of each key (`ledger`, `changelog`, `upsert`).
+
+A frame of events has `_key`, the source's stored columns, `_order` and `_row` (the event's position), and two more columns:
+
+* `_stays`: whether the row of the key is live after the event.
+* `_wrong`: the detail of the reject that the event becomes if its key has no live row before it.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.source.file_changes import longest_in_order
 from operators.source.diff.alignment import align
+from operators.source.file_changes import longest_in_order
 
 values = st.lists(st.integers(0, 6), max_size=30)
 distinct = st.lists(st.integers(0, 200), max_size=40, unique=True)

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.source.file_changes import compare_deliveries, is_late, is_whole_history
-from operators.source.file_changes import FileChanges, FileRecord, compare_contents, compare_files
+from operators.source.file_changes import (
+    FileChanges,
+    FileRecord,
+    compare_contents,
+    compare_deliveries,
+    compare_files,
+    is_late,
+    is_whole_history,
+)
 
 
 @dataclass(frozen=True)

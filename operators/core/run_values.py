@@ -5,12 +5,19 @@ each record: `_pipeline:total`, `_source:label`, `_record:score`. Behind a merge
 carry its name: `_source:left.label`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from __future__ import annotations
 
-from cxl.types.types import ANY, Type
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from changelog.lazy_imports import F
+from cxl.types.types import ANY, STRING, Type
+from operators.core.provenance import FileLabels
 from operators.core.row_type import RECORD, RowType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 PIPELINE, SOURCE = "_pipeline:", "_source:"
 """Prefixes of riders that hold a pipeline or source variable as the record's own pass through a state node left it."""
@@ -47,7 +54,7 @@ class NodeVariables:
         """The variables of a namespace."""
         return self.types.get(namespace, {})
 
-    def taking(self, namespace: str, names: Iterable[str]) -> "NodeVariables":
+    def taking(self, namespace: str, names: Iterable[str]) -> NodeVariables:
         """The same with further variables of a namespace, of which no more is known than their names."""
         return replace(self, types={**self.types, namespace: {**dict.fromkeys(names, ANY), **self.of(namespace)}})
 
@@ -72,3 +79,50 @@ def qualifying(columns: Iterable[str], qualifier: str) -> dict[str, str]:
     """How source variables among the columns are renamed where their row enters a merge or combine as input `qualifier`."""
     own = (name for name in columns if name.startswith(SOURCE) and "." not in name)
     return {name: f"{SOURCE}{qualifier}.{name.removeprefix(SOURCE)}" for name in own}
+
+
+DOCUMENT = "_doc"
+Documents = Mapping[str, Mapping[str, Type]]
+"""Type of each field of each section."""
+
+
+def together(documents: Iterable[Documents]) -> dict[str, dict[str, Type]]:
+    """The sections of several sources at once."""
+    found: dict[str, dict[str, Type]] = {}
+    for document in documents:
+        for section, fields in document.items():
+            known = found.setdefault(section, {})
+            known.update({name: type_ if known.get(name, type_) == type_ else STRING for name, type_ in fields.items()})
+    return found
+
+
+def document_fields(reads: Iterable[str]) -> dict[str, Column]:
+    """The text of each `doc.section.field` that is read; null where the document lacks it."""
+    return {name: F.get_json_object(DOCUMENT, f"$.{name.removeprefix('doc.')}") for name in reads if name.startswith("doc.")}
+
+
+def _unchanged(frame: DataFrame) -> DataFrame:
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """The values of system variables that belong to a run: dotted name to Python value (`pipeline.batch_id`, `vars.rate`).
+
+    `labels` tells which file a key's file label stands for. `own`: values that single nodes see, by node. `settle` computes
+    a frame once where it is small (`operators.core.operator.OperatorContext.settled`), so that what is built on it stays a small plan.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    labels: FileLabels = field(default_factory=FileLabels)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settle: Callable[[DataFrame], DataFrame] = field(default=_unchanged, compare=False)
+
+    def of(self, node: str) -> RunValues:
+        """The values that a node sees."""
+        return replace(self, values={**self.values, **self.own[node]}) if node in self.own else self
+
+    @classmethod
+    def none(cls) -> RunValues:
+        """No values: every variable is null."""
+        return cls()
