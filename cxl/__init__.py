@@ -4,14 +4,13 @@
 A program that does not compile raises `CxlErrors`, a record that cannot be evaluated `CxlFailure`.
 """
 
-from cxl.check.names import Target
-from cxl.check.system import SystemTypes
 from cxl.compiler import compile_for, compile_program
 from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
-from cxl.runtime.failure import CxlFailure
-from cxl.syntax.source import Origin, Position, Span, TextOrigin
+from cxl.diagnostics.source import Origin, Position, Span, TextOrigin
 from cxl.typed.program import Program, conjuncts
+from cxl.typed.target import SystemTypes, Target
 from cxl.types.types import Schema, Type, parse_type
+from cxl.values.failure import CxlFailure
 
 __all__ = [
     "CxlErrors", "CxlFailure", "Diagnostic", "Origin", "Position", "Program", "Schema", "Span", "SystemTypes", "Target",

@@ -3,17 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-from cxl.check.expressions import Checker
+from cxl.check import split
+from cxl.check.checker import Checker
+from cxl.check.expressions import VISITORS
 from cxl.check.imports import module_errors
-from cxl.check.modules import Module, Modules
-from cxl.check.names import Resolver, Target, defined_later
+from cxl.check.names import Resolver, defined_later
 from cxl.check.statements import Emitted, check_statements
 from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic, Findings
+from cxl.diagnostics.source import Origin, TextOrigin
 from cxl.syntax.parse import Parsed, parse_expression, parse_program
-from cxl.syntax.source import Origin, TextOrigin
-from cxl.typed import split, tree
+from cxl.typed import tree
+from cxl.typed.modules import Module, Modules
 from cxl.typed.outputs import output_schemas
 from cxl.typed.program import Program
+from cxl.typed.target import Target
 from cxl.types.types import Schema
 
 _EXPRESSION_MODES = ("predicate", "expression", "set")
@@ -44,7 +47,7 @@ def compile_for(text: str, target: Target, origin: Origin | None = None) -> Prog
 
 def _checked(text: str, parsed: Parsed, target: Target, findings: Findings, home: Origin) -> Program:
     resolver = Resolver(target, findings, defined_later(parsed.statements))
-    check = Checker(target, findings, resolver)
+    check = Checker(target, findings, resolver, VISITORS)
     emitted: Emitted = {}
     statements = check_statements(check, parsed.statements, emitted)
     expression = _expression(check, parsed)
@@ -68,7 +71,7 @@ def module_findings(module: Module, modules: Modules) -> tuple[Diagnostic, ...]:
     """The errors of a module: of its text, its functions with arguments of any type, its constants."""
     target = Target(modules=modules, mode="expression")
     findings = Findings()
-    return module_errors(Checker(target, findings, Resolver(target, findings)), module)
+    return module_errors(Checker(target, findings, Resolver(target, findings), VISITORS), module)
 
 
 def findings_of(text: str, target: Target, origin: Origin | None = None) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,4 @@
-"""What diagnostics advise: the conversion that fits, the CXL word for one of another language."""
+"""Help for values of the wrong type: the conversion that fits."""
 
 from collections.abc import Mapping
 
@@ -14,19 +14,12 @@ _CONVERTS: Mapping[Kind, frozenset[Kind]] = {
     Kind.BOOL: frozenset({Kind.INT, Kind.STRING}), Kind.DATE: frozenset({Kind.DATE_TIME, Kind.STRING}),
     Kind.DATE_TIME: frozenset({Kind.DATE, Kind.STRING}), Kind.NUMERIC: frozenset({Kind.STRING}),
 }  # fmt: skip
-"""From a kind to those that its values convert to."""
+"""The kinds that values of a kind convert to."""
 _DATES = (Kind.DATE, Kind.DATE_TIME)
-_CASELESS = ("let", "emit", "filter", "distinct", "trace", "use", "and", "or", "not", "then", "else", "true", "false", "null", "now")
-_FOREIGN = {
-    "is": "whether a value is null says value.is_null()", "like": "texts have contains, starts_with, ends_with, matches and find",
-    "in": "compare with == and join the comparisons with or", "between": "write value >= low and value <= high",
-    "coalesce": "the first of two values that is not null is written value ?? other", "ifnull": "write value ?? other", "nvl": "write value ?? other",
-    "elif": "write else if", "none": "write null", "nil": "write null", "=": "equality is written ==",
-}  # fmt: skip
 
 
 def for_operands(op: str, left: Type, right: Type) -> str:
-    """The help for operands that do not go together."""
+    """Return the help for operands whose types an operator does not take together."""
     kinds = (left.kind, right.kind)
     if op in ("and", "or"):
         return "both operands must be Bool"
@@ -42,7 +35,7 @@ def for_operands(op: str, left: Type, right: Type) -> str:
 
 
 def for_value(given: Type, wanted: tuple[Type, ...]) -> str:
-    """The help for a receiver or an argument that is of another type than wanted."""
+    """Return the help for a receiver or an argument of the wrong type."""
     kinds = {one.kind for one in wanted}
     kinds |= {Kind.INT, Kind.FLOAT} if Kind.NUMERIC in kinds else set()
     ways = [way for kind, way in _INTO.items() if kind in kinds & _CONVERTS.get(given.kind, frozenset())]
@@ -50,13 +43,5 @@ def for_value(given: Type, wanted: tuple[Type, ...]) -> str:
 
 
 def counted(arguments: int) -> str:
-    """`1 argument`, `2 arguments`."""
+    """Return `1 argument`, `2 arguments`."""
     return f"{arguments} argument{'' if arguments == 1 else 's'}"
-
-
-def for_word(word: str) -> str:
-    """The help for a word or sign that CXL knows in another spelling, or by another name."""
-    lower = word.lower()
-    if lower != word and lower in _CASELESS:
-        return f"did you mean '{lower}'? Words of the language have small letters"
-    return _FOREIGN.get(lower, "")

@@ -1,37 +1,36 @@
 """Calls: methods, aggregates, window functions (user guide, "Built-in Methods", "Aggregate Functions", "Window Functions")."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from cxl.check import advice
+from cxl.check.checker import Checker
 from cxl.check.imports import CallSite, function_call
 from cxl.check.names import Scope, poison
+from cxl.diagnostics import foreign_words
 from cxl.diagnostics.diagnostics import did_you_mean
+from cxl.diagnostics.source import Span
 from cxl.functions import re2
 from cxl.functions.registry import Builtin, Param, accepts, names, overloads
 from cxl.syntax import ast
-from cxl.syntax.source import Span
 from cxl.typed import tree
 from cxl.typed.rewrite import inline, shape
 from cxl.types import rules
 from cxl.types.types import ANY, INT, NULL, Kind, Type
-
-if TYPE_CHECKING:
-    from cxl.check.expressions import Checker
 
 ROW_FUNCTIONS = ("first", "last", "lag", "lead")
 """Window functions that give a row, of which a field is read."""
 _AGGREGATE_MODES = ("aggregate", "set")
 
 
-def method(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+def method(check: Checker, node: ast.MethodCall) -> tree.Expr:
     """`receiver.name(args)`."""
     if isinstance(node.receiver, ast.SystemRoot):
         return _system_call(check, node, node.receiver)
     found = overloads(node.name)
     receiver = check.expr(node.receiver)
     if not found:
-        help = advice.for_word(node.name) or did_you_mean(node.name, names()) or "cxl fn lists the methods"
+        help = foreign_words.help_for(node.name) or did_you_mean(node.name, names()) or "cxl fn lists the methods"
         check.error("CXL-T001", f"unknown method '{node.name}'", node.name_span, help=help)
         return _checked_arguments(check, node)
     fitting = tuple(entry for entry in found if receiver.type == NULL or accepts(entry.receiver or ANY, receiver.type))
@@ -40,7 +39,7 @@ def method(check: "Checker", node: ast.MethodCall) -> tree.Expr:
     return _method_call(check, node, _by_closure(fitting, node.args), receiver)
 
 
-def _checked_arguments(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+def _checked_arguments(check: Checker, node: ast.MethodCall) -> tree.Expr:
     for arg in node.args:
         if not isinstance(arg, ast.Closure):
             check.expr(arg)
@@ -53,7 +52,7 @@ def _by_closure(found: tuple[Builtin, ...], args: tuple[ast.Expr | ast.Closure, 
     return tuple(entry for entry in found if bool(entry.params and entry.params[0].closure) == given) or found
 
 
-def _receiver_error(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], type_: Type) -> tree.Expr:
+def _receiver_error(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...], type_: Type) -> tree.Expr:
     _checked_arguments(check, node)
     types = tuple(dict.fromkeys(one for entry in found for one in _types(entry.receiver or ANY)))
     wanted = " or ".join(map(str, types))
@@ -66,7 +65,7 @@ def _types(accepted: Type | tuple[Type, ...]) -> tuple[Type, ...]:
     return accepted if isinstance(accepted, tuple) else (accepted,)
 
 
-def _method_call(check: "Checker", node: ast.MethodCall, found: tuple[Builtin, ...], receiver: tree.Expr) -> tree.Expr:
+def _method_call(check: Checker, node: ast.MethodCall, found: tuple[Builtin, ...], receiver: tree.Expr) -> tree.Expr:
     entry = found[0]
     args = _arguments(check, entry, node.args, f"method '{node.name}'", node.name_span)
     if args is None:
@@ -90,7 +89,7 @@ def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[tree.Expr
 
 
 def _arguments(
-    check: "Checker", entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span
+    check: Checker, entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span
 ) -> tuple[tree.Expr, ...] | None:
     """The arguments of a call, or None where one is in error or their number is wrong."""
     if not _number_fits(check, entry, len(nodes), what, span):
@@ -102,7 +101,7 @@ def _arguments(
     return None if any(arg is None for arg in args) else tuple(arg for arg in args if arg is not None)
 
 
-def _number_fits(check: "Checker", entry: Builtin, given: int, what: str, span: Span) -> bool:
+def _number_fits(check: Checker, entry: Builtin, given: int, what: str, span: Span) -> bool:
     most = entry.most
     if given >= entry.required and (most is None or given <= most):
         return True
@@ -114,7 +113,7 @@ def _number_fits(check: "Checker", entry: Builtin, given: int, what: str, span: 
     return False
 
 
-def _argument(check: "Checker", param: Param, node: ast.Expr | ast.Closure, what: str) -> tree.Expr | None:
+def _argument(check: Checker, param: Param, node: ast.Expr | ast.Closure, what: str) -> tree.Expr | None:
     if isinstance(node, ast.Closure):
         return _closure(check, param, node, what)
     value = check.expr(node)
@@ -129,7 +128,7 @@ def _argument(check: "Checker", param: Param, node: ast.Expr | ast.Closure, what
     return value if not param.regex or _regex_fits(check, value, node, what) else None
 
 
-def _regex_fits(check: "Checker", value: tree.Expr, node: ast.Expr, what: str) -> bool:
+def _regex_fits(check: Checker, value: tree.Expr, node: ast.Expr, what: str) -> bool:
     if not isinstance(node, ast.Literal) or not isinstance(value, tree.Literal) or value.type == ANY:
         if isinstance(value, tree.Literal) and value.value is None:
             return True
@@ -143,7 +142,7 @@ def _regex_fits(check: "Checker", value: tree.Expr, node: ast.Expr, what: str) -
     return reason is None
 
 
-def _closure(check: "Checker", param: Param, node: ast.Closure, what: str) -> tree.Expr | None:
+def _closure(check: Checker, param: Param, node: ast.Closure, what: str) -> tree.Expr | None:
     if param.closure is None:
         check.error("CXL-T010", f"{what} takes no closure", node.span, help="closures are for filter, map, find, any and flat_map")
         return None
@@ -158,7 +157,7 @@ def _closure(check: "Checker", param: Param, node: ast.Closure, what: str) -> tr
 # Aggregates -------------------------------------------------------------------------------------------------------------
 
 
-def free(check: "Checker", node: ast.FreeCall) -> tree.Expr:
+def free(check: Checker, node: ast.FreeCall) -> tree.Expr:
     """`name(args)`: a function of this module, or an aggregate."""
     if node.name in check.functions:
         site = CallSite(node.name, node.args, node.name_span, node.span, check.module)
@@ -168,7 +167,7 @@ def free(check: "Checker", node: ast.FreeCall) -> tree.Expr:
         return _aggregate(check, node, found[0])
     for arg in node.args:
         check.expr(arg)
-    help = advice.for_word(node.name) or did_you_mean(node.name, [*check.functions, *names("aggregate")])
+    help = foreign_words.help_for(node.name) or did_you_mean(node.name, [*check.functions, *names("aggregate")])
     if overloads(node.name):
         help = f"'{node.name}' is a method: value.{node.name}(...)"
     return check.error(
@@ -176,7 +175,7 @@ def free(check: "Checker", node: ast.FreeCall) -> tree.Expr:
     )
 
 
-def _aggregate(check: "Checker", node: ast.FreeCall, entry: Builtin) -> tree.Expr:
+def _aggregate(check: Checker, node: ast.FreeCall, entry: Builtin) -> tree.Expr:
     refusal = _aggregate_refusal(check, node.name)
     if refusal is not None:
         code, message, help = refusal
@@ -190,7 +189,7 @@ def _aggregate(check: "Checker", node: ast.FreeCall, entry: Builtin) -> tree.Exp
     return poison(check.at(node.span)) if args is None else _aggregate_use(check, node, entry, args, star)
 
 
-def _aggregate_refusal(check: "Checker", name: str) -> tuple[str, str, str] | None:
+def _aggregate_refusal(check: Checker, name: str) -> tuple[str, str, str] | None:
     """Why an aggregate call may not stand here: code, message, help."""
     shown = f"aggregate function '{name}'"
     if check.target.mode not in _AGGREGATE_MODES:
@@ -208,7 +207,7 @@ def _aggregate_refusal(check: "Checker", name: str) -> tuple[str, str, str] | No
     return None
 
 
-def _aggregate_use(check: "Checker", node: ast.FreeCall, entry: Builtin, args: tuple[tree.Expr, ...], star: bool) -> tree.Expr:
+def _aggregate_use(check: Checker, node: ast.FreeCall, entry: Builtin, args: tuple[tree.Expr, ...], star: bool) -> tree.Expr:
     uses, span = check.uses.aggregates, check.at(node.span)
     key = (entry.name, star, tuple(map(shape, args)))
     for use in uses:
@@ -230,7 +229,7 @@ def is_row_call(node: ast.Expr) -> TypeGuard[ast.MethodCall]:
     return is_window and isinstance(node, ast.MethodCall) and node.name in ROW_FUNCTIONS
 
 
-def _system_call(check: "Checker", node: ast.MethodCall, root: ast.SystemRoot) -> tree.Expr:
+def _system_call(check: Checker, node: ast.MethodCall, root: ast.SystemRoot) -> tree.Expr:
     if root.namespace != "window":
         check.resolver.system(root, [(node.name, check.at(node.name_span))])
         return check.error("CXL-R005", f"'${root.namespace}.{node.name}' is no function", node.name_span, help="leave the parentheses out")
@@ -239,7 +238,7 @@ def _system_call(check: "Checker", node: ast.MethodCall, root: ast.SystemRoot) -
     return _window_call(check, node, None)
 
 
-def _bare_row_call(check: "Checker", node: ast.MethodCall) -> tree.Expr:
+def _bare_row_call(check: Checker, node: ast.MethodCall) -> tree.Expr:
     """A row without a field: the field of the name that is being emitted, where there is one."""
     target = check.target
     if not target.window or (check.emitting is not None and _row_value(check, check.emitting, node.span) is not None):
@@ -248,7 +247,7 @@ def _bare_row_call(check: "Checker", node: ast.MethodCall) -> tree.Expr:
     return check.error("CXL-W003", f"'$window.{node.name}' gives a row: name the field that is read", node.name_span, help=help)
 
 
-def window_row(check: "Checker", node: ast.MethodCall, member: str, span: Span) -> tree.Expr:
+def window_row(check: Checker, node: ast.MethodCall, member: str, span: Span) -> tree.Expr:
     """`$window.lag(1).amount`."""
     target = check.target
     if target.window and _row_value(check, member, span) is None:
@@ -257,7 +256,7 @@ def window_row(check: "Checker", node: ast.MethodCall, member: str, span: Span) 
     return _window_call(check, node, member)
 
 
-def _row_value(check: "Checker", name: str, span: Span) -> tree.Expr | None:
+def _row_value(check: Checker, name: str, span: Span) -> tree.Expr | None:
     """What a name is in the rows of the window: of the program's own rows, what a statement ahead defined hides the input field."""
     variable = check.scope.find(name) if check.target.window_schema is None else None
     if variable is not None:
@@ -266,7 +265,7 @@ def _row_value(check: "Checker", name: str, span: Span) -> tree.Expr | None:
     return None if type_ is None else tree.Field(type_, check.at(span), name)
 
 
-def _window_call(check: "Checker", node: ast.MethodCall, member: str | None) -> tree.Expr:
+def _window_call(check: Checker, node: ast.MethodCall, member: str | None) -> tree.Expr:
     found = overloads(node.name, "window")
     if not found:
         help = did_you_mean(node.name, names("window"))
@@ -280,7 +279,7 @@ def _window_call(check: "Checker", node: ast.MethodCall, member: str | None) -> 
     return poison(check.at(node.span)) if args is None else _window_use(check, node, found[0], args, member)
 
 
-def _window_arguments(check: "Checker", entry: Builtin, node: ast.MethodCall) -> tuple[tree.Expr, ...] | None:
+def _window_arguments(check: Checker, entry: Builtin, node: ast.MethodCall) -> tuple[tree.Expr, ...] | None:
     """The arguments, read from the rows of the window: over other rows than the program's own, names are their fields alone."""
     outer, resolver, scope = check.inside, check.resolver, check.scope
     check.inside = "window"
@@ -292,7 +291,7 @@ def _window_arguments(check: "Checker", entry: Builtin, node: ast.MethodCall) ->
     return args
 
 
-def _window_use(check: "Checker", node: ast.MethodCall, entry: Builtin, args: tuple[tree.Expr, ...], member: str | None) -> tree.Expr:
+def _window_use(check: Checker, node: ast.MethodCall, entry: Builtin, args: tuple[tree.Expr, ...], member: str | None) -> tree.Expr:
     uses, span = check.uses.windows, check.at(node.span)
     args = tuple(inline(arg, check.definitions) for arg in args)
     type_ = entry.result(NULL, tuple(arg.type for arg in args))

@@ -5,22 +5,20 @@ The parts of an inlined body are said to be at the place of the call.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cxl.check import advice
-from cxl.check.modules import Module, ModuleMissing
-from cxl.check.names import Resolver, Scope, Target, poison
+from cxl.check.checker import Checker
+from cxl.check.names import Resolver, Scope, poison
 from cxl.diagnostics.diagnostics import Diagnostic, Findings, did_you_mean
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
-from cxl.syntax.source import Span
 from cxl.typed import tree
+from cxl.typed.modules import Module, ModuleMissing
+from cxl.typed.target import Target
 from cxl.types.types import ANY, Type
 
-if TYPE_CHECKING:
-    from cxl.check.expressions import Checker
 
-
-def use(check: "Checker", node: ast.Use) -> None:
+def use(check: Checker, node: ast.Use) -> None:
     """Make a module known by its alias; its own errors become the program's."""
     alias = node.alias or node.path[-1]
     check.aliases[alias] = None
@@ -34,7 +32,7 @@ def use(check: "Checker", node: ast.Use) -> None:
     check.findings.add(module_errors(check, module))
 
 
-def _check_definitions(check: "Checker", module: Module, findings: Findings) -> None:
+def _check_definitions(check: Checker, module: Module, findings: Findings) -> None:
     """Check what a module defines; functions in error are remembered, so that their calls say nothing more."""
     before = check.uses.parts
     for constant in module.constants.values():
@@ -49,7 +47,7 @@ def _check_definitions(check: "Checker", module: Module, findings: Findings) -> 
     check.uses.parts = before
 
 
-def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
+def module_errors(check: Checker, module: Module) -> tuple[Diagnostic, ...]:
     """What is wrong with a module by itself."""
     findings = Findings()
     findings.add(module.errors)
@@ -57,7 +55,7 @@ def module_errors(check: "Checker", module: Module) -> tuple[Diagnostic, ...]:
     return findings.located("", module.origin)
 
 
-def define_function(check: "Checker", node: ast.Fn) -> None:
+def define_function(check: Checker, node: ast.Fn) -> None:
     """A function of the program itself, checked with parameters of any type."""
     check.functions[node.name] = node
     found, before = Findings(), check.uses.parts
@@ -68,24 +66,24 @@ def define_function(check: "Checker", node: ast.Fn) -> None:
     check.uses.broken |= {node.name} if found.failed else set()
 
 
-def _inner(check: "Checker", module: Module | None, findings: Findings, key: str, place: Span | None = None) -> "Checker":
+def _inner(check: Checker, module: Module | None, findings: Findings, key: str, place: Span | None = None) -> Checker:
     """A checker for a body: it sees parameters, the module's constants and functions, and nothing of the record."""
     target = Target(system=check.target.system, modules=check.target.modules, mode="expression")
-    inner = type(check)(target, findings, Resolver(target, findings), uses=check.uses, place=place, module=module)
+    inner = Checker(target, findings, Resolver(target, findings), check.visitors, uses=check.uses, place=place, module=module)
     inner.functions = module.functions if module else check.functions
     inner.aliases = {} if module else check.aliases
     inner.calling = (*check.calling, key)
     return inner
 
 
-def _define_params(inner: "Checker", function: ast.Fn, types: tuple[Type, ...] | None) -> "Checker":
+def _define_params(inner: Checker, function: ast.Fn, types: tuple[Type, ...] | None) -> Checker:
     inner.scope = Scope()
     for index, name in enumerate(function.params):
         inner.define(name, types[index] if types else ANY)
     return inner
 
 
-def constant(check: "Checker", module: Module, name: str, span: Span) -> tree.Expr:
+def constant(check: Checker, module: Module, name: str, span: Span) -> tree.Expr:
     """The value of a module's constant."""
     key = f"{module.name}::{name}"
     if key in check.calling:
@@ -97,7 +95,7 @@ def constant(check: "Checker", module: Module, name: str, span: Span) -> tree.Ex
     return poison(check.at(span)) if inner.findings.failed else value
 
 
-def module_member(check: "Checker", node: ast.ModuleMember) -> tree.Expr:
+def module_member(check: Checker, node: ast.ModuleMember) -> tree.Expr:
     """`alias::constant` or `alias::function(args)`."""
     if node.alias not in check.aliases:
         help = did_you_mean(node.alias, check.aliases) or f"use a.module as {node.alias}"
@@ -106,7 +104,7 @@ def module_member(check: "Checker", node: ast.ModuleMember) -> tree.Expr:
     return poison(check.at(node.span)) if module is None else _member_of(check, module, node)
 
 
-def _member_of(check: "Checker", module: Module, node: ast.ModuleMember) -> tree.Expr:
+def _member_of(check: Checker, module: Module, node: ast.ModuleMember) -> tree.Expr:
     shown = f"{node.alias}::{node.name}"
     if node.args is None and node.name in module.constants:
         return constant(check, module, node.name, node.span)
@@ -131,7 +129,7 @@ class CallSite:
     module: Module | None
 
 
-def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> tree.Expr:
+def function_call(check: Checker, function: ast.Fn, site: CallSite) -> tree.Expr:
     """A function with its arguments bound once each."""
     values = [check.expr(arg) for arg in site.args]
     key = f"{site.module.name}::{function.name}" if site.module else function.name
@@ -148,7 +146,7 @@ def function_call(check: "Checker", function: ast.Fn, site: CallSite) -> tree.Ex
     return _inlined(check, function, values, site, key)
 
 
-def _inlined(check: "Checker", function: ast.Fn, values: list[tree.Expr], site: CallSite, key: str) -> tree.Expr:
+def _inlined(check: Checker, function: ast.Fn, values: list[tree.Expr], site: CallSite, key: str) -> tree.Expr:
     place = check.at(site.span)
     scratch = Findings()
     inner = _define_params(_inner(check, site.module, scratch, key, place), function, tuple(value.type for value in values))

@@ -5,49 +5,14 @@ Innermost first: closure parameter, emit each binding, let and emitted names, th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from cxl.check import advice
-from cxl.check.modules import NO_MODULES, Modules
-from cxl.check.system import NAMESPACES, SystemTypes
+from cxl.diagnostics import foreign_words
 from cxl.diagnostics.diagnostics import Findings, did_you_mean
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
-from cxl.syntax.source import Span
 from cxl.typed import tree
-from cxl.types.types import ANY, DATE_TIME, Schema, Type
-
-Mode = Literal["row", "aggregate", "predicate", "expression", "combine", "set"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a program is compiled against.
-
-    `inputs`: qualifier to schema where fields must be written `orders.amount` (combine) or may be `this.amount` (mode set).
-    `group_by`: the fields that an aggregate's emits may read outside of calls. `window`: `$window` calls are allowed, over
-    rows of `window_schema` (default: the input). `window_bounds`: `$window.start` and `$window.end` are there. `open`: the
-    fields are not known, so any name may be one.
-    """
-
-    schema: Schema = field(default_factory=Schema)
-    mode: Mode = "row"
-    inputs: Mapping[str, Schema] = field(default_factory=dict)
-    system: SystemTypes = field(default_factory=SystemTypes)
-    modules: Modules = NO_MODULES
-    group_by: tuple[str, ...] = ()
-    window: bool = False
-    window_schema: Schema | None = None
-    window_bounds: bool = False
-    open: bool = False
-
-    def row_field(self, name: str) -> Type | None:
-        """The type of a field of the window's rows, None where there is none."""
-        return (self.schema if self.window_schema is None else self.window_schema).get(name, ANY if self.open else None)
-
-    @property
-    def qualified_only(self) -> bool:
-        """Whether a bare field name is an error."""
-        return bool(self.inputs) and self.mode != "set"
+from cxl.typed.target import NAMESPACES, Target
+from cxl.types.types import ANY, DATE_TIME, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +95,7 @@ class Resolver:
             )
         else:
             known = [*scope.names(), *self.target.schema, *self.target.inputs]
-            help = did_you_mean(name, known) or advice.for_word(name) or _listed("fields", self.target.schema)
+            help = did_you_mean(name, known) or foreign_words.help_for(name) or _listed("fields", self.target.schema)
             self.findings.error("CXL-R001", f"unknown field '{name}'", span, help=help)
         return poison(span)
 

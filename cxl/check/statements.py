@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cxl.check import imports
-from cxl.check.expressions import Checker
+from cxl.check.checker import Checker
 from cxl.check.names import Scope, Variable
 from cxl.diagnostics.diagnostics import Label, did_you_mean
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
-from cxl.syntax.source import Span
 from cxl.typed import tree
 from cxl.types.types import ANY, Kind
 

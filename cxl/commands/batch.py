@@ -6,17 +6,18 @@ from typing import Any, TextIO
 
 import click
 
-from cxl.check.modules import Modules
-from cxl.check.names import Target
-from cxl.commands.cases import Answer, Answers, Case, Unanswered, interpret_cases, json_value, typed_record
+from cxl.commands.json_records import json_value, typed_record
 from cxl.commands.terminal import engine_failed
 from cxl.compiler import compile_for
 from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
+from cxl.runtime.cases import Answer, Answers, Case, Unanswered, interpret_cases
 from cxl.runtime.context import eval_context
-from cxl.runtime.dynamic import loads
-from cxl.runtime.failure import CxlFailure
+from cxl.typed.modules import Modules
 from cxl.typed.program import Program
+from cxl.typed.target import Target
 from cxl.types.types import Schema
+from cxl.values.dynamic import loads
+from cxl.values.failure import CxlFailure
 
 Question = dict[str, Any]
 
@@ -87,7 +88,7 @@ def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backen
 
 def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[Answers]:
     """The answers of the Spark backend; pyspark is imported only here."""
-    from cxl.spark import evaluate_cases
+    from cxl.spark.cases import evaluate_cases
 
     cases, misfits = _cases(programs)
     return _complete(evaluate_cases(cases, engine, eval_context(file)), misfits)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from cxl.check.modules import Modules, read_module
-from cxl.check.names import Mode, Target
 from cxl.commands.terminal import common_options, note, read_text, show
 from cxl.compiler import findings_of, module_findings
 from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.diagnostics.source import TextOrigin
 from cxl.syntax import ast
 from cxl.syntax.parse import parse_program
-from cxl.syntax.source import TextOrigin
+from cxl.typed.modules import Modules, read_module
+from cxl.typed.target import Mode, Target
 from cxl.types.types import Schema
 
 

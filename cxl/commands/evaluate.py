@@ -8,20 +8,21 @@ from typing import Any
 
 import click
 
-from cxl.check.modules import Modules
-from cxl.check.names import Target
 from cxl.commands import batch
-from cxl.commands.cases import Answer, Unanswered, inferred_type, json_value, typed_record
+from cxl.commands.json_records import inferred_type, json_value, typed_record
 from cxl.commands.terminal import answer, common_options, engine_failed, note, read_text, show
 from cxl.compiler import compile_for
 from cxl.diagnostics.diagnostics import CxlErrors, Diagnostic
+from cxl.diagnostics.source import TextOrigin
+from cxl.runtime.cases import Answer, Unanswered
 from cxl.runtime.context import eval_context
-from cxl.runtime.dynamic import INT_MAX, INT_MIN
-from cxl.runtime.failure import CxlFailure
 from cxl.runtime.interpret import Runner
-from cxl.syntax.source import TextOrigin
+from cxl.typed.modules import Modules
 from cxl.typed.program import Program
+from cxl.typed.target import Target
 from cxl.types.types import Schema
+from cxl.values.dynamic import INT_MAX, INT_MIN
+from cxl.values.failure import CxlFailure
 
 
 @click.command(name="eval")

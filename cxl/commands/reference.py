@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from datetime import date
 
 from cxl.functions.registry import Builtin, all_builtins
-from cxl.runtime.dynamic import dumps
-from cxl.runtime.text import scalar_text
 from cxl.types.types import Schema, Type
+from cxl.values.dynamic import dumps
+from cxl.values.text import scalar_text
 
 SAMPLE_SCHEMA = Schema.of({"profile": "map", "nums": "array"})
 SAMPLE: dict[str, object] = {"profile": {"name": "Alice", "address": {"city": "LA"}}, "nums": [10, 20, 30]}

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from cxl.commands.cases import Unanswered
 from cxl.diagnostics.diagnostics import Diagnostic, render_all
+from cxl.runtime.cases import Unanswered
 
 _QUIET = "cxl.quiet"
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cxl.syntax.source import Origin, Position, Span, TextOrigin
+from cxl.diagnostics.source import Origin, Position, Span, TextOrigin
 
 Severity = Literal["error", "warning"]
 MOST_SHOWN = 100

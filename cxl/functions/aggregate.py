@@ -10,9 +10,9 @@ from functools import reduce
 from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
-from cxl.runtime.failure import CxlFailure
-from cxl.runtime.operators import BINARY, is_nan, is_number
 from cxl.types.types import ANY, ARRAY, FLOAT, INT, NUMERIC, Kind, Type
+from cxl.values.failure import CxlFailure
+from cxl.values.operators import BINARY, is_nan, is_number
 
 _less = BINARY["<"]
 

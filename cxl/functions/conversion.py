@@ -8,9 +8,9 @@ from typing import Any
 from cxl.functions.datetime import strptime
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Partly, Site
-from cxl.runtime import text
-from cxl.runtime.failure import conversion_failure
 from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type
+from cxl.values import text
+from cxl.values.failure import conversion_failure
 
 _INT = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_COLUMN = r"\A[+-]?[0-9]+\z"

@@ -6,8 +6,8 @@ from typing import Any
 from cxl.functions.datetime import strftime
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Site, date_literal
-from cxl.runtime.failure import CxlFailure
 from cxl.types.types import DATE, DATE_TIME, INT, STRING, Kind, Type
+from cxl.values.failure import CxlFailure
 
 _DAY = 86_400_000_000
 """Microseconds of a day."""

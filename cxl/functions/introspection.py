@@ -5,9 +5,9 @@ from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import Site
-from cxl.runtime import text
 from cxl.types.rules import join
 from cxl.types.types import ANY, BOOL, STRING, Kind, Type
+from cxl.values import text
 
 _LOG = logging.getLogger("cxl.trace")
 

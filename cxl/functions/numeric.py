@@ -6,9 +6,9 @@ from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Site
-from cxl.runtime.failure import overflow
 from cxl.types import rules
 from cxl.types.types import FLOAT, INT, NUMERIC, Kind, Type
+from cxl.values.failure import overflow
 
 _EXACT = 2.0**52
 """From here on every Float is a whole number."""

@@ -44,7 +44,7 @@ class Builtin:
     """One builtin: signature, documentation with runnable examples, Python, Spark.
 
     `receiver` is None for aggregates and window functions. `python` gets the receiver's value and the arguments' values
-    (closures as Python callables) and raises `cxl.runtime.failure.CxlFailure`; unless `takes_null`, a null receiver never
+    (closures as Python callables) and raises `cxl.values.failure.CxlFailure`; unless `takes_null`, a null receiver never
     reaches it. `null_arguments` says that null arguments reach it too; otherwise they give null. `by_record`: what it does otherwise
     than it once did with values whose types only the record tells; programs that give it such values have it in their fingerprints.
     """

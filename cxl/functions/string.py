@@ -4,9 +4,9 @@ from typing import Any
 
 from cxl.functions.registry import Builtin, Param, register
 from cxl.functions.spark_call import NOT_CONSTANT, Outcome, Partly, Site
-from cxl.runtime import text
-from cxl.runtime.failure import MAX_TEXT, measured
 from cxl.types.types import ARRAY, BOOL, INT, STRING
+from cxl.values import text
+from cxl.values.failure import MAX_TEXT, measured
 
 WHITE_SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """The characters with the Unicode property White_Space."""

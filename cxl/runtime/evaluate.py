@@ -10,10 +10,10 @@ from typing import Any
 
 from cxl.functions.registry import Builtin, Param, accepts
 from cxl.runtime.context import Context
-from cxl.runtime.failure import CxlFailure
-from cxl.runtime.operators import BINARY, UNARY, boxed, equal
 from cxl.typed import tree
 from cxl.types.types import ANY, ARRAY, BOOL, DATE, DATE_TIME, FLOAT, INT, MAP, STRING, Kind, Type
+from cxl.values.failure import CxlFailure
+from cxl.values.operators import BINARY, UNARY, boxed, equal
 
 _VALUE_TYPES: dict[type, Type] = {
     bool: BOOL, int: INT, float: FLOAT, str: STRING, date: DATE, datetime: DATE_TIME, list: ARRAY, dict: MAP,

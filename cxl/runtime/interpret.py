@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cxl.runtime.context import Context
-from cxl.runtime.dynamic import dumps
 from cxl.runtime.evaluate import Evaluate, Frame, build
-from cxl.runtime.failure import CxlFailure
-from cxl.runtime.operators import is_nan
-from cxl.runtime.text import display
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
+from cxl.values.dynamic import dumps
+from cxl.values.failure import CxlFailure
+from cxl.values.operators import is_nan
+from cxl.values.text import display
 
 Record = Mapping[str, Any]
 NAN_CATEGORY = "nan_in_output_field"

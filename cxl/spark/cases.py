@@ -7,27 +7,25 @@ of a batch are one union: one job for dozens of cases.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cxl.commands.cases import Answer, Answers, Case, Unanswered
+from cxl.diagnostics.source import Span
+from cxl.lazy_imports import pa, pc
+from cxl.runtime.cases import Answer, Answers, Case, Unanswered
 from cxl.runtime.context import Context as RunContext
 from cxl.runtime.context import eval_context
-from cxl.runtime.failure import CxlFailure
-from cxl.spark import program as programs
 from cxl.spark.columns import spark_type
-from cxl.spark.context import Context
+from cxl.spark.inputs import Context
 from cxl.spark.names import FAILED, INDEX, PASS
+from cxl.spark.program import Applied, apply, errors
 from cxl.spark.session import session
 from cxl.spark.worker import arrow_type, decoded, encode
-from cxl.syntax.source import Span
 from cxl.types.types import INT, STRING, Kind, Type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from cxl.values.failure import CxlFailure
 
 _BATCH = 48
 _RECORD = "_cxl_record"
@@ -88,15 +86,15 @@ def _batch(spark: SparkSession, cases: Sequence[Case], context: Context) -> list
 
 
 def _plan(spark: SparkSession, case: Case, context: Context) -> _Plan:
-    applied = programs.apply(_frame(spark, case), case.program, context)
+    applied = apply(_frame(spark, case), case.program, context)
     frame = applied.frame
     if applied.can_fail:
-        frame = programs.errors(frame, case.program, context, _ERROR)
+        frame = errors(frame, case.program, context, _ERROR)
     output, meta = case.program.output, case.program.meta
     return _Plan(frame, tuple(_cells(applied, {**output}, {**meta})))
 
 
-def _cells(applied: programs.Applied, output: Mapping[str, Type], meta: Mapping[str, Type]) -> Iterator[_Cell]:
+def _cells(applied: Applied, output: Mapping[str, Type], meta: Mapping[str, Type]) -> Iterator[_Cell]:
     yield _Cell(("", "record"), INT, F.col(_RECORD))
     yield _Cell(("", "pass"), _FLAG, F.col(PASS))
     yield _Cell(("", "failed"), _FLAG, F.col(FAILED))
@@ -122,8 +120,6 @@ def _key_text(columns: Sequence[str]) -> Column:
 
 def _frame(spark: SparkSession, case: Case) -> DataFrame:
     """The records as a frame, numbered."""
-    import pyarrow as pa
-
     schema = case.program.schema
     columns: dict[str, pa.Array] = {_RECORD: pa.array(range(len(case.records)), pa.int64())}
     for name, type_ in schema.items():
@@ -162,9 +158,7 @@ def _union(frames: list[DataFrame]) -> DataFrame:
     return frames[0]
 
 
-def _rows(table: "pa.Table", number: int, plan: _Plan) -> list[dict[tuple[str, Any], Any]]:
-    import pyarrow.compute as pc
-
+def _rows(table: pa.Table, number: int, plan: _Plan) -> list[dict[tuple[str, Any], Any]]:
     own = table.filter(pc.equal(table.column("case"), number))
     columns = {cell.role: decoded(own.column(name).combine_chunks(), cell.type) for name, cell in _places(plan)}
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -2,32 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType
 
+from cxl.lazy_imports import pa
 from cxl.runtime.context import Context as RunContext
 from cxl.runtime.evaluate import Frame, build
-from cxl.runtime.failure import CxlFailure
-from cxl.spark import worker
 from cxl.spark.columns import Lowered, constant, opaque, spark_type
-from cxl.spark.worker import ProgramTask, Read, Task
+from cxl.spark.inputs import Inputs
+from cxl.spark.worker import ProgramTask, Read, Task, encode, evaluate_batch, failures_batch, fan_out_batch, fan_out_members
 from cxl.typed import tree
 from cxl.typed.program import Program
-
-if TYPE_CHECKING:
-    from cxl.spark.lowering import Lowering
+from cxl.values.failure import CxlFailure
 
 FAILURE_TYPE = "struct<category:string,message:string,field:string,start:bigint,end:bigint>"
 
 
 def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column]) -> Column:
     """A column computed from batches of the parts: a tuple of Arrow arrays, never empty."""
-    import pyarrow as pa
-
     def run(*batch: pa.Array) -> pa.Array:
         return function(batch)
 
@@ -42,17 +38,17 @@ def _parsed(returns: str) -> DataType:
 
 
 # Expressions ------------------------------------------------------------------------------------------------------------
-def lower(lowering: "Lowering", expr: tree.Expr, wanted: Column | None = None) -> Lowered:
+def interpreted(inputs: Inputs, expr: tree.Expr, wanted: Column | None = None) -> Lowered:
     """The expression evaluated by the interpreter; once and for all where it reads nothing, else where it is wanted."""
     reads = list(_reads(expr))
     if not reads:
         return _folded(expr)
-    parts = [_part(lowering, node) for node in reads]
-    task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), lowering.context.max_expansion, wanted is not None)
+    parts = [inputs.read(node) for node in reads]
+    task = Task(expr, tuple(_read(node) for node in reads), slots_of(expr), inputs.context.max_expansion, wanted is not None)
     parts += [] if wanted is None else [wanted]
-    outcome = arrow_column(partial(worker.evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
-    if lowering.hoist:
-        outcome = lowering.held(outcome)
+    outcome = arrow_column(partial(evaluate_batch, task), f"struct<v:{spark_type(expr.type)},f:boolean>", parts)
+    if inputs.hoist:
+        outcome = inputs.add(outcome)
     failed = outcome.getField("f")
     return opaque(outcome.getField("v"), expr.type, failed if wanted is None else F.coalesce(failed, F.lit(False)))
 
@@ -62,7 +58,7 @@ def _folded(expr: tree.Expr) -> Lowered:
         value = build(expr)(Frame({}, slots_of(expr), RunContext()))
     except CxlFailure:
         return opaque(F.lit(None).cast(spark_type(expr.type)), expr.type, F.lit(True))
-    return constant(worker.encode(value, expr.type), expr.type)
+    return constant(encode(value, expr.type), expr.type)
 
 
 def slots_of(expr: tree.Expr) -> int:
@@ -96,35 +92,25 @@ def _read(node: tree.Expr) -> Read:
     return Read(*_identity(node), node.type)
 
 
-def _part(lowering: "Lowering", node: tree.Expr) -> Column:
-    if isinstance(node, tree.Local):
-        return lowering.locals[node.slot].value
-    native = lowering.native(node)
-    assert native is not None
-    return native.value
-
-
 # Programs ---------------------------------------------------------------------------------------------------------------
-def _program_parts(lowering: "Lowering", program: Program) -> tuple[ProgramTask, list[Column]]:
+def _program_parts(inputs: Inputs, program: Program) -> tuple[ProgramTask, list[Column]]:
     distinct: dict[tuple[str, Any], tree.Expr] = {}
     for node in program.nodes():
         if isinstance(node, tree.Field | tree.Result | tree.System):
             distinct.setdefault(_identity(node), node)
     reads = list(distinct.values())
-    task = ProgramTask(program, tuple(_read(node) for node in reads), lowering.context.max_expansion)
-    return task, [_part(lowering, node) for node in reads]
+    task = ProgramTask(program, tuple(_read(node) for node in reads), inputs.context.max_expansion)
+    return task, [inputs.read(node) for node in reads]
 
 
-def fan_out(lowering: "Lowering", program: Program) -> Column:
+def fan_out(inputs: Inputs, program: Program) -> Column:
     """A struct of `rows`, the records that the program emits for a row, and `f`, whether it failed."""
-    task, parts = _program_parts(lowering, program)
-    members = ",".join(f"{name}:{spark_type(type_)}" for name, type_ in worker.fan_out_members(program))
-    return arrow_column(partial(worker.fan_out_batch, task), f"struct<rows:array<struct<{members}>>,f:boolean>", parts)
+    task, parts = _program_parts(inputs, program)
+    members = ",".join(f"{name}:{spark_type(type_)}" for name, type_ in fan_out_members(program))
+    return arrow_column(partial(fan_out_batch, task), f"struct<rows:array<struct<{members}>>,f:boolean>", parts)
 
 
-def failures(lowering: "Lowering", program: Program) -> Column:
+def failures(inputs: Inputs, program: Program) -> Column:
     """A struct of category, message, emitted field and place; null where the program does not fail on the row."""
-    task, parts = _program_parts(lowering, program)
-    return arrow_column(partial(worker.failures_batch, task), FAILURE_TYPE, parts)
-
-
+    task, parts = _program_parts(inputs, program)
+    return arrow_column(partial(failures_batch, task), FAILURE_TYPE, parts)

@@ -1,17 +1,17 @@
 """Typed expressions as columns. What has no column (dynamic values, closures) goes, as a whole subtree, to the interpreter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from cxl.functions.registry import Builtin
 from cxl.functions.spark_call import NOT_CONSTANT, Fallible, Outcome, Partly, Site
-from cxl.spark import fallback, operators
-from cxl.spark.columns import NUMBERS, Lowered, any_of, column_named, constant, opaque, strict
-from cxl.spark.context import Context
+from cxl.spark.columns import NUMBERS, Lowered, any_of, constant, opaque, strict
+from cxl.spark.fallback import interpreted
+from cxl.spark.inputs import Inputs
+from cxl.spark.operators import arithmetic, choice, coalesce, comparison, inverse, logical, negative
 from cxl.typed import tree
 from cxl.typed.rewrite import weight
 from cxl.types.types import BOOL, FLOAT, Kind, Type
@@ -33,22 +33,16 @@ _NULL_TESTS = ("is_null", "debug")
 
 
 @dataclass
-class Lowering:
+class Lowering(Inputs):
     """Turns expressions into columns over one frame.
 
-    `locals` by slot: the values that statements have defined. `columns` gives input fields other names (`qualifier.name` in a combine). With `hoist`, results of the interpreter are put into
-    `prelude`, to be added to the frame before the columns are used.
+    Args:
+        height: How deep the columns made so far nest.
+        weights: The sizes of values that functions bind (`cxl.typed.rewrite.weight`).
     """
 
-    context: Context
-    columns: Mapping[str, Column] = field(default_factory=dict)
-    hoist: bool = False
-    locals: dict[int, Lowered] = field(default_factory=dict)
-    prelude: dict[str, Column] = field(default_factory=dict)
-    hoisted: int = 0
     height: int = 0
     weights: dict[int, int] = field(default_factory=dict)
-    """The sizes of values that functions bind (`cxl.typed.rewrite.weight`)."""
 
     def lower(self, expr: tree.Expr) -> Lowered:
         """The expression as a column."""
@@ -56,7 +50,7 @@ class Lowering:
         try:
             return self.child(expr)
         except _TooTall:
-            return fallback.lower(self, expr)
+            return interpreted(self, expr)
 
     def native(self, expr: tree.Expr) -> Lowered | None:
         """The expression as a column of the engine's own functions, None where there is none."""
@@ -70,7 +64,7 @@ class Lowering:
         native = self.native(expr)
         if native is None:
             self.height = 2
-            lowered = fallback.lower(self, expr)
+            lowered = interpreted(self, expr)
         else:
             lowered = self.grown(native, _COSTS.get(type(expr), 1))
         self.height = max(before, self.height)
@@ -87,34 +81,9 @@ class Lowering:
             raise _TooTall
         self.height = 1
         failure = lowered.failure
-        held = self.held(F.explode(F.array(lowered.value)) if shared else lowered.value)
+        held = self.add(F.explode(F.array(lowered.value)) if shared else lowered.value)
         leaves = {} if lowered.never_null else {next(NUMBERS): held}
-        return Lowered(held, lowered.type, leaves, failed=None if failure is None else self.held(failure))
-
-    def held(self, column: Column) -> Column:
-        """A column that the frame will have before those that are made now."""
-        name = f"_cxl_h{self.hoisted}"
-        self.hoisted += 1
-        self.prelude[name] = column
-        return F.col(name)
-
-    def field(self, node: tree.Field) -> Lowered:
-        """An input column."""
-        key = node.name if node.qualifier is None else f"{node.qualifier}.{node.name}"
-        column = self.columns[key] if key in self.columns else column_named(key)
-        return Lowered(column, node.type, {("field", key): column})
-
-    def local(self, node: tree.Local) -> Lowered | None:
-        """A value that a statement defined."""
-        return self.locals.get(node.slot)
-
-    def result(self, node: tree.Result) -> Lowered:
-        """A column that the operator made."""
-        return Lowered(column_named(node.column), node.type, {("result", node.column): column_named(node.column)})
-
-    def system(self, node: tree.System) -> Lowered:
-        """A system variable."""
-        return self.context.lower(node)
+        return Lowered(held, lowered.type, leaves, failed=None if failure is None else self.add(failure))
 
     def literal(self, node: tree.Literal) -> Lowered:
         """A constant."""
@@ -134,7 +103,7 @@ class Lowering:
         if node.operand.type.kind not in (Kind.INT, Kind.FLOAT, Kind.BOOL):
             return None
         operand = self.child(node.operand)
-        return operators.negative(operand) if node.op == "-" else operators.inverse(operand, node.type)
+        return negative(operand) if node.op == "-" else inverse(operand, node.type)
 
     def binary(self, node: tree.Binary) -> Lowered | None:
         """A chain of operations, from the inside out."""
@@ -150,7 +119,7 @@ class Lowering:
         """`left ?? right`."""
         if not (_has_column(node.left.type) and _has_column(node.right.type)):
             return None
-        return operators.coalesce(self.child(node.left), self.child(node.right), node.type)
+        return coalesce(self.child(node.left), self.child(node.right), node.type)
 
     def conditional(self, node: tree.If) -> Lowered | None:
         """A chain of `else if` is one CASE."""
@@ -160,7 +129,7 @@ class Lowering:
         if not all(_has_column(link.condition.type) and _has_column(link.then.type) for link in links):
             return None
         branches = [(self.child(link.condition), self.child(link.then)) for link in links]
-        return operators.choice(branches, self.child(links[-1].otherwise), node.type)
+        return choice(branches, self.child(links[-1].otherwise), node.type)
 
     def match(self, node: tree.Match) -> Lowered | None:
         """A CASE over the arms."""
@@ -170,7 +139,7 @@ class Lowering:
             return None
         subject = self.child(node.subject) if node.subject is not None else None
         branches = [(self._fires(subject, arm.pattern), self.child(arm.result)) for arm in node.arms if arm.pattern is not None]
-        chosen = operators.choice(branches, self.child(node.arms[-1].result), node.type)
+        chosen = choice(branches, self.child(node.arms[-1].result), node.type)
         if subject is None or subject.failure is None:
             return chosen
         return opaque(chosen.value, chosen.type, any_of(subject.failure, chosen.failure))
@@ -183,7 +152,7 @@ class Lowering:
         if subject is None:
             return tested
         whole = Lowered(subject.value, subject.type, {("subject", id(subject)): subject.value}, constant=subject.constant)
-        return operators.comparison("==", whole, tested, pattern.type)
+        return comparison("==", whole, tested, pattern.type)
 
     def bind(self, node: tree.Bind) -> Lowered | None:
         """An argument of a module's function."""
@@ -211,7 +180,7 @@ class Lowering:
 
     def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
         """A column where it is sure, the interpreter's answer, and its failures, elsewhere."""
-        rest = fallback.lower(self, node, ~answer.sure)
+        rest = interpreted(self, node, ~answer.sure)
         if rest.constant is not NOT_CONSTANT:
             return rest
         return opaque(F.when(answer.sure, answer.value).otherwise(rest.value), node.type, any_of(*(part.failure for part in parts), rest.failed))
@@ -219,8 +188,8 @@ class Lowering:
 
 def _operation(link: tree.Binary, left: Lowered, right: Lowered) -> Lowered:
     if link.op in tree.ARITHMETIC:
-        return operators.arithmetic(link.op, left, right, link.type)
-    operate = operators.comparison if link.op in tree.COMPARISON else operators.logical
+        return arithmetic(link.op, left, right, link.type)
+    operate = comparison if link.op in tree.COMPARISON else logical
     return operate(link.op, left, right, link.type)
 
 

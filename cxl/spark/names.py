@@ -1,3 +1,3 @@
-"""Columns of an applied program: every filter let the row through; the row failed; the element's number behind emit each."""
+"""Columns that `apply` adds to a frame: the row passed every filter, the row failed, the number of the emitted record."""
 
 PASS, FAILED, INDEX = "_cxl_pass", "_cxl_failed", "_cxl_index"

@@ -11,20 +11,20 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from cxl.check.growth import growth
 from cxl.functions.spark_call import NOT_CONSTANT
 from cxl.runtime.interpret import nan_message
-from cxl.runtime.operators import is_nan
-from cxl.spark import fallback
 from cxl.spark.columns import Lowered, any_of, both
-from cxl.spark.context import Context
+from cxl.spark.fallback import failures, fan_out, interpreted
+from cxl.spark.inputs import Context
 from cxl.spark.lowering import MOST_COPIED, Lowering
 from cxl.spark.names import FAILED, INDEX, PASS
 from cxl.spark.worker import NAN
 from cxl.typed import tree
+from cxl.typed.growth import growth
 from cxl.typed.program import Program
 from cxl.typed.rewrite import inline, weight
 from cxl.types.types import Kind
+from cxl.values.operators import is_nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ _MEASURED = 64
 
 
 def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
-    done = frame.withColumn("_cxl_each", fallback.fan_out(lowering, program))
+    done = frame.withColumn("_cxl_each", fan_out(lowering, program))
     exploded = done.select("*", F.posexplode_outer(F.col("_cxl_each").getField("rows")).alias(INDEX, "_cxl_row"))
     marked = exploded.withColumns({PASS: F.col(INDEX).isNotNull(), FAILED: F.col("_cxl_each").getField("f")}).drop("_cxl_each")
     values = {name: F.col("_cxl_row").getField(f"e{index}") for index, name in enumerate(program.output)}
@@ -138,7 +138,7 @@ class _Layers:
         self.share(expr)
         if self.fresh and any(isinstance(node, tree.Local) and node.slot in self.fresh for node in tree.walk(expr)):
             self.flush()
-        lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else fallback.lower(self.lowering, expr)
+        lowered = self.lowering.lower(expr) if growth(expr, self.growths) <= _MEASURED else interpreted(self.lowering, expr)
         for name, column in self.lowering.prelude.items():  # each may read those before it
             self.frame = self.frame.select("*", column.alias(name))
             self.height += 1
@@ -283,7 +283,7 @@ def errors(frame: DataFrame, program: Program, context: Context | None = None, n
 
     The struct is null where the interpreter finds nothing wrong. Only rows that failed should come here.
     """
-    return frame.withColumn(name, fallback.failures(Lowering(context or Context()), program))
+    return frame.withColumn(name, failures(Lowering(context or Context()), program))
 
 
 def column(

@@ -4,23 +4,21 @@ import copyreg
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cxl.functions.registry import Builtin, load
+from cxl.lazy_imports import pa, pc
 from cxl.runtime.context import Context
-from cxl.runtime.dynamic import dumps, loads
 from cxl.runtime.evaluate import Frame, build
-from cxl.runtime.failure import CxlFailure
 from cxl.runtime.interpret import Runner
-from cxl.runtime.operators import is_nan
 from cxl.syntax import ast
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed import tree
 from cxl.typed.program import Program
 from cxl.types.types import STRING, Kind, Type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from cxl.values.dynamic import dumps, loads
+from cxl.values.failure import CxlFailure
+from cxl.values.operators import is_nan
 
 NAN = "NaN"
 """The text of a dynamic NaN."""
@@ -92,8 +90,6 @@ copyreg.dispatch_table[ast.Binary] = _links_of
 # Arrow to Python and back -----------------------------------------------------------------------------------------------
 def decoded(column: Any, type_: Type) -> list[Any]:
     """The Python values of a column."""
-    import pyarrow as pa
-
     if type_.kind is Kind.DATE_TIME:
         column = column.cast(pa.timestamp("us"))
     values: list[Any] = column.to_pylist()
@@ -111,8 +107,6 @@ def encode(value: Any, type_: Type) -> Any:
 
 def arrow_type(type_: Type) -> "pa.DataType":
     """The Arrow type of a column."""
-    import pyarrow as pa
-
     known = {Kind.BOOL: pa.bool_(), Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.DATE: pa.date32(), Kind.DATE_TIME: pa.timestamp("us", tz="UTC")}
     return known.get(type_.kind, pa.string())
 
@@ -134,9 +128,6 @@ def evaluate_batch(task: Task, batch: Batch) -> Any:
     ensure_room()
     if not task.masked:
         return _evaluated(task, batch)
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wanted = pc.fill_null(batch[-1], False)
     if wanted.true_count == len(wanted):
         return _evaluated(task, batch)
@@ -146,8 +137,6 @@ def evaluate_batch(task: Task, batch: Batch) -> Any:
 
 
 def _evaluated(task: Task, batch: Batch) -> Any:
-    import pyarrow as pa
-
     run = build(task.expr)
     results = [_outcome(run, task, values) for values in _records(batch, task.reads)]
     value = pa.array([one[0] for one in results], arrow_type(task.expr.type))
@@ -186,8 +175,6 @@ def _each_record(task: ProgramTask, batch: Batch) -> Iterator[tuple[Runner, dict
 
 def fan_out_batch(task: ProgramTask, batch: Batch) -> Any:
     """A struct array of `rows` (a list of the emitted records) and `f` (whether the record failed)."""
-    import pyarrow as pa
-
     row_type = pa.list_(fan_out_type(task.program))
     rows = [_emitted(runner, task.program, record, context) for runner, record, context in _each_record(task, batch)]
     failed = pa.array([one is None for one in rows], pa.bool_())
@@ -203,8 +190,6 @@ def fan_out_members(program: Program) -> list[tuple[str, Type]]:
 
 def fan_out_type(program: Program) -> Any:
     """The Arrow type of an emitted record."""
-    import pyarrow as pa
-
     return pa.struct([(name, arrow_type(type_)) for name, type_ in fan_out_members(program)])
 
 
@@ -235,8 +220,6 @@ def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> C
 
 def failures_batch(task: ProgramTask, batch: Batch) -> Any:
     """A struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
-    import pyarrow as pa
-
     found = (failure_of(*one) for one in _each_record(task, batch))  # one at a time: each holds the frames that it came through
     members = pa.struct([("category", pa.string()), ("message", pa.string()), ("field", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
     return pa.array([None if one is None else _failure_row(one) for one in found], members)

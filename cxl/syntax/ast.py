@@ -7,7 +7,7 @@ when names are resolved. Comparison and text are written once, in the base: gene
 from dataclasses import dataclass
 from typing import Any
 
-from cxl.syntax.source import Span
+from cxl.diagnostics.source import Span
 
 _PLACES = frozenset({"span", "op_span", "name_span", "alias_span", "by_span", "open_at"})
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.diagnostics.source import Span
 from cxl.syntax.lex import KEYWORDS, LexError, Token
 from cxl.syntax.nesting_limit import MAX_DEPTH
-from cxl.syntax.source import Span
 
 
 class SyntaxFailure(Exception):

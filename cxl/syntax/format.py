@@ -7,11 +7,11 @@ operators. Parsing the result gives the same tree.
 from dataclasses import dataclass, field
 
 from cxl.diagnostics.diagnostics import CxlErrors, Findings
+from cxl.diagnostics.source import TextOrigin
 from cxl.syntax import ast
 from cxl.syntax.canonical import chain_parts, each_head, expression_text, needs_parentheses, statement_head, statement_text, then_text
 from cxl.syntax.lex import Comment
 from cxl.syntax.parse import parse_program
-from cxl.syntax.source import TextOrigin
 
 WIDTH = 100
 """Longer lines are broken where they can be."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from cxl.syntax.source import Span
+from cxl.diagnostics.source import Span
 
 KEYWORDS = frozenset(
     ["let", "emit", "if", "then", "else", "and", "or", "not", "match", "use", "as", "fn", "trace", "null", "true", "false", "now", "it", "filter", "distinct", "by"]

@@ -14,14 +14,14 @@ fn        = "fn" NAME "(" [ NAME { "," NAME } ] ")" "=" expr
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cxl.check import advice
+from cxl.diagnostics import foreign_words
 from cxl.diagnostics.diagnostics import Diagnostic, did_you_mean
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.syntax.cursor import Cursor, SyntaxFailure
 from cxl.syntax.lex import KEYWORDS, Comment, Token, tokenize
 from cxl.syntax.nesting_limit import MAX_EACH, ensure_room
 from cxl.syntax.pratt import end_of_expression, expression
-from cxl.syntax.source import Span
 
 TRACE_LEVELS = ("trace", "debug", "info", "warn", "error")
 _VALUE_STARTS = frozenset({"int", "float", "string", "date", "name", "it", "now", "$", "(", "if", "match", "true", "false", "null", "not"})
@@ -93,7 +93,7 @@ class _Statements:
     def _no_statement(self) -> SyntaxFailure:
         token = self.cursor.next
         help = _STATEMENT_HELP
-        word = advice.for_word(token.text) if self.cursor.at or token.text.lower() in KEYWORDS else ""
+        word = foreign_words.help_for(token.text) if self.cursor.at or token.text.lower() in KEYWORDS else ""
         if word:
             help = word
         elif token.kind == "name" and token.text.lower() in ("select", "where", "from"):

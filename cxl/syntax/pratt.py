@@ -10,10 +10,10 @@ args    = [ (expr | "it" "=>" expr) { "," ... } ]
 
 from collections.abc import Callable
 
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.syntax.cursor import Cursor
 from cxl.syntax.lex import KEYWORDS, Token
-from cxl.syntax.source import Span
 
 _COALESCE = 1
 _LEVELS = {

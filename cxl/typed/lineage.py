@@ -1,14 +1,12 @@
-"""Which input columns each emitted column is computed from, for lineage: values and what chooses between them count, filters do not."""
+"""Column lineage: the input columns that each emitted column is computed from.
 
-from __future__ import annotations
+A column counts where its value, or a choice between values, reads it. Filters do not count.
+"""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from cxl.typed import tree
-
-if TYPE_CHECKING:
-    from cxl.typed.program import Program
+from cxl.typed.program import Program
 
 
 def origins(program: Program) -> Mapping[str, frozenset[str]]:

@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cxl.check.modules import Module
-from cxl.check.names import Mode
-from cxl.check.system import PIPELINE
 from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.diagnostics.source import Origin, Position, Span
 from cxl.syntax.canonical import canonical_text
 from cxl.syntax.parse import Parsed
-from cxl.syntax.source import Origin, Position, Span
 from cxl.typed import tree
+from cxl.typed.modules import Module
 from cxl.typed.outputs import record_shapes
+from cxl.typed.target import PIPELINE, Mode
 from cxl.types.types import Schema
 
 _VARYING = frozenset({"now", "source.batch", "source.count", "source.ingestion_timestamp", *(f"pipeline.{name}" for name in PIPELINE if name != "name")})

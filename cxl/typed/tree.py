@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal as OneOf
 
+from cxl.diagnostics.source import Span
 from cxl.functions.registry import Builtin
-from cxl.syntax.source import Span
 from cxl.types.types import Type
 
 ArithmeticOp = OneOf["+", "-", "*", "/", "%"]

@@ -48,7 +48,7 @@ def load(
     `variables` override declared ones (`{"pipeline.cutoff": 10}`) with values of their types or texts of them, None is null; `base_dir` is where relative paths of the pipeline start.
     Raises PipelineErrors with every independent problem; nothing is read but the project's own files.
     """
-    from cxl.check.modules import Modules
+    from cxl.typed.modules import Modules
 
     file = Path(path)
     variables_of_process = process_environment(environment)

@@ -12,7 +12,7 @@ from changelog.ops import is_positive
 
 if TYPE_CHECKING:
     from cxl import Program
-    from cxl.syntax.source import Span
+    from cxl.diagnostics.source import Span
     from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
 
@@ -51,8 +51,8 @@ def _failed(flow: NodeRunner, node: Node, logic: Any, key: bytes) -> dict[str, A
 
 def _read(node: Node, program: Program, statement: Span, record: Mapping[str, Any]) -> Iterator[str]:
     """The fields that a statement reads (all that the program does, where it reads none itself) with their values."""
-    from cxl.runtime.text import display
     from cxl.typed import tree
+    from cxl.values.text import display
     from errata.rollback.cell_texts import plain
 
     own = [one.name for one in program.nodes() if isinstance(one, tree.Field) and statement.start <= one.span.start < statement.end]

@@ -35,7 +35,7 @@ def plain(value: Any, type_: Type) -> Any:
 
 def shown(value: Any) -> str:
     """A value as text."""
-    from cxl.runtime.text import scalar_text
+    from cxl.values.text import scalar_text
 
     if value is None or isinstance(value, str):
         return value or ""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.ops import SYMBOLS, Op
-from cxl.runtime.text import date_time_text
 from cxl.types.types import Schema
+from cxl.values.text import date_time_text
 from errata.outputs.writer import OutputRows
 from errata.state.node_tables import SYSTEM_COLUMNS
 from operators.core.row_type import stored_types

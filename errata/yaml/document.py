@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cxl.syntax.source import Position
+from cxl.diagnostics.source import Position
 from errata.core.diagnostics import Diagnostic, Label
 from errata.yaml.nodes import Node, Path, Scalar, child, key_at, to_value, walk
 from errata.yaml.offsets import offsets

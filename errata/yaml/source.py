@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from cxl.syntax.source import Position
+from cxl.diagnostics.source import Position
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

@@ -139,8 +139,8 @@ class _ListedCall:
 
     def results(self, rows: pa.Array) -> tuple[list[Any], list[str | None]]:
         """Values as their column holds them, and what failed, one a group."""
-        from cxl.runtime.failure import CxlFailure
         from cxl.spark.worker import decoded, encode
+        from cxl.values.failure import CxlFailure
 
         flat = rows.flatten()
         values = [decoded(flat.field(name), type_) for name, type_ in zip(self.arguments, self.types, strict=True)]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from cxl import CxlErrors, Program, SystemTypes, compile_program
-from cxl.check.names import Mode
 from cxl.diagnostics.diagnostics import Diagnostic
+from cxl.diagnostics.source import Origin
 from cxl.syntax import ast
-from cxl.syntax.source import Origin
+from cxl.typed.target import Mode
 from cxl.typed.tree import System
 from cxl.types.types import Schema
 from operators.core.config import Watermark

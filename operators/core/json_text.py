@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa
-from cxl.runtime.dynamic import dumps
 from cxl.types.types import Type
+from cxl.values.dynamic import dumps
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

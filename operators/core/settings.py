@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from cxl.check.modules import NO_MODULES, Modules
+from cxl.typed.modules import NO_MODULES, Modules
 from cxl.types.types import Type
 
 

@@ -17,9 +17,9 @@ from changelog.columns import column
 from changelog.frames import mapped, mapped_groups, united
 from changelog.lazy_imports import F
 from cxl import spark
-from cxl.check.system import PIPELINE, SOURCE
 from cxl.spark import FAILED
 from cxl.typed import tree
+from cxl.typed.target import PIPELINE, SOURCE
 from cxl.types.types import Kind, Schema, Type
 from operators.core.binding import Binding
 from operators.core.config import Strict

@@ -14,11 +14,11 @@ from typing import Any
 from changelog.lazy_imports import pa, pl
 from cxl.runtime.context import Context
 from cxl.runtime.evaluate import Frame, build
-from cxl.runtime.failure import CxlFailure
 from cxl.spark.worker import arrow_type, decoded, encode
 from cxl.syntax.nesting_limit import ensure_room
 from cxl.typed.tree import AggregateUse, Expr
 from cxl.types.types import Kind, Type
+from cxl.values.failure import CxlFailure
 from operators.state.running_aggregates import State, running
 
 WHY = "__why"

@@ -17,8 +17,8 @@ from changelog.exact.ranges import Extent, extents
 from changelog.exact.sums import IntSum
 from changelog.exact.windows import WindowSum, shared_unit
 from changelog.lazy_imports import F, Window
+from cxl.check.split import read_results
 from cxl.typed import tree
-from cxl.typed.split import read_results
 from cxl.types.types import Kind, Type
 from operators.aggregate.accumulators import Sum
 from operators.aggregate.group_functions import INEXACT, OVERFLOW, first_true

@@ -64,8 +64,8 @@ class _Call:
             yield from (self._result(values[: place + 1]) for place in range(len(values)))
 
     def _result(self, values: Sequence[Any]) -> tuple[Any, str | None]:
-        from cxl.runtime.failure import CxlFailure
         from cxl.spark.worker import encode
+        from cxl.values.failure import CxlFailure
 
         try:
             return encode(self.function.python(values), self.type), None  # type: ignore[misc]  # these functions have a Python form

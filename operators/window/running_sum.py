@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from cxl.functions.aggregate import exact_sum, nearest, quotient, total
-from cxl.runtime.failure import CxlFailure
+from cxl.values.failure import CxlFailure
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cxl import CxlFailure, Program, Schema, compile_program
-from cxl.commands.cases import Answer, Case, Unanswered, interpret_cases
+from cxl.runtime.cases import Answer, Case, Unanswered, interpret_cases
 from cxl.runtime.context import Context, eval_context
-from cxl.runtime.dynamic import dumps
-from cxl.spark import evaluate_cases
+from cxl.spark.cases import evaluate_cases
+from cxl.values.dynamic import dumps
 
 ENGINE = os.environ.get("ERRATA_TEST_ENGINE", "sail")
 

@@ -6,9 +6,9 @@ import string
 
 from hypothesis import strategies as st
 
+from cxl.diagnostics.source import Span
 from cxl.syntax import ast
 from cxl.syntax.lex import KEYWORDS
-from cxl.syntax.source import Span
 
 HERE = Span(0, 0)
 BINARY = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or"]

@@ -1,7 +1,7 @@
 """Every diagnostic's code with its page: what it means, how to repair it, an example that causes it.
 
 The pages are Markdown files beside this module; a section `# CODE: title` is the page of a code. A new code is a new
-section, found by reading. The language has pages of its own in `cxl.diagnostics.codes`.
+section, found by reading. The language has pages of its own in `cxl.codes`.
 """
 
 import re
@@ -48,7 +48,7 @@ def pages() -> Mapping[str, Page]:
 
 
 def _language() -> list[Page]:
-    from cxl.diagnostics import codes
+    from cxl import codes
 
     return [Page(one.code, one.title, f"# {codes.page(one)}") for one in codes.CODES]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cxl.check.system import PIPELINE, SOURCE
+from cxl.typed.target import PIPELINE, SOURCE
 from errata.core.diagnostics import Diagnostic, Label, did_you_mean
 from errata.project.channels.files import Channel, VariableEntry, find_channel, load_channel
 from errata.project.compositions.parameters import Layer

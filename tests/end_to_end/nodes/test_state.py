@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cxl import compile_program
-from cxl.runtime.failure import CxlFailure
 from cxl.types.types import Schema
+from cxl.values.failure import CxlFailure
 from errata.core.diagnostics import PipelineErrors
 from operators.state.running_aggregates import running
 from tests.support.csv_histories import Row, Version, follow, histories

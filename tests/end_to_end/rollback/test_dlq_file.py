@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxl.runtime.text import scalar_text
 from cxl.types.types import parse_type
+from cxl.values.text import scalar_text
 from errata.core.uuid7 import uuid7, uuids_of
 from errata.rollback.cell_texts import texts
 from tests.support.pipelines import Folder, command

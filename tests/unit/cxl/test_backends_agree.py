@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cxl.functions.registry import Builtin, all_builtins
-from cxl.runtime.dynamic import dumps, loads
-from cxl.runtime.failure import CxlFailure
 from cxl.types.types import Kind, Type
+from cxl.values.dynamic import dumps, loads
+from cxl.values.failure import CxlFailure
 from tests.support.cxl_agreement import answers, case, disagreements
 
 INTS = [0, 1, -1, 2, 7, -7, 12, 400, 10**7, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), None]

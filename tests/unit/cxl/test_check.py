@@ -7,9 +7,9 @@ import time
 import pytest
 
 from cxl import CxlErrors, Schema, SystemTypes, Target, compile_program, conjuncts, parse_type
-from cxl.check.modules import Modules
 from cxl.compiler import findings_of
 from cxl.typed.lineage import origins
+from cxl.typed.modules import Modules
 from cxl.types.types import BOOL, FLOAT, INT, NUMERIC, STRING, Type, type_name, unify
 
 FIELDS = Schema.of(

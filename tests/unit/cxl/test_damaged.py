@@ -7,12 +7,12 @@ from contextlib import suppress
 import pytest
 
 from cxl import CxlErrors, Schema, compile_program
-from cxl.check.names import Target
+from cxl.codes import CODES, SETTINGS
 from cxl.compiler import compile_for
-from cxl.diagnostics.codes import CODES, SETTINGS
 from cxl.functions.registry import all_builtins
 from cxl.syntax.lex import tokenize
 from cxl.typed.lineage import origins
+from cxl.typed.target import Target
 
 SCHEMA = Schema.of({"amount": "int", "price": "float", "name": "string", "ok": "bool", "day": "date", "items": "array", "info": "map", "x": "any"})
 TARGETS = [Target(schema=SCHEMA), *SETTINGS.values()]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, Schema, Span, TextOrigin, compile_program
+from cxl.codes import CODES, SETTINGS, find, page
 from cxl.compiler import findings_of
-from cxl.diagnostics.codes import CODES, SETTINGS, find, page
 from cxl.diagnostics.diagnostics import MOST_SHOWN, Diagnostic, Label, did_you_mean
 
 HERE = Path(__file__).parent

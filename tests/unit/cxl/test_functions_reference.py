@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cxl import CxlFailure, compile_program
-from cxl.commands.cases import Case, interpret_cases
 from cxl.commands.reference import SAMPLE, SAMPLE_SCHEMA, markdown, shown
 from cxl.functions.registry import all_builtins
+from cxl.runtime.cases import Case, interpret_cases
 from cxl.runtime.context import eval_context
-from cxl.spark import evaluate_cases
+from cxl.spark.cases import evaluate_cases
 
 PAGE = Path(__file__).parents[3] / "docs" / "cxl" / "functions.md"
 EXAMPLES = [(entry.name, text, expected) for entry in all_builtins() for text, expected in entry.examples]

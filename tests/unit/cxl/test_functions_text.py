@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxl.runtime.dynamic import dumps, loads
-from cxl.runtime.text import date_time_text, display, float_text, type_of
+from cxl.values.dynamic import dumps, loads
+from cxl.values.text import date_time_text, display, float_text, type_of
 
 FLOATS = """
 1.0                     1

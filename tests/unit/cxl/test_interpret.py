@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlFailure, Schema, SystemTypes, compile_program
-from cxl.check.modules import Modules
 from cxl.runtime.context import Context, eval_context
 from cxl.runtime.interpret import Runner, evaluate, run
+from cxl.typed.modules import Modules
 from cxl.types.types import INT, STRING
 
 FIELDS = Schema.of(

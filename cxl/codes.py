@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cxl.check.modules import Modules
-from cxl.check.names import Target
-from cxl.check.system import SystemTypes
+from cxl.typed.modules import Modules
+from cxl.typed.target import SystemTypes, Target
 from cxl.types.types import STRING, Schema
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from cxl.runtime.dynamic import dumps
-from cxl.runtime.failure import division_by_zero, measured, overflow
-from cxl.runtime.text import date_text, date_time_text
+from cxl.values.dynamic import dumps
+from cxl.values.failure import division_by_zero, measured, overflow
+from cxl.values.text import date_text, date_time_text
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _NAMES = {"+": "addition", "-": "subtraction", "*": "multiplication", "/": "division", "%": "modulo"}

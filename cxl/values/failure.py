@@ -1,6 +1,6 @@
 """What goes wrong with one record while a program runs ("Failures are data")."""
 
-from cxl.syntax.source import Span
+from cxl.diagnostics.source import Span
 
 DEFAULT_CATEGORY = "type_coercion_failure"
 """The category of an evaluation that has none of its own (SPEC-DECISIONS, Errors 11)."""

@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 
 from cxl.diagnostics.diagnostics import Diagnostic, Findings
+from cxl.diagnostics.source import Origin, TextOrigin
 from cxl.syntax import ast
 from cxl.syntax.canonical import statement_text
 from cxl.syntax.parse import Parsed, parse_program
-from cxl.syntax.source import Origin, TextOrigin
 
 MAX_BYTES = 1_048_576
 """The largest module that is read."""

@@ -1,60 +1,14 @@
-"""Programs with records to run them on, and what came of each record: the one form in which both backends are asked."""
+"""Records as JSON: its values as values of CXL's types, and back."""
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from cxl.runtime.context import Context
-from cxl.runtime.failure import CxlFailure
-from cxl.runtime.interpret import Runner
-from cxl.runtime.text import date_text, date_time_text
-from cxl.typed.program import Program
 from cxl.types.types import ANY, ARRAY, BOOL, FLOAT, INT, MAP, STRING, Kind, Schema, Type
-
-Answer = list[dict[str, Any]] | CxlFailure
-"""What one record became: the emitted records (Python values, in order), or its failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """A case on which the engine failed, and what it said: nothing is known of the records."""
-
-    reason: str
-
-
-Answers = list[Answer] | Unanswered
-"""What came of a case: an answer for each record, or none at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A program (mode row) and records whose values are Python values of the schema's types; a missing field is null."""
-
-    program: Program
-    records: Sequence[Mapping[str, Any]]
-
-
-def interpret_cases(cases: Iterable[Case], context: Context) -> list[list[Answer]]:
-    """The answers of the interpreter, case by case, record by record."""
-    return [_interpret(case, context) for case in cases]
-
-
-def _interpret(case: Case, context: Context) -> list[Answer]:
-    runner = Runner(case.program)
-    return [_answer(runner, record, context) for record in case.records]
-
-
-def _answer(runner: Runner, record: Mapping[str, Any], context: Context) -> Answer:
-    try:
-        return runner.run(record, context)
-    except CxlFailure as failure:
-        return failure
-
-
-# JSON to values and back ------------------------------------------------------------------------------------------------
+from cxl.values.failure import CxlFailure
+from cxl.values.text import date_text, date_time_text
 
 
 def typed_record(record: Mapping[str, Any], schema: Schema) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import math
 from datetime import date, datetime
 from typing import Any
 
-from cxl.runtime.text import date_text, date_time_text
+from cxl.values.text import date_text, date_time_text
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 

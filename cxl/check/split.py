@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from cxl.check.expressions import Checker
-from cxl.check.names import Target
-from cxl.syntax.source import Span
+from cxl.check.checker import Checker
+from cxl.diagnostics.source import Span
 from cxl.typed import tree
 from cxl.typed.program import Program, WindowLayer
+from cxl.typed.target import Target
 from cxl.types.types import Schema
 
 _PER_RECORD = ("source", "record", "meta", "doc")

@@ -1,0 +1,118 @@
+"""The state of checking one program."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cxl.check.implicit import decided
+from cxl.check.names import Resolver, Scope, Variable, poison
+from cxl.diagnostics.diagnostics import Findings, Label
+from cxl.diagnostics.source import Span
+from cxl.syntax import ast
+from cxl.typed import tree
+from cxl.typed.modules import Module
+from cxl.typed.target import Target
+from cxl.types import rules
+from cxl.types.types import Type
+
+MOST_PARTS = 50_000
+"""How many names, literals, operators and calls a program may have."""
+
+
+@dataclass(slots=True)
+class Uses:
+    """What a program requires of its operator, collected during the check.
+
+    Args:
+        broken: Functions with errors in their bodies. Their calls report nothing more.
+        emits: Emitted names, each with the place of its first emit.
+        emitted_all: The names among them that `emit name.*` emits.
+        results: Slots of emitted values. In an aggregate these are values of the group.
+        parts: How many parts have been checked. Those of a function count at each call.
+    """
+
+    aggregates: list[tree.AggregateUse] = field(default_factory=list)
+    windows: list[tree.WindowUse] = field(default_factory=list)
+    modules: dict[str, Module] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    emits: dict[str, Span] = field(default_factory=dict)
+    emitted_all: set[str] = field(default_factory=set)
+    results: set[int] = field(default_factory=set)
+    slots: int = 0
+    parts: int = 0
+
+
+@dataclass(slots=True)
+class Checker:
+    """The state of checking one program, and the visitors that check its expressions.
+
+    Args:
+        visitors: The function that types each class of syntax node.
+        place: The place that replaces every span, while a function's body is checked for one of its calls.
+        inside: The construct around the current expression (emit, filter, let, aggregate, window).
+        emitting: The name whose emit is being checked.
+        calling: The functions whose bodies are being checked, outermost first.
+    """
+
+    target: Target
+    findings: Findings
+    resolver: Resolver
+    visitors: "Visitors"
+    scope: Scope = field(default_factory=Scope)
+    uses: Uses = field(default_factory=Uses)
+    definitions: dict[int, tree.Expr] = field(default_factory=dict)
+    functions: dict[str, ast.Fn] = field(default_factory=dict)
+    aliases: dict[str, Module | None] = field(default_factory=dict)
+    module: Module | None = None
+    calling: tuple[str, ...] = ()
+    place: Span | None = None
+    inside: str = "emit"
+    emitting: str | None = None
+
+    def expr(self, node: ast.Expr) -> tree.Expr:
+        """Return the typed form of an expression."""
+        self.uses.parts += 1
+        return self.visitors[type(node)](self, node)
+
+    def condition(self, node: ast.Expr, what: str) -> tree.Expr:
+        """Return the typed form of a condition: Bool, or whether a value of unknown type is true."""
+        value = self.expr(node)
+        if rules.is_condition(value.type):
+            return decided(value)
+        return self.error("CXL-T006", f"{what} must be Bool, got {value.type.base}", node.span, help="use an explicit comparison")
+
+    def at(self, span: Span) -> Span:
+        """Return the place to report for a node."""
+        return self.place or span
+
+    def new_slot(self) -> int:
+        """Return an unused slot number."""
+        self.uses.slots += 1
+        return self.uses.slots - 1
+
+    def define(self, name: str, type_: Type, value: tree.Expr | None = None) -> Variable:
+        """Define a variable, visible from now on."""
+        variable = Variable(name, self.new_slot(), type_)
+        self.scope.own[name] = variable
+        if value is not None:
+            self.definitions[variable.slot] = value
+        return variable
+
+    def error(self, code: str, message: str, span: Span, *, help: str = "", labels: tuple[Label, ...] = ()) -> tree.Literal:
+        """Record an error and return the literal that replaces the expression."""
+        self.findings.error(code, message, self.at(span), help=help, labels=() if self.place else labels)
+        return poison(self.at(span))
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the program has more than MOST_PARTS parts."""
+        return self.uses.parts > MOST_PARTS
+
+    def too_large(self, span: Span) -> tree.Literal:
+        """Record that the program is too large from here on."""
+        message = f"the program has more than {MOST_PARTS:,} parts here, those of the functions that it calls counted at each call"
+        return self.error("CXL-T012", message, span, help="divide it between two transforms, or keep the result of a function in a let instead of calling it again")
+
+
+Visitors = Mapping[type, Callable[[Checker, Any], tree.Expr]]
+"""The function that types each class of syntax node."""
