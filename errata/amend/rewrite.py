@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from errata.execution.node_runner import NodeDelta, NodeRunner
     from errata.plan.plan import Node
     from errata.plan.steps import Stage
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
     from operators.source.schema_changes import Redeclared
 
 Row = Mapping[str, Any]
@@ -170,7 +170,7 @@ class Revert(Change):
         self._refuse_other_keys(node, flow.epoch - 1)
         now = truth(flow.tables.live(flow.engine, node, flow.values, at=flow.epoch - 1).drop("_epoch"))
         then = self._then(flow, node)
-        wanted = cast("Source", node.operator).wanted
+        wanted = cast("SourceNode", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
         compared = [name for name in node.operator.output.columns() if name not in places or places[name] & wanted]
         return diff(now, then, f"revert:{self.epoch}", compare=compared)
@@ -184,7 +184,7 @@ class Revert(Change):
 
         columns = self._kept(node).columns()
         wider = flow.tables.wider(node, {name: columns[name] for name in change.columns()})
-        return restated(cast("Source", node.operator), truth(folded(flow.engine, wider, self.epoch).drop("_epoch")), change)
+        return restated(cast("SourceNode", node.operator), truth(folded(flow.engine, wider, self.epoch).drop("_epoch")), change)
 
     def _kept(self, node: Node) -> CommittedNode:
         assert self.then is not None  # as who asks knows
@@ -194,7 +194,7 @@ class Revert(Change):
         """What was declared otherwise then; None where nothing was."""
         from operators.source.schema_changes import Redeclared
 
-        source = cast("Source", node.operator)
+        source = cast("SourceNode", node.operator)
         if self.then is None or node.name not in self.then.plan or source.versioned:
             return None
         return Redeclared.between(self._kept(node).data, self._kept(node).hidden, source) or None
@@ -202,7 +202,7 @@ class Revert(Change):
     def _refuse_other_keys(self, node: Node, last: int) -> None:
         if self.then is None or node.name not in self.then.plan:
             return
-        had, have = keys_in(self.then.plan[node.name], FileRecord.all_of(self.then.sources.get(node.name, {}))), keys_of(cast("Source", node.operator))
+        had, have = keys_in(self.then.plan[node.name], FileRecord.all_of(self.then.sources.get(node.name, {}))), keys_of(cast("SourceNode", node.operator))
         if had != have:
             raise Usage(f"epoch {self.epoch} knows the records of '{node.name}' by {had}, epoch {last} by {have}", help="revert to a later epoch")
 
@@ -210,7 +210,7 @@ class Revert(Change):
         """The present ones with the undeclared columns of the records that stand again, and those that are gone but whose records stand again."""
         before = FileRecord.all_of(self.then.sources.get(source.name, {})) if self.then else ()
         if change := self._redeclared(source):
-            before = tuple(change.told(record, cast("Source", source.operator)) for record in before)
+            before = tuple(change.told(record, cast("SourceNode", source.operator)) for record in before)
         columns = {name: record.undeclared for record in before for name in (record.label, record.path)}
         taken = {record.label for record in now} | {record.path for record in now}
         gone = [replace(record, present=False) for record in before if not {record.label, record.path} & taken]
@@ -275,7 +275,7 @@ class Correct(Change):
         return flow.engine.from_arrow(table)
 
     def _changed(self, flow: NodeRunner, old: DataFrame, node: Node) -> DataFrame:
-        source = cast("Source", node.operator)
+        source = cast("SourceNode", node.operator)
         types = source.output.columns()
         for name, text in self.correction.changes.items():
             _refuse_unknown(name, node)
@@ -311,7 +311,7 @@ def _value(text: str, kind: str, *, dynamic: bool) -> Column:
     return F.lit(text) if kind == "string" else F.lit(text or None).try_cast(kind)
 
 
-def _derived(source: Source) -> dict[str, Column]:
+def _derived(source: SourceNode) -> dict[str, Column]:
     """The hidden columns that are made from data columns: correlation keys and event time."""
     made = {name: column(name.removeprefix(CK)) for name in source.output.riders if name.startswith(CK)}
     if source.shape.event_time is not None:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from errata.execution.local_copies import Copies
     from errata.execution.node_runner import NodeDelta, NodeRunner
-    from operators.output.bind import Output
+    from operators.output.operator import Output
     from operators.source.arrivals import Arrival
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
     from operators.source.reading import FileReader
     from operators.source.request import IngestRequest, IngestResult, ResumePoint
     from storage.state.ledger import Entry
@@ -58,7 +58,7 @@ class SourceFiles:
 
     def rekeyed(self, before: Mapping[str, Any]) -> bool:
         """Whether records have keys of another kind than those of the last epoch (`before`: its summary of the node)."""
-        return self.rebuilt and keys_of(cast("Source", self.node.operator)) != keys_in(before, self.known)
+        return self.rebuilt and keys_of(cast("SourceNode", self.node.operator)) != keys_in(before, self.known)
 
     def anew(self) -> SourceFiles:
         """The same files as if none had been read before."""
@@ -77,7 +77,7 @@ def look_at_sources(plan: Plan, before: Mapping[str, Any]) -> dict[str, SourceFi
     return {node.name: _look(node, plan, before.get(node.name, {}), numbers[node.name]) for node in plan.of_kind("source")}
 
 
-def keys_of(source: Source) -> str:
+def keys_of(source: SourceNode) -> str:
     """What tells the records of a source apart, in words."""
     return BY_TABLE if source.versioned else BY_VALUES if source.keyed else BY_PLACES
 
@@ -117,7 +117,7 @@ def _look(node: Node, plan: Plan, before: Mapping[str, Any], number: int) -> Sou
     from storage.files.discovery import content_hash
 
     known = FileRecord.all_of(before)
-    source = cast("Source", node.operator)
+    source = cast("SourceNode", node.operator)
     if source.versioned:
         return SourceFiles(node, number, _table_of(node, plan, known), known=known)
     compare = comparison(source.config.merge.strategy, by_content=source.keyed and not source.wanted & {"source.file", "source.path"})
@@ -136,7 +136,7 @@ def _table_of(node: Node, plan: Plan, known: Sequence[FileRecord]) -> FileChange
     from storage.errors import StorageError
 
     try:
-        return look(cast("Source", node.operator), plan.settings, known[0] if known else None)
+        return look(cast("SourceNode", node.operator), plan.settings, known[0] if known else None)
     except StorageError as error:
         raise StorageFailed(f"source '{node.name}': {error}") from error
 
@@ -180,7 +180,7 @@ def origins(plan: Plan, node: Node, files: Mapping[str, Sequence[FileRecord]]) -
 def without_files(sources: Iterable[SourceFiles]) -> Iterator[str]:
     """What is told of sources that no file matches, where that shall be warned of (`on_no_match: warn`)."""
     for one in sources:
-        config = cast("Source", one.node.operator).config
+        config = cast("SourceNode", one.node.operator).config
         if config.files.on_no_match == "warn" and config.matchers() and not any(record.present for record in one.changes.now):
             matcher = config.matchers()[0]
             yield f"source '{one.node.name}': no file matches {matcher} {getattr(config, matcher)}"
@@ -234,7 +234,7 @@ def ingest(
     from operators.source.file_changes import rewritten
     from operators.source.request import IngestRequest
 
-    operator = cast("Source", source.node.operator)
+    operator = cast("SourceNode", source.node.operator)
     files = operator.files(source.number, folder, copies.local if copies else None)
     stood = None if before is None else CommittedPriorRows(flow, source.node, suppressed)
     anew = before is not None and source.rekeyed(before)
@@ -269,7 +269,7 @@ def _warn_of(warn: Callable[[str], object], texts: Iterable[str]) -> None:
 
 def _arrivals(source: SourceFiles) -> Mapping[str, Arrival]:
     """How the files of a source arrived, where they are read again and its strategy asks for that."""
-    if cast("Source", source.node.operator).config.merge.strategy != "ledger":
+    if cast("SourceNode", source.node.operator).config.merge.strategy != "ledger":
         return {}
     from operators.source.arrivals import arrivals_in
 
@@ -278,14 +278,14 @@ def _arrivals(source: SourceFiles) -> Mapping[str, Arrival]:
 
 def arrivals_kept(source: SourceFiles, history: Callable[[], Sequence[Entry]], files: Sequence[FileRecord]) -> dict[str, Any]:
     """What the ledger keeps of the order in which the files of a source arrived, once the runs before (`history`) are forgotten."""
-    if cast("Source", source.node.operator).config.merge.strategy != "ledger":
+    if cast("SourceNode", source.node.operator).config.merge.strategy != "ledger":
         return {}
     from operators.source.arrivals import KEY, kept
 
     return {KEY: kept(_arrivals(replace(source, history=history())), files)}
 
 
-def _without_records(operator: Source, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
+def _without_records(operator: SourceNode, records: Iterable[FileRecord], changes: FileChanges) -> Iterator[str]:
     """What is told of files that were read and in which no record was found, where that may be a mistake in the pipeline."""
     told, read = operator.reader().nothing_found(), _read_labels(changes)
     for record in records if told else ():
@@ -293,7 +293,7 @@ def _without_records(operator: Source, records: Iterable[FileRecord], changes: F
             yield f"source '{operator.name}': {record.path}: {told}: it gives no records"
 
 
-def _with_columns_that_stand(operator: Source, records: Sequence[FileRecord], known: Sequence[FileRecord], delta: NodeDelta) -> tuple[FileRecord, ...]:
+def _with_columns_that_stand(operator: SourceNode, records: Sequence[FileRecord], known: Sequence[FileRecord], delta: NodeDelta) -> tuple[FileRecord, ...]:
     """The files' records; with `compare` rows stand as they were read, also in undeclared columns that their file lost, and where none changed none comes."""
     if operator.config.merge.compare is None:
         return tuple(records)
@@ -379,7 +379,7 @@ class CommittedPriorRows:
         return truth_arrow(live) if self.suppressed else live
 
     def _shaped(self, live: DataFrame) -> DataFrame:
-        return live if cast("Source", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
+        return live if cast("SourceNode", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
 
 
 def _read(intake: IngestRequest) -> IngestResult:

@@ -79,9 +79,9 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
     from typing import cast
 
     from errata.state.source_files import discovered
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
 
-    if cast("Source", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).config.service is not None:
         return {}
     return {file.name: file for file in discovered(node, plan)}
 
@@ -104,9 +104,9 @@ def staging_plan(plan: Plan) -> list[dict[str, object]]:
 def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str, object]:
     from typing import cast
 
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
 
-    if cast("Source", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).config.service is not None:
         return {"stagable": False, "files": []}
     try:
         files = _files(node, plan).values()

@@ -149,14 +149,14 @@ class NodeRunner:
         `cause`: why all of its rows are computed anew; None where it answers to deltas.
         """
         before = self.versions_of(node)
-        outcome = node.operator.answer(around) if cause is None else node.operator.rebuild(around, cause)
+        outcome = node.as_operator.answer(around) if cause is None else node.as_operator.rebuild(around, cause)
         few = cause is None and self.small_deltas(node)
         delta = self.keep(node, outcome, around.bound, few=few, follows=few and around.stage.action == "delta")
         if not self._needs_wide_sums(node, delta):
             return delta
         self._take_back(node, delta, before)
         node.operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates need it
-        return self.keep(node, node.operator.rebuild(around, cause or "recompute"), None)
+        return self.keep(node, node.as_operator.rebuild(around, cause or "recompute"), None)
 
     def _least(self, node: Node, stage: Stage) -> int | None:
         """About how many rows a node reads at least: its deltas, and what stands of it; None where it is not known."""

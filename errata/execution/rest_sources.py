@@ -14,7 +14,7 @@ from errata.core.failures import StorageFailed
 
 if TYPE_CHECKING:
     from errata.plan.plan import Plan
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
     from storage.files.discovery import FileStat
     from storage.state.location import State
 
@@ -31,12 +31,12 @@ def _of_this_process() -> Path:
     return folder
 
 
-def file_name(operator: Source) -> str:
+def file_name(operator: SourceNode) -> str:
     """What `$source.file` is of a record of a service (user guide, "Network Sources (REST)")."""
     return f"<source:{operator.name}>"
 
 
-def kept_records(operator: Source) -> Sequence[FileStat]:
+def kept_records(operator: SourceNode) -> Sequence[FileStat]:
     """The file of kept records under the source's own name; nothing before the first fetch."""
     from storage.files.discovery import FileStat
 
@@ -49,18 +49,18 @@ def kept_records(operator: Source) -> Sequence[FileStat]:
 
 def services(plan: Plan) -> dict[str, str]:
     """The sources that read a service, with why a run looks at each."""
-    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("Source", node.operator).config.service is not None}
+    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.service is not None}
 
 
 def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
     """Bring what is kept of every service up to date. `warn` is told of one that had more than its limits let through. Raises StorageFailed."""
     for node in plan.of_kind("source"):
-        operator = cast("Source", node.operator)
+        operator = cast("SourceNode", node.operator)
         if operator.config.service is not None:
             _fetch(operator, warn)
 
 
-def _fetch(operator: Source, warn: Callable[[str], None]) -> None:
+def _fetch(operator: SourceNode, warn: Callable[[str], None]) -> None:
     from storage.formats import FormatError
     from storage.rest.cache import fetch
 

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from errata.plan.own_files import ProtectedFiles
     from errata.rollback.record_locations import Places
     from errata.state.node_tables import Tables
-    from operators.source.bind import Source
     from operators.source.file_changes import FileRecord
+    from operators.source.node import SourceNode
     from storage.state.location import State
     from storage.state.lock import Claim
 
@@ -241,7 +241,7 @@ class Run:
 
     def _propagate(self, flow: NodeRunner, sources: Mapping[str, SourceFiles], stages: Sequence[Stage]) -> dict[str, tuple[FileRecord, ...]]:
         files: dict[str, tuple[FileRecord, ...]] = {}
-        for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("Source", node.operator).notes()):
+        for name, note in ((node.name, note) for node in self.plan.of_kind("source") for note in cast("SourceNode", node.operator).notes()):
             self.options.listener(Event("log", action=f"source '{name}': {note}"))
         with logging(flow, self.plan, self.options.listener):
             if concerns(self.plan, self.head):
@@ -492,7 +492,7 @@ def _touches_rejects(flow: NodeRunner, sources: Mapping[str, SourceFiles]) -> bo
 
 def _most_rows(flow: NodeRunner, sources: Mapping[str, SourceFiles]) -> int | None:
     """About the rows of the largest table of a run; None where a source's size is not known before it is read."""
-    if any(cast("Source", one.node.operator).versioned for one in sources.values()):
+    if any(cast("SourceNode", one.node.operator).versioned for one in sources.values()):
         return None
     read = [sum(record.size for record in one.changes.now) // BYTES_A_ROW for one in sources.values()]
     return max([*read, *flow.live_rows.values()], default=0)

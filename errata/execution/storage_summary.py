@@ -19,7 +19,7 @@ from errata.execution.local_copies import staging_lines, staging_plan
 if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
     from errata.project.workspace import Storage
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
 
 WARNED_SHARE = 0.8
 """The share of the cap from which an estimate is warned of."""
@@ -62,7 +62,7 @@ class Estimates:
 def _size(node: Node, plan: Plan) -> int | None:
     from errata.state.source_files import discovered
 
-    if cast("Source", node.operator).config.service is not None:
+    if cast("SourceNode", node.operator).config.service is not None:
         return None
     try:
         return sum(file.size for file in discovered(node, plan))

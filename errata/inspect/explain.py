@@ -15,8 +15,8 @@ from errata.rollback.cost import retraction_block
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
-    from operators.output.bind import Output
-    from operators.source.bind import Source
+    from operators.output.operator import Output
+    from operators.source.node import SourceNode
 
 COSTS = {
     "source": "the files that changed",
@@ -74,7 +74,7 @@ def _node_lines(plan: Plan, index: int, node: Node) -> Iterator[str]:
 def _cost(node: Node) -> str:
     """What a change costs at a node."""
     shape = node.operator.explain_class
-    if shape == "source" and cast("Source", node.operator).versioned:
+    if shape == "source" and cast("SourceNode", node.operator).versioned:
         return "the rows that the table's change data feed names, or the whole table"
     if node.kind == "output" and (output := cast("Output", node.operator)).versioned and output.config.options.get("mode") != "changelog":
         return "the changed rows, and the files of the table that hold rows which go"

@@ -122,7 +122,7 @@ class LineageWalk:
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
         rows = self._live(node).join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
         inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at) for at, (name, port) in enumerate(node.inputs)]
-        for found in node.operator.origins(rows, inputs, self.values, reads):
+        for found in node.as_operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
 
     def _live(self, node: Node) -> DataFrame:

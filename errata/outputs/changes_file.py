@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from errata.execution.node_runner import NodeRunner
     from errata.plan.plan import Node
-    from operators.output.bind import Output
+    from operators.output.operator import Output
 
 _GROUP_ROWS = 1 << 17
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from errata.execution.run import Run
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node
-    from operators.output.bind import Output
+    from operators.output.operator import Output
 
 MOST_ROWS = 500_000
 """So many op rows are merged; of more, the table is written anew."""
@@ -120,7 +120,7 @@ class Writing:
     @cached_property
     def options(self) -> Any:
         """The format's options."""
-        from operators.output.bind import write_plan
+        from operators.output.operator import write_plan
         from storage import formats
 
         config = self.output.config

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from errata.execution.run import Run
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node
-    from operators.output.bind import Output
     from operators.output.config import ChangelogFile
+    from operators.output.operator import Output
     from operators.source.file_changes import FileRecord
 
 ORIGIN = "__origin"

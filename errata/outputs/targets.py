@@ -22,8 +22,8 @@ from storage.state.location import is_local
 if TYPE_CHECKING:
     from errata.execution.run import Run
     from errata.plan.plan import Node, Plan
-    from operators.output.bind import Output
     from operators.output.config import OutputConfig
+    from operators.output.operator import Output
     from storage.files.path_tokens import TokenValues
     from storage.state.ledger import Entry
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from errata.outputs.delta_table import StagedTable
     from errata.plan.plan import Node
-    from operators.output.bind import Output
+    from operators.output.operator import Output
     from storage.engines import Engine
     from storage.formats import Session
 
@@ -206,7 +206,7 @@ class Exporter:
 
         Raises StorageFailed.
         """
-        from operators.output.bind import write_plan
+        from operators.output.operator import write_plan
         from storage import formats
 
         output = cast("Output", node.operator)

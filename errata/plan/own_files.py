@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from errata.core.diagnostics import Diagnostic
     from errata.plan.plan import Node, Plan
     from errata.yaml import Document
-    from operators.output.bind import Output
+    from operators.output.operator import Output
     from storage.state.location import State
 
 REFUSED_FOLDERS: Mapping[str, str] = {STATE_FOLDER: "the state of pipelines", ".git": "a Git repository"}

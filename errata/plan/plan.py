@@ -13,6 +13,7 @@ from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
 from errata.project.model import PipelineFile
 from errata.project.workspace import Workspace
+from operators.core.node import BoundNode
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
 from operators.core.run_values import riding
@@ -36,7 +37,7 @@ class Node:
     """
 
     spec: NodeSpec
-    operator: Operator
+    operator: BoundNode
     inputs: tuple[tuple[str, str | None], ...]
     init: bool = False
     entries: tuple[str, ...] = ()
@@ -64,6 +65,12 @@ class Node:
         content += [dict(self.feeds)] if self.feeds else []
         text = json.dumps([*content, *self._rules()], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    @property
+    def as_operator(self) -> Operator:
+        """The operator of a node that is not a source."""
+        assert isinstance(self.operator, Operator)
+        return self.operator
 
     def beside(self) -> dict[str, str]:
         """Digests of what its logic depends on besides its own text: variables, modules, what the operator names; by what people call it."""

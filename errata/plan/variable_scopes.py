@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cxl.types.types import Type
     from errata.project.compositions.call import Body
     from operators.core.row_type import RowType
-    from operators.state.bind import StateConfig
+    from operators.state.config import StateConfig
 
 JOINS = ("merge", "combine")
 SCOPES = ("pipeline", "source", "record")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from errata.plan.plan import Plan
     from errata.state.node_tables import Tables
     from operators.core.run_values import RunValues
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
     from storage.engines import Engine
     from storage.state.ledger import Entry
 
@@ -70,7 +70,7 @@ class Places:
 
     def of(self, source: str, keys: pl.Series, known: pl.DataFrame | None = None) -> pl.DataFrame:
         """The places (`PLACE`) of records by key, as it is without a rejection's mark. `known`: file and row of those of keyed sources, null where not known."""
-        keyed = cast("Source", self.plan[source].operator).keyed
+        keyed = cast("SourceNode", self.plan[source].operator).keyed
         found = self._keyed(source, keys, known) if keyed else self._unkeyed(source, keys)
         if source not in self._offsets:
             offsets = self.sources[source].offsets()
@@ -124,7 +124,7 @@ class Places:
         """Key and row of records in a file as it is, none where it is another than that of the epoch."""
         from operators.source.diff.by_key import rows_now
 
-        operator = cast("Source", self.plan[source].operator)
+        operator = cast("SourceNode", self.plan[source].operator)
         files = operator.files(self.sources[source].number, self.plan.settings.folder)
         none = pl.DataFrame(schema={"key": pl.Binary, "now": pl.Int64})
         try:

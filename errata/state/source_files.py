@@ -10,7 +10,7 @@ from errata.execution.rest_sources import kept_records
 
 if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
     from storage.files.discovery import FileStat
 
 
@@ -19,7 +19,7 @@ def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
     from storage.files.discovery import FileQuery, discover
     from storage.formats import FormatError
 
-    operator = cast("Source", node.operator)
+    operator = cast("SourceNode", node.operator)
     if operator.versioned:
         return ()
     if operator.config.service is not None:

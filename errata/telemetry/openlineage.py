@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from errata.plan.plan import Node
     from errata.telemetry.metrics import Ended
     from operators.core.row_type import RowType
-    from operators.output.bind import Output
-    from operators.source.bind import Source
+    from operators.output.operator import Output
+    from operators.source.node import SourceNode
 
 PRODUCER = f"urn:errata:{version('errata')}"
 _SPEC = "https://openlineage.io/spec"
@@ -95,7 +95,7 @@ class Lineage:
         return {**self._source_name(node.name), "facets": _schema(node.operator.output)}
 
     def _source_name(self, source: str) -> dict[str, str]:
-        config = cast("Source", self.project.plan[source].operator).config
+        config = cast("SourceNode", self.project.plan[source].operator).config
         if config.service is not None:
             address = urlsplit(config.service.url)
             return {"namespace": f"{address.scheme}://{address.netloc.rpartition('@')[2]}", "name": address.path.lstrip("/") or "/"}

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from operators.core.evaluate import Narrow
     from operators.core.run_values import RunValues
-    from operators.source.bind import Source
     from operators.source.config import SourceConfig
     from operators.source.diff.chunk_index import ChunkList
+    from operators.source.node import SourceNode
     from storage.engines import Engine
 
 
@@ -65,7 +65,7 @@ class IngestRequest:
     difference has the cause `logic`. `floors`: by path those of files of which only what lies beyond is compared (`--from-cursors`).
     """
 
-    source: Source
+    source: SourceNode
     files: FileReader
     changes: FileChanges
     before: PriorRows | None

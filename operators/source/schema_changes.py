@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cxl.types.types import Schema
     from operators.core.evaluate import Narrow
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
 
 WIDENED = "_widened"
 
@@ -43,7 +43,7 @@ class Redeclared:
     went: tuple[tuple[str, bool], ...]
 
     @classmethod
-    def between(cls, before: Schema, hidden: Collection[str], source: Source) -> Redeclared:
+    def between(cls, before: Schema, hidden: Collection[str], source: SourceNode) -> Redeclared:
         """`before` and `hidden`: the source's columns as they were, and its hidden ones."""
         plan, declared = source.reader().plan, source.shape.declared
         labels = {column.label for column in plan.declared}
@@ -59,7 +59,7 @@ class Redeclared:
         """What has to be read besides the columns that the source has now."""
         return {name for name, _ in self.went} | ({WIDENED} if self.came else set())
 
-    def told(self, record: FileRecord, source: Source) -> FileRecord:
+    def told(self, record: FileRecord, source: SourceNode) -> FileRecord:
         """The record of a file that is gone or was overwritten, with the undeclared columns that its rows have now."""
         came, type_ = {column.name for column in self.came}, source.reader().undeclared_type
         stays = {name: kind for name, kind in record.undeclared if name not in came}
@@ -84,7 +84,7 @@ def corrections(intake: IngestRequest, stood: DataFrame, made: DataFrame | None,
     return _moved(intake.source, rows if made is None else rows.join(made.select("_key"), "_key", "left_anti"), change, intake.cause)
 
 
-def restated(source: Source, rows: DataFrame, change: Redeclared) -> DataFrame:
+def restated(source: SourceNode, rows: DataFrame, change: Redeclared) -> DataFrame:
     """Rows as they stood, with the columns of `change` and rejects among them, under the columns that the source has now."""
     moved = _moved(source, rows, change, "")
     gone = moved.where(F.col("_op").isin(int(Op.CORRECT_FROM), int(Op.RETRACT))).select("_key")
@@ -93,7 +93,7 @@ def restated(source: Source, rows: DataFrame, change: Redeclared) -> DataFrame:
     return united(chosen(rows.join(gone, "_key", "left_anti"), names), chosen(came, names))
 
 
-def _moved(source: Source, rows: DataFrame, change: Redeclared, cause: str) -> DataFrame:
+def _moved(source: SourceNode, rows: DataFrame, change: Redeclared, cause: str) -> DataFrame:
     """The op rows that give rows which are no rejects their values anew."""
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from operators.core.settings import PipelineSettings
-    from operators.source.bind import Source
+    from operators.source.node import SourceNode
 
 LABEL = (1,)
 REJECTED = b"\xff"
@@ -65,7 +65,7 @@ def place_of(path: str, folder: Path) -> str:
     return str(folder / path) if is_local(path) else path
 
 
-def look(source: Source, settings: PipelineSettings, known: FileRecord | None) -> TableChanges:
+def look(source: SourceNode, settings: PipelineSettings, known: FileRecord | None) -> TableChanges:
     """What became of a source's table since it was read. Raises StorageError where there is none."""
     path = str(source.config.path)
     place = place_of(path, settings.folder)

@@ -1,0 +1,97 @@
+"""What the plan knows of every bound node, source or operator: row types, ports, fingerprint, properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from operators.core.row_type import OWN_HIDDEN, KeyShape, RowType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+
+class BoundNode:
+    """A node of the plan, bound to the row types of its inputs.
+
+    `fingerprint` is what decides whether the node's logic changed: canonical configuration, CXL in normal form, input types.
+    """
+
+    kind: ClassVar[str]
+    explain_class: ClassVar[str]
+    deterministic: bool = True
+    takes_counted: bool | None = None
+    """Whether it reads rows of records that are rolled back but still count behind relaxed aggregates, as these and what leads to them do; None: no input has any."""
+    condenses: ClassVar[bool] = False
+    """Whether its rows are expected to be far fewer than those of its inputs."""
+
+    def __init__(self, name: str, inputs: Sequence[RowType], output: RowType, fingerprint: Mapping[str, Any]) -> None:
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.output = output
+        self.fingerprint = fingerprint
+
+    def beside(self) -> Mapping[str, Any]:
+        """What its logic depends on that stands elsewhere than in its own configuration, by what people call it."""
+        return {}
+
+    @property
+    def may_reject(self) -> bool:
+        """Whether a record can fail here."""
+        return True
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether it keeps rows of its own beside its changelog (`own_state`)."""
+        return False
+
+    @property
+    def reject_shape(self) -> KeyShape:
+        """The shape of the keys of its rejects, without the closing byte."""
+        return self.inputs[0].key if self.inputs else self.output.key
+
+    @property
+    def fatal(self) -> frozenset[str]:
+        """Categories of rejects that end a run whatever the error strategy."""
+        return frozenset()
+
+    def bound(self, changes: int, live: int) -> int | None:
+        """An upper bound of the op rows that so many changed rows of so many live input rows can lead to; None: not known."""
+        return changes
+
+    @property
+    def always_has_rows(self) -> bool:
+        """Whether there are rows even over empty inputs (a global aggregate)."""
+        return False
+
+    def port(self, name: str | None) -> RowType:
+        """The row type of a port; operators with one port ignore the name."""
+        return self.output
+
+    def ports(self) -> tuple[str, ...]:
+        """Names of the ports besides the main one."""
+        return ()
+
+    def port_rows(self, frame: DataFrame, name: str | None) -> DataFrame:
+        """The rows of one port out of the operator's rows (rejects are gone already)."""
+        return frame
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Take over the inputs' hidden columns once all nodes are bound; `wanted` are those that somebody from here on reads."""
+        self.inputs = tuple(inputs)
+        riders = {name: type_ for row in reversed(inputs) for name, type_ in row.riders.items()}
+        self.output = self.output.carrying([name for row in inputs for name in row.hidden if name not in OWN_HIDDEN], riders)
+
+    def previewed(self, records: int, folder: Path) -> Self:
+        """This operator in a preview: sources give their first records only, outputs write into a folder."""
+        return self
+
+    def describe(self) -> Sequence[str]:
+        """Lines for `explain` besides name, type and class."""
+        return ()
+
+    def reads_source(self) -> frozenset[str]:
+        """Members of `$source` and other row-borne variables that the node's programs read."""
+        return frozenset()

@@ -1,0 +1,200 @@
+"""A source as the plan knows it: row type, identity of its records, readers of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from cxl import Program
+from cxl.types.types import STRING, Schema, Type, parse_type
+from operators.core.config import microseconds
+from operators.core.node import BoundNode
+from operators.core.row_type import CK, KeyShape, RowType, key_type
+from operators.core.settings import NodeSpec, PipelineSettings
+from operators.source.config import SourceConfig
+from operators.source.row_layout import RowShape
+
+if TYPE_CHECKING:
+    from operators.source.reading import FileReader
+
+
+
+class SourceNode(BoundNode):
+    """A source. Its changelog is made from its files by its merge strategy; `shape` says what its rows carry."""
+
+    kind = "source"
+    explain_class = "source"
+
+    def __init__(
+        self, spec: NodeSpec, config: SourceConfig, output: RowType, reader: Any, *, deleted: Program | None = None, fetched: Path | None = None
+    ) -> None:
+        fingerprint = config.model_dump(mode="json", exclude=_unread(config))
+        fingerprint["watermark"] = config.event_time and config.event_time.model_dump(exclude={"out_of_order"})  # the rest changes no row
+        fingerprint |= {"date_formats": list(reader.plan.date_formats), "format_schema": reader.plan.layout}
+        if config.type in ("json", "parquet", "arrow", "delta") and config.on_unmapped.mode == "auto_widen" and any("." in column.name for column in config.schema_):
+            fingerprint["members"] = "those beside declared ones too"  # they were lost once
+        if deleted is not None:
+            fingerprint["merge"]["deleted"] = deleted.normal_text()
+        super().__init__(spec.name, (), output, fingerprint)
+        self.config = config
+        self.deleted = deleted
+        self.wanted: frozenset[str] = frozenset()
+        self._reader = reader
+        self.fetched = fetched
+        self.first_records: int | None = None
+
+    @property
+    def versioned(self) -> bool:
+        """Whether the source is a table with versions, not files."""
+        return bool(self._reader.versioned)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether records are told apart by their values: a primary key, or all of them in a table."""
+        return self.output.key.types is not None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether it may keep the lists of its files' stretches (`operators.source.diff.chunk_index`)."""
+        return not self.versioned and self.config.merge.strategy == "snapshot"
+
+    @property
+    def identity(self) -> Sequence[tuple[str, str]]:
+        """The columns of the key, with their types as keys encode them."""
+        return identity_of(self.config)
+
+    @property
+    def shape(self) -> RowShape:
+        """What the source's op rows carry."""
+        mark = self.config.event_time
+        event_time = (mark.column, microseconds(mark.delay) if mark.delay else 0) if mark else None
+        riders = tuple((CK + name, name) for name in self.config.correlation_key)
+        key = tuple((name, kind) for name, kind in self.identity) if self.keyed and not self.versioned else ()
+        return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, self.config.merge.op)
+
+    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
+        """Keep the row number of each record where a program from here on reads `$source.row`."""
+        self.wanted = wanted
+        if "source.row" in wanted:
+            self.output = self.output.carrying(["_row"])
+            self.fingerprint = {**self.fingerprint, "source.row": True}
+        if self.documents and any(name.startswith("doc.") for name in wanted):
+            self.output = self.output.carrying(["_doc"])
+            self.fingerprint = {**self.fingerprint, "doc": True}
+
+    @property
+    def documents(self) -> Mapping[str, Mapping[str, Type]]:
+        """The sections of the source's documents with the types of their fields, as `$doc` reads them."""
+        declared = {section.name: {field.name: parse_type(field.type) for field in section.fields} for section in self._reader.plan.sections}
+        return declared | {name: dict.fromkeys(fields, STRING) for name, fields in self._reader.levels().items()}
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The sections that are whole segments, with their tags."""
+        return {section.name: section.where for section in self._reader.plan.sections if section.kind == "segment"}
+
+    def reader(self) -> Any:
+        """What reads the source's files: the reader of its format; of a service's kept records that of JSON lines."""
+        plan = replace(self._reader.plan, document="_doc" in self.output.hidden)
+        if self.config.service is None:
+            return replace(self._reader, plan=plan)
+        from storage import formats
+
+        return formats.reader("json", {"format": "ndjson"}, replace(plan, array_paths=()))
+
+    def files(self, number: int, folder: Path, local: Callable[[Path], Path] | None = None) -> FileReader:
+        """What makes op rows of the source's files. `number`: its first key byte; `folder`: where relative paths start; `local`: where a file is read instead."""
+        from operators.source.reading import FileReader
+
+        return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local)
+
+    def page_reader(self) -> Any:
+        """What takes an answer of the source's service apart."""
+        return self._reader
+
+    def notes(self) -> Sequence[str]:
+        """What the source asks for that its format does not have."""
+        return tuple(self._reader.notes())
+
+    @property
+    def kept(self) -> Path | None:
+        """The file in which the records of a service are kept; None for files, and where nothing was told of a place."""
+        return None if self.config.service is None or self.fetched is None else self.fetched / self.name / "records.ndjson"
+
+    def beside(self) -> Mapping[str, Any]:
+        """The date formats of the pipeline, and what its format schema says."""
+        plan = self._reader.plan
+        named = {f"format_schema {self.config.format_schema}": plan.layout} if isinstance(self.config.format_schema, str) else {}
+        return {"'date_formats' of the pipeline": list(plan.date_formats), **named}
+
+    def describe(self) -> Sequence[str]:
+        """Format, files, merge strategy and key."""
+        config = self.config
+        where = next((f"{name} {getattr(config, name)}" for name in config.matchers()), "service " + config.service.url if config.service else "file")
+        key = f" by {', '.join(config.merge.primary_key)}" if config.merge.primary_key else ""
+        return (f"format: {config.type}, {where}", f"merge: {config.merge.strategy}{key}")
+
+    def previewed(self, records: int, folder: Path) -> Self:
+        """The same source cut to its first records."""
+        other = copy(self)
+        other.first_records = records
+        return other
+
+
+def _unread(config: SourceConfig) -> Any:
+    """What of a source's configuration does not change the rows that it gives."""
+    return dict.fromkeys(("description", "files", "transport", *config.matchers()), True) | {"schema_": {"__all__": {"optional"}}}
+
+
+def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
+    """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
+    from storage import formats
+    from storage.formats.document_sections import sections_in
+    from storage.formats.layouts import load_layout
+
+    plan = formats.ReadPlan(
+        declared=tuple(
+            formats.Column(column.source_name or column.name, column.type, required=not column.optional, declared=column.name) for column in config.schema_
+        ),
+        on_unmapped=config.on_unmapped.mode,
+        date_formats=settings.date_formats,
+        array_paths=tuple(formats.ArrayPath(item.path, item.mode, item.separator) for item in config.array_paths),
+        layout=load_layout(config.format_schema, settings.folder, "format_schema", confined=not settings.allow_absolute_paths),
+        sections=sections_in(config.envelope),
+    )
+    return formats.reader(config.type, config.options, plan)
+
+
+def identity_of(config: SourceConfig) -> Sequence[tuple[str, str]]:
+    """The columns by which a keyed source or a table tells its records apart, with their types as keys encode them."""
+    named = config.merge.primary_key
+    if named:
+        return [(field, config_type(config, field)) for field in named]
+    widened = [("_widened", "string")] if config.on_unmapped.mode == "auto_widen" else []
+    return [*((column.name, key_type(column.cxl_type)) for column in config.schema_), *widened]
+
+
+def row_type_of(name: str, config: SourceConfig, data: Schema, *, versioned: bool) -> RowType:
+    """The row type of a source: declared columns, hidden columns, shape of the key."""
+    hidden = ["_error"]
+    if config.event_time:
+        hidden.append("_event_time")
+    if config.on_unmapped.mode == "auto_widen":
+        hidden.append("_widened")
+    types: tuple[str, ...] | None = None
+    if config.merge.primary_key or versioned:
+        hidden += ["_file", "_row"]
+        types = (*(kind for _, kind in identity_of(config)), *(() if config.merge.primary_key else ("int",)))
+    riders = {CK + field: data[field] for field in config.correlation_key}
+    ascending = tuple(key.field for key in config.sort_order)
+    shape = KeyShape("source", name, types)
+    return RowType(data, emitted=tuple(data), sorted_by=ascending, key=shape).carrying(hidden, riders)
+
+
+def config_type(config: SourceConfig, field: str) -> str:
+    """The name of a declared column's type without `nullable`, as keys encode it."""
+    column = next(column for column in config.schema_ if column.name == field)
+    return key_type(column.cxl_type)
