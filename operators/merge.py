@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 from changelog.columns import column
 from changelog.keys.spark import with_prefix
 from changelog.lazy_imports import F
-from cxl.types.types import ANY, Kind, Schema, Type, type_name, unify
+from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, type_name, unify
 from operators.core.binding import Binding
 from operators.core.config import Strict
 from operators.core.json_text import json_text
 from operators.core.operator import Linear
-from operators.core.provenance import key_slice
+from operators.core.provenance import key_slice, numbered_input
 from operators.core.registry import node_type
 from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
 from operators.core.run_values import dotted
@@ -50,6 +50,7 @@ class Merge(Linear):
     """Rows of all inputs in the columns of the first; types that differ are widened."""
 
     kind = "merge"
+    joins_inputs = True
 
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], data: Schema) -> None:
         config: MergeConfig = spec.config
@@ -61,6 +62,10 @@ class Merge(Linear):
     def may_reject(self) -> bool:
         """A merge rejects nothing."""
         return False
+
+    def input_of(self, key: bytes, *, reject: bool) -> tuple[int, bytes]:
+        """Read the number of the input off the first byte."""
+        return numbered_input(key, len(self.inputs))
 
     def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
         """What rides along in any input rides on; where inputs disagree on the type of a rider, it is widened."""
@@ -127,7 +132,13 @@ def _emitted(inputs: Sequence[RowType]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name for names in emitted for name in names or ()))
 
 
-@node_type("merge", MergeConfig, wiring="inputs", config_optional=True)
+def _provisional(config: MergeConfig, inputs: Sequence[RowType]) -> Schema | None:
+    if any(isinstance(row.data, OpenSchema) or set(row.data) != set(inputs[0].data) for row in inputs):
+        return None
+    return Schema((name, ANY) for name in inputs[0].data)
+
+
+@node_type("merge", MergeConfig, wiring="inputs", config_optional=True, provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> Merge | None:
     """Check a merge and give its operator."""
     if len(binding.inputs) > MAX_INPUTS:

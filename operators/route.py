@@ -17,6 +17,7 @@ from changelog.frames import any_of, united
 from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
 from cxl import spark
+from cxl.types.types import Schema
 from operators.core.binding import Binding
 from operators.core.config import Strict
 from operators.core.evaluate import WRONG, explained, first_case, prepare, rejects
@@ -176,7 +177,11 @@ class VolatileRoute(_Ports, Keyed):
         return self.conditions.images(frame.withColumn("_lookup", F.col("_key")), self.inputs[0], self.output, values)
 
 
-@node_type("route", RouteConfig)
+def _provisional(config: RouteConfig, inputs: Sequence[RowType]) -> Schema:
+    return inputs[0].data
+
+
+@node_type("route", RouteConfig, provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> Route | VolatileRoute | None:
     """Check a route and give its operator."""
     config: RouteConfig = spec.config

@@ -323,7 +323,7 @@ def _derived(source: SourceNode) -> dict[str, Column]:
 def correct(project: Pipeline, correction: Correction, options: RunOptions) -> tuple[list[Row], RunResult]:
     """A correction by hand as an epoch of its own: its effect and the run. Raises Failure; Usage where there is not one such record."""
     node = project.plan.nodes.get(correction.source)
-    if node is None or node.kind != "source":
+    if node is None or not node.is_source:
         sources = [one.name for one in project.plan.of_kind("source")]
         raise Usage(f"'{correction.source}' is no source", help=f"sources: {', '.join(sources)}")
     return rewrite(project, Correct(correction), options)

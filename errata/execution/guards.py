@@ -48,7 +48,7 @@ def stop_at_first(flow: NodeRunner, node: Node, delta: NodeDelta, files: Sequenc
     first = flow.first_reject(node, frozenset() if strict else fatal)
     if first:
         kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-        place = place_of(first, files) if node.kind == "source" else _place_behind(flow, node, first, places())
+        place = place_of(first, files) if node.is_source else _place_behind(flow, node, first, places())
         message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
         goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
         details = failing_record.told(flow, node, first["_key"])

@@ -258,7 +258,7 @@ class NodeRunner:
         """Keep op rows that are on the driver."""
         if not table.num_rows:
             return self.keep_nothing(node)
-        if self.unsettled is not None and node.kind == "source":
+        if self.unsettled is not None and node.is_source:
             self.unsettled[node.name] = table
         else:
             self.tables.changelog(node).append(table, self.epoch)

@@ -262,7 +262,7 @@ class Run:
         began = monotonic()
         self.options.listener(_begun(node, stage, flow, sources))
         with within_limits(node.name):
-            if node.kind == "source":
+            if node.is_source:
                 delta, files[node.name] = self._ingest(flow, sources[node.name], stage)
             else:
                 delta = flow.propagate(node, stage)

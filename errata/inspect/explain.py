@@ -76,7 +76,7 @@ def _cost(node: Node) -> str:
     shape = node.operator.explain_class
     if shape == "source" and cast("SourceNode", node.operator).versioned:
         return "the rows that the table's change data feed names, or the whole table"
-    if node.kind == "output" and (output := cast("Output", node.operator)).versioned and output.config.options.get("mode") != "changelog":
+    if node.is_output and (output := cast("Output", node.operator)).versioned and output.config.options.get("mode") != "changelog":
         return "the changed rows, and the files of the table that hold rows which go"
     return COSTS.get(shape, shape)
 

@@ -84,7 +84,7 @@ class _Outputs:
         """What is said of an output besides: it is written although its node has nothing to do, or elsewhere."""
         if node.name in self.moved and stage.action in ("skip", "delta"):
             return self._written("move", "it is written elsewhere", stage)
-        if node.kind == "output" and stage.action == "skip" and not self.targets.intact(node, self.head):
+        if node.is_output and stage.action == "skip" and not self.targets.intact(node, self.head):
             return self._written("restore", "it is not as the last run left it", stage)
         return {}
 

@@ -102,7 +102,7 @@ class LineageWalk:
         wanted: dict[str, set[bytes]] = {name: keys}
         reads: dict[str, frozenset[str]] = {}
         for node in reversed([*self.plan.upstream(name), self.plan[name]]):
-            if node.name not in wanted or node.kind == "source":
+            if node.name not in wanted or node.is_source:
                 continue
             told = reads.get(node.name, frozenset()) | node.operator.reads_source()
             for (above, _), found in zip(node.inputs, self._above(node, wanted[node.name], told), strict=True):

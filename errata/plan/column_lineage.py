@@ -27,10 +27,10 @@ def column_lineage(plan: Plan) -> dict[str, Lineage]:
 
 def _of(node: Node, found: Mapping[str, Lineage]) -> Lineage:
     names = list(node.operator.output.data)
-    if node.kind == "source":
+    if node.is_source:
         return {name: frozenset({(node.name, name)}) for name in names}
     above = {entry or name: found[name] for entry, (name, _) in zip(_entries(node), node.inputs, strict=True)}
-    if node.kind == "output":
+    if node.is_output:
         projection: Any = getattr(node.operator, "projection")  # noqa: B009 - outputs alone have one
         return {name: _behind(source, above) for name, source, _ in projection.written}
     program = _program(node.operator)

@@ -70,6 +70,6 @@ def ranks(plan: Plan) -> dict[str, int]:
     for node in plan:
         above = max((behind[name] for name in (*(name for name, _ in node.inputs), *node.feeds.values())), default=0)
         alone = node.operator.explain_class in ("linear", "source")
-        found[node.name] = LAST if node.kind == "output" else above if alone else above + 1
+        found[node.name] = LAST if node.is_output else above if alone else above + 1
         behind[node.name] = above if alone else above + 2
     return found

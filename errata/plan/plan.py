@@ -23,8 +23,6 @@ FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
 DYNAMIC = frozenset({Kind.ANY, Kind.ARRAY, Kind.MAP})
 """Kinds of which values of type any come."""
-COMPARING = frozenset({"aggregate", "transform", "output"})
-"""Nodes that group records, tell them apart or put them in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,16 @@ class Node:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
+    def is_source(self) -> bool:
+        """Whether the node reads files or a table."""
+        return self.operator.is_source
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the node writes files or a table."""
+        return self.operator.is_output
+
+    @property
     def as_operator(self) -> Operator:
         """The operator of a node that is not a source."""
         assert isinstance(self.operator, Operator)
@@ -97,7 +105,7 @@ class Node:
         kinds = {type_.kind for row in self.operator.inputs for type_ in row.data.values()}
         if Kind.NUMERIC in kinds:
             yield "numbers by value"
-        if kinds & DYNAMIC and self.kind in COMPARING:
+        if kinds & DYNAMIC and self.operator.compares_values:
             yield "values of any type by value"
         if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
             yield "zeros without a sign"
@@ -158,8 +166,8 @@ class Plan:
 
     def sources_of(self, name: str) -> tuple[str, ...]:
         """Names of the sources that a node depends on."""
-        own = (name,) if self.nodes[name].kind == "source" else ()
-        return own + tuple(node.name for node in self.upstream(name) if node.kind == "source")
+        own = (name,) if self.nodes[name].is_source else ()
+        return own + tuple(node.name for node in self.upstream(name) if node.is_source)
 
     def source_stems(self, name: str) -> dict[str, str]:
         """By the name of each source above a node the stem of its path, empty where it has no single one."""

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from errata.core.diagnostics import raise_errors
 from errata.plan.plan import Node, Plan
-from errata.plan.provisional_rows import likely
 from errata.plan.retraction_scope import COUNTED, splitting, takers
-from errata.plan.variable_scopes import JOINS, Scoping, entry_names
+from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
 from errata.project.findings import Findings, NodeReporter
 from errata.project.model import PipelineFile
@@ -228,7 +227,8 @@ class _Progress:
     def note(self, spec: NodeSpec, rows: Sequence[RowType], node: Node | None) -> None:
         """Keep a node, or what its rows are likely to be where it could not be bound."""
         if node is None:
-            self.guesses[spec.name] = likely(spec, rows)
+            found = registry.find(spec.kind)
+            self.guesses[spec.name] = UNKNOWN if found is None else found.provisional_rows(spec, rows)
         else:
             self.nodes[spec.name] = node
         if spec.partial or any(row.guessed for row in rows):
@@ -307,7 +307,7 @@ def _tell_shadowed(expansion: Expansion, nodes: Mapping[str, Node]) -> None:
 
 def _bound(spec: NodeSpec, rows: list[RowType], binding: Binding, scoping: Scoping) -> Node | None:
     """A node with its operator; None when problems were reported."""
-    entries = tuple(entry_names(spec)) if spec.kind in JOINS else ()
+    entries = tuple(entry_names(spec)) if joins_inputs(spec) else ()
     given = _entered(rows, entries)
     binding = replace(binding, inputs=given)
     found = registry.find(spec.kind)
@@ -352,7 +352,7 @@ def _written(spec: NodeSpec, index: int, expansion: Expansion, reporter: NodeRep
 def _port(nodes: Mapping[str, Node], ref: InputRef, reporter: NodeReporter, place: ConfigPath) -> RowType | None:
     """The rows of a port; None where they are not known, which was reported."""
     node = nodes.get(ref.node)
-    if node is None or node.kind == "output":
+    if node is None or node.is_output:
         return None
     ports = node.operator.ports()
     if (ref.port is None and not ports) or ref.port in ports:

@@ -28,7 +28,7 @@ def with_returned(head: Entry | None, plan: Plan, history: Callable[[], Sequence
     plans, nodes = dict(head.plan), dict(head.nodes)
     for node in back:
         last = next(entry for entry in reversed(entries) if node.name in entry.plan)
-        plans[node.name] = last.plan[node.name] if node.kind == "source" else {**last.plan[node.name], "fingerprint": NONE}
+        plans[node.name] = last.plan[node.name] if node.is_source else {**last.plan[node.name], "fingerprint": NONE}
         nodes[node.name] = last.nodes[node.name]
     return replace(head, plan=plans, nodes=nodes, sources=_sources(plan, entries))
 

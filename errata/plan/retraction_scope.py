@@ -22,7 +22,7 @@ def takers(nodes: Mapping[str, Node]) -> frozenset[str]:
     found: set[str] = set()
     for node in reversed(list(nodes.values())):
         leads = any(name in found for name, one in nodes.items() if any(above == node.name for above, _ in one.inputs))
-        if _is_relaxed(node) or (leads and node.kind != "output" and node.operator.explain_class == "linear"):
+        if _is_relaxed(node) or (leads and not node.is_output and node.operator.explain_class == "linear"):
             found.add(node.name)
     return frozenset(found)
 
@@ -33,11 +33,11 @@ def splitting(nodes: Mapping[str, Node], taking: frozenset[str]) -> list[Node]:
     counting: set[str] = set()
     for node in reversed(list(nodes.values())):
         below = [one for one in nodes.values() if any(above == node.name for above, _ in one.inputs)]
-        if node.kind == "output" or any(one.name in direct and not _is_relaxed(one) for one in below):
+        if node.is_output or any(one.name in direct and not _is_relaxed(one) for one in below):
             direct.add(node.name)
         if any(one.name in taking for one in below):
             counting.add(node.name)
-    return [node for node in nodes.values() if node.kind == "source" and key_fields(node) and node.name in direct & counting]
+    return [node for node in nodes.values() if node.is_source and key_fields(node) and node.name in direct & counting]
 
 
 def keeps_mates(nodes: Mapping[str, Node], source: Node) -> bool:
@@ -47,7 +47,7 @@ def keeps_mates(nodes: Mapping[str, Node], source: Node) -> bool:
         name = work.pop()
         for node in nodes.values():
             if any(above == name for above, _ in node.inputs) and not _is_relaxed(node):
-                if node.kind == "output":
+                if node.is_output:
                     return False
                 work.append(node.name)
     return True

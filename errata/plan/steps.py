@@ -113,7 +113,7 @@ def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:
 
 def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
     """The stage of a node whose logic is as it was: it follows what it reads."""
-    if node.kind == "source":
+    if node.is_source:
         reason = changed.get(node.name)
         return Stage(node.name, "delta", reason) if reason else Stage(node.name, "skip", "input unchanged")
     moving = [name for name, _ in node.inputs if above[name].action != "skip"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from errata.core.diagnostics import Label
 from errata.project.findings import Findings
 from errata.project.variables import RESERVED
+from operators.core import registry
 from operators.core.run_values import InvalidRead, NodeVariables, riding
 from operators.core.settings import NodeSpec, PipelineSettings
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from operators.core.row_type import RowType
     from operators.state.config import StateConfig
 
-JOINS = ("merge", "combine")
 SCOPES = ("pipeline", "source", "record")
 Key = tuple[str, str]
 
@@ -101,7 +101,7 @@ class Scoping:
     def _entries(self, spec: NodeSpec, *, own: bool = False) -> Mapping[str, str]:
         """The inputs of the merges and combines above a node (`own`: and its own): the name under which each is entered, and the node that it reads."""
         above = {*self.above[spec.name], *([spec.name] if own else [])}
-        joins = [one for name, one in self.specs.items() if name in above and one.kind in JOINS]
+        joins = [one for name, one in self.specs.items() if name in above and joins_inputs(one)]
         return {name: ref.node for one in joins for name, ref in zip(entry_names(one), one.inputs, strict=True)}
 
     def _constants(self, spec: NodeSpec, visible: Mapping[Key, Type]) -> Iterator[tuple[str, Any]]:
@@ -135,7 +135,7 @@ class Scoping:
 
     def _ambiguous(self, spec: NodeSpec, scope: str, name: str) -> InvalidRead | None:
         """E172: a bare source variable where the records of several sources meet."""
-        joins = [one for one in sorted({spec.name, *self.above[spec.name]}) if self.specs[one].kind in JOINS]
+        joins = [one for one in sorted({spec.name, *self.above[spec.name]}) if joins_inputs(self.specs[one])]
         if scope != "source" or not joins:
             return None
         entries = [f"$source.{entry}.{name}" for entry in self._entries(spec)]
@@ -192,6 +192,12 @@ class Scoping:
         for (scope, name), writers in self.writers.items():
             if scope == "pipeline" and f"pipeline.{name}" in reads:
                 yield f"pipeline.{name}", writers
+
+
+def joins_inputs(spec: NodeSpec) -> bool:
+    """Whether rows of several inputs come together at a node."""
+    found = registry.find(spec.kind)
+    return found is not None and found.joins_inputs
 
 
 def is_init(spec: NodeSpec) -> bool:

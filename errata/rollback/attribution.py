@@ -156,7 +156,7 @@ class Attributions:
 
     def _policy(self, node: Node) -> str:
         """The fan-out policy that holds at a node: that of a combine above it, else that of an output below it, else the pipeline's."""
-        above = [one for one in (*self.plan.upstream(node.name), node) if one.kind == "combine"]
+        above = [one for one in (*self.plan.upstream(node.name), node) if not one.is_output]
         below = [one for one in self.plan.of_kind("output") if one.name == node.name or node in self.plan.upstream(one.name)]
         own = [policy for one in (*reversed(above), *below) if (policy := getattr(one.spec.config, "correlation_fanout_policy", None))]
         return own[0] if own else self.plan.model.error_handling.correlation_fanout_policy

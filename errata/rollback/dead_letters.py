@@ -81,7 +81,7 @@ class Rejects:
     def _of_node(self, node: Node) -> pl.DataFrame:
         rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
         kept = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "error": rows.column("_error")})
-        return self._of_source(node, kept, rows) if node.kind == "source" else self._of_operator(node, kept)
+        return self._of_source(node, kept, rows) if node.is_source else self._of_operator(node, kept)
 
     def _of_source(self, node: Node, kept: pl.DataFrame, rows: pa.Table) -> pl.DataFrame:
         """Records that were rejected as they left the source, and those that are rolled back: the record is in the row."""

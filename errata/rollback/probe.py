@@ -31,7 +31,7 @@ def would_fail(flow: NodeRunner, plan: Plan, stages: Sequence[Stage]) -> Iterato
     frames: Frames = {node.name: flow.done[node.name].frame for node in plan.of_kind("source")}
     for stage in stages:
         node = plan[stage.node]
-        if order[node.name] != 0 or node.kind == "source" or not _follows(flow, node, stage, frames):
+        if order[node.name] != 0 or node.is_source or not _follows(flow, node, stage, frames):
             continue
         rows = frames[node.name] = _rows(flow, plan, node, frames)
         if rows is not None and node.operator.may_reject:

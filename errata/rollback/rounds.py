@@ -77,7 +77,7 @@ class Rounds:
         if not changed:
             self.settled.largest = self.before.largest
             for stage in self.stages:
-                if self.plan[stage.node].kind != "source":
+                if not self.plan[stage.node].is_source:
                     self.visit(stage)
             return self.settled
         sources = _Base.of(self.flow)
@@ -163,7 +163,7 @@ class Rounds:
         order = ranks(self.plan)
         by_rank: dict[int, list[Stage]] = {}
         for stage in self.stages:
-            if self.plan[stage.node].kind != "source":
+            if not self.plan[stage.node].is_source:
                 by_rank.setdefault(order[stage.node], []).append(stage)
         for rank in sorted(by_rank):
             for stage in by_rank[rank]:
@@ -230,7 +230,7 @@ class Rounds:
 
     def _rewind(self, sources: _Base, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Take back what a round did at all nodes but the sources."""
-        for name in [name for name in self.flow.done if self.plan[name].kind != "source"]:
+        for name in [name for name in self.flow.done if not self.plan[name].is_source]:
             for path, version in versions[name].items():
                 self.flow.tables.by_path(path).restore(version)
             sources.reset(self.flow, name)

@@ -49,7 +49,7 @@ def _own_ends(shape: KeyShape, keys: KeyBytes) -> pl.Series:
 def leads_of_rejects(node: Node, keys: pl.Series, of_groups: pl.Series) -> pl.DataFrame:
     """What a node's rejects lead back to. An aggregate rejects records, and groups that cannot be finalized (`of_groups`)."""
     plain = bare_keys(keys)
-    if node.kind == "source":
+    if node.is_source:
         return pl.DataFrame({"lead": [node.name] * len(keys), "record": plain, "grouped": [False] * len(keys)}, schema=LEADS)
     if not of_groups.any():
         return leads_of(node.operator.reject_shape, plain)
@@ -62,7 +62,7 @@ def leads_of_rejects(node: Node, keys: pl.Series, of_groups: pl.Series) -> pl.Da
 
 def branches(plan: Plan, node: Node, keys: pl.Series) -> pl.Series:
     """`branch_of` each of many keys: it reads no more of a key than a byte for each merge and combine, and few keys differ in these."""
-    heads = keys.bin.head(sum(one.kind in ("merge", "combine") for one in (node, *plan.upstream(node.name))))
+    heads = keys.bin.head(sum(one.operator.joins_inputs for one in (node, *plan.upstream(node.name))))
     known = {head: branch_of(plan, node, head) for head in heads.unique().to_list()}
     return heads.replace_strict(list(known), list(known.values()), return_dtype=pl.String) if known else pl.Series([], dtype=pl.String)
 
@@ -71,13 +71,9 @@ def branch_of(plan: Plan, node: Node, key: bytes) -> str:
     """The branch of the nearest route above a node through which a row of this key came; empty where there is none."""
     rejecting = True
     while node.inputs:
-        index = 0
-        if node.kind == "merge" or (node.kind == "combine" and rejecting):
-            index, key = (key[0], key[1:]) if key and key[0] < len(node.inputs) else (0, key)
-        elif node.kind == "combine":
-            index = getattr(node.operator, "driver", 0)
+        index, key = node.operator.input_of(key, reject=rejecting)
         name, port = node.inputs[index]
-        if plan[name].kind == "route":
+        if plan[name].operator.ports():
             return port or ""
         node, rejecting = plan[name], False
     return ""

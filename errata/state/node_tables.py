@@ -295,7 +295,7 @@ def _seen(rows: DataFrame, node: Node, consumer: Node) -> Column | None:
         return good
     if not consumer.operator.takes_counted:
         return F.col("_counted").isNull() if good is None else good & F.col("_counted").isNull()
-    return good if good is None or node.kind != "source" else good | F.col("_counted").isNotNull()
+    return good if good is None or not node.is_source else good | F.col("_counted").isNotNull()
 
 
 def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:

@@ -3,16 +3,26 @@
 Plain ones are `operators.aggregate.operator`, those over windows of time `operators.time_window.operator`.
 """
 
-from cxl.types.types import ANY
+from collections.abc import Sequence
+
+from cxl.types.types import ANY, Schema
 from operators.aggregate.config import AggregateConfig
 from operators.aggregate.operator import Aggregate, correlation_fields
 from operators.core.binding import Binding
+from operators.core.provisional import emitted
 from operators.core.registry import node_type
 from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
 
 
-@node_type("aggregate", AggregateConfig)
+def _provisional(config: AggregateConfig, inputs: Sequence[RowType]) -> Schema | None:
+    found, data = emitted(config.cxl), inputs[0].data
+    if found is None or not all(name in data for name in config.group_by):
+        return None
+    return Schema({**{name: data[name] for name in config.group_by}, **found}.items())
+
+
+@node_type("aggregate", AggregateConfig, provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
     """Check an aggregate and give its operator."""
     config: AggregateConfig = spec.config

@@ -11,6 +11,7 @@ from operators.combine.config import CombineConfig
 from operators.combine.join_plan import Chain, make_chain, unplaced
 from operators.combine.operator import Combine, Logic
 from operators.core.binding import Binding
+from operators.core.provisional import emitted
 from operators.core.registry import node_type
 from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
@@ -18,7 +19,12 @@ from operators.core.settings import NodeSpec
 MAX_INPUTS = 8
 
 
-@node_type("combine", CombineConfig, wiring="map")
+def _provisional(config: CombineConfig, inputs: Sequence[RowType]) -> Schema | None:
+    found = emitted(config.cxl) if config.match != "collect" else None
+    return Schema(found.items()) if found else None
+
+
+@node_type("combine", CombineConfig, wiring="map", provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> Combine | None:
     """Check a combine and give its operator."""
     config: CombineConfig = spec.config

@@ -23,7 +23,7 @@ from operators.combine.matching import ERROR, FAILED, FROM, ID, MISSING, Live, M
 from operators.combine.range_join import FEW_PAIRS
 from operators.core.evaluate import Narrow, as_it_is, evaluate, prepare
 from operators.core.operator import Keyed, OperatorContext, Outcome, among
-from operators.core.provenance import key_slice, without_index
+from operators.core.provenance import key_slice, numbered_input, without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.core.run_values import SOURCE, RunValues
 from operators.core.settings import NodeSpec
@@ -52,6 +52,7 @@ class Combine(Keyed):
     """A combine, bound to its inputs in the order in which they are written."""
 
     kind = "combine"
+    joins_inputs = True
 
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: Logic) -> None:
         self.config: CombineConfig = spec.config
@@ -67,6 +68,10 @@ class Combine(Keyed):
         self.carry(inputs, frozenset())
 
     # -- what the planner asks
+
+    def input_of(self, key: bytes, *, reject: bool) -> tuple[int, bytes]:
+        """A reject's key begins with the number of its input; a row has its driver's key."""
+        return numbered_input(key, len(self.inputs)) if reject else (self.driver, key)
 
     def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
         """What rides along with the driver rides on; of the builds only correlation keys, as `propagate_ck` says."""

@@ -24,6 +24,12 @@ class BoundNode:
     deterministic: bool = True
     takes_counted: bool | None = None
     """Whether it reads rows of records that are rolled back but still count behind relaxed aggregates, as these and what leads to them do; None: no input has any."""
+    is_source: ClassVar[bool] = False
+    is_output: ClassVar[bool] = False
+    joins_inputs: ClassVar[bool] = False
+    """Whether rows of several inputs come together here: a merge or a combine."""
+    compares_values: ClassVar[bool] = False
+    """Whether its logic may depend on which values of dynamic types are equal."""
     condenses: ClassVar[bool] = False
     """Whether its rows are expected to be far fewer than those of its inputs."""
 
@@ -65,6 +71,10 @@ class BoundNode:
     def always_has_rows(self) -> bool:
         """Whether there are rows even over empty inputs (a global aggregate)."""
         return False
+
+    def input_of(self, key: bytes, *, reject: bool) -> tuple[int, bytes]:
+        """Return the number of the input that a row of this key (`reject`: a reject) comes from, and its key there."""
+        return 0, key
 
     def port(self, name: str | None) -> RowType:
         """The row type of a port; operators with one port ignore the name."""

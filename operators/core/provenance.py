@@ -125,3 +125,8 @@ def _byte(key: Column, at: int) -> Column:
 
 def _from(key: Column, at: int) -> Column:
     return key_slice(key, at)
+
+
+def numbered_input(key: bytes, inputs: int) -> tuple[int, bytes]:
+    """Return the number of the input that a key begins with, and the key without it; the first input where there is none."""
+    return (key[0], key[1:]) if key and key[0] < inputs else (0, key)

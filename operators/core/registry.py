@@ -4,24 +4,34 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from cxl.syntax import ast
+from cxl.types.types import ANY, Schema
 from operators.core.binding import Binding
+from operators.core.provisional import statements
+from operators.core.row_type import META, UNKNOWN, RowType
 from operators.core.settings import NodeSpec
 
 _TYPES: dict[str, "NodeType"] = {}
+
+
+Provisional: TypeAlias = Callable[[Any, Sequence[RowType]], Schema | None]
+"""The columns that a configuration names, given the rows of the inputs; None where they cannot be known."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
     """A node type: its configuration model, how it is wired and how it is bound to its inputs.
 
-    `wiring`: `none` (source), `input`, `inputs` (a list), `map` (qualifier to node) or `any`. `bind(spec, binding)` gives the
-    operator, or None when problems were reported.
+    Attributes:
+        wiring: `none` (source), `input`, `inputs` (a list), `map` (qualifier to node) or `any`.
+        bind: Returns the bound node, or None after it reported problems.
+        provisional: The columns of a node that could not be bound; None: not known for this type.
     """
 
     name: str
@@ -29,13 +39,30 @@ class NodeType:
     wiring: str
     bind: Callable[[NodeSpec, Binding], Any]
     config_optional: bool = False
+    provisional: Provisional | None = None
+
+    @property
+    def joins_inputs(self) -> bool:
+        """Whether rows of several inputs come together here."""
+        return self.wiring in {"inputs", "map"}
+
+    def provisional_rows(self, spec: NodeSpec, inputs: Sequence[RowType]) -> RowType:
+        """Return the rows of a node that could not be bound, so that nodes downstream can be checked; any column where they are not known."""
+        data = None if self.provisional is None else self.provisional(spec.config, inputs)
+        if data is None:
+            return UNKNOWN
+        meta = {META + one.name: ANY for one in statements(getattr(spec.config, "cxl", "")) if isinstance(one, ast.EmitMeta)}
+        base = inputs[0] if inputs else RowType(data)
+        return replace(base.loosened(), data=data, emitted=None, riders={**base.riders, **meta})
 
 
-def node_type(name: str, config: type[BaseModel], *, wiring: str = "input", config_optional: bool = False) -> Callable[..., Any]:
-    """Decorator: the function binds nodes of this type."""
+def node_type(
+    name: str, config: type[BaseModel], *, wiring: str = "input", config_optional: bool = False, provisional: Provisional | None = None
+) -> Callable[..., Any]:
+    """Decorate the function that binds nodes of this type."""
 
     def register(bind: Callable[[NodeSpec, Binding], Any]) -> Callable[[NodeSpec, Binding], Any]:
-        _TYPES[name] = NodeType(name, config, wiring, bind, config_optional)
+        _TYPES[name] = NodeType(name, config, wiring, bind, config_optional, provisional)
         return bind
 
     return register

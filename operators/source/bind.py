@@ -6,17 +6,28 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cxl.types.types import Kind, Schema
+from cxl.types.types import ANY, Kind, Schema, Type
 from operators.core.binding import Binding, Problems
 from operators.core.config import microseconds
 from operators.core.registry import node_type
-from operators.core.row_type import is_reserved
+from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.source.config import Column, Files, SourceConfig
 from operators.source.node import SourceNode, make_reader, row_type_of
 
 
-@node_type("source", SourceConfig, wiring="none")
+def _provisional(config: SourceConfig, inputs: Sequence[RowType]) -> Schema:
+    return Schema((column.name, _type_or_any(column)) for column in config.schema_)
+
+
+def _type_or_any(column: Column) -> Type:
+    try:
+        return column.cxl_type
+    except ValueError:
+        return ANY
+
+
+@node_type("source", SourceConfig, wiring="none", provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> SourceNode | None:
     """Check a source and give its operator."""
     config: SourceConfig = spec.config

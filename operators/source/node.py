@@ -26,6 +26,7 @@ class SourceNode(BoundNode):
     """A source. Its changelog is made from its files by its merge strategy; `shape` says what its rows carry."""
 
     kind = "source"
+    is_source = True
     explain_class = "source"
 
     def __init__(

@@ -5,13 +5,15 @@ Programs with `distinct` are `operators.transform.distinct`, those with `$window
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cxl.types.types import ANY, Schema
 from operators.core.binding import Binding
 from operators.core.operator import Operator
-from operators.core.provisional import with_emitted
+from operators.core.provisional import emitted, with_emitted
 from operators.core.registry import node_type
+from operators.core.row_type import RowType
 from operators.core.settings import NodeSpec
 from operators.transform.checks import condition, missing_argument
 from operators.transform.config import TransformConfig
@@ -23,7 +25,12 @@ if TYPE_CHECKING:
     from cxl import Program
 
 
-@node_type("transform", TransformConfig)
+def _provisional(config: TransformConfig, inputs: Sequence[RowType]) -> Schema | None:
+    found = emitted(config.cxl)
+    return None if found is None else inputs[0].data.with_fields(found)
+
+
+@node_type("transform", TransformConfig, provisional=_provisional)
 def bind(spec: NodeSpec, binding: Binding) -> Operator | None:
     """Check a transform and give its operator."""
     config: TransformConfig = spec.config

@@ -37,6 +37,7 @@ class AnalyticTransform(Keyed):
     """A transform with `$window` calls, over its own input or (two inputs) over the rows of another node."""
 
     kind = "transform"
+    compares_values = True
 
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
         window = logic.config.analytic_window
