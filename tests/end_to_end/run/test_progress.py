@@ -139,6 +139,6 @@ def test_data_steers_no_terminal(tmp_path: Path) -> None:
 
 
 def test_a_record_of_cxl_steers_no_terminal() -> None:
-    told = on_a_terminal("eval", "-e", "emit id = id", "--record", json.dumps({"id": STEERING}), program=("-c", "from cxl.commands.cli import main; main()"))[1]
+    told = on_a_terminal("eval", "-e", "emit id = id", "--record", json.dumps({"id": STEERING}), program=("-c", "from cxl.cli import main; main()"))[1]
     assert json.loads(told) == {"id": STEERING}
     assert not re.search("[\x7f-\x9f\u202e]", told)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cxl.commands.cli import main
+from cxl.cli import main
 from cxl.commands.evaluate import infer
 
 ROOT = Path(__file__).parents[3]
@@ -215,7 +215,7 @@ def test_the_spark_backend_gives_the_same_answers(cxl):
 BROKEN = """
 import dataclasses, sys
 from pyspark.sql import functions as F
-from cxl.commands.cli import main
+from cxl.cli import main
 from cxl.spark import cases
 
 planned = cases._plan
@@ -344,7 +344,7 @@ def test_help_and_start_are_quick():
     def seconds():
         """Of a processor: how long it takes beside other work says nothing of the command."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        program = "import sys; from cxl.commands.cli import main; sys.exit(main(['eval', '-e', 'emit x = 1']))"
+        program = "import sys; from cxl.cli import main; sys.exit(main(['eval', '-e', 'emit x = 1']))"
         subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
