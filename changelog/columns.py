@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql.types import DataType, StructField
 
 EPOCH: Final = "_epoch"
 OP: Final = "_op"
@@ -22,7 +22,6 @@ KEY: Final = "_key"
 CAUSE: Final = "_cause"
 CK: Final = "_ck"
 EVENT_TIME: Final = "_event_time"
-BUCKET: Final = "_bucket"
 FILE: Final = "_file"
 ROW: Final = "_row"
 ERROR: Final = "_error"
@@ -30,7 +29,7 @@ ERROR: Final = "_error"
 ENVELOPE: Final = (EPOCH, OP, KEY, CAUSE)
 """The columns that say what happens to an image; all others are the image."""
 
-RESERVED: Final = frozenset({*ENVELOPE, CK, EVENT_TIME, BUCKET, FILE, ROW, ERROR})
+RESERVED: Final = frozenset({*ENVELOPE, CK, EVENT_TIME, FILE, ROW, ERROR})
 """Names that a data column may not have."""
 
 TYPES: Final[dict[str, str]] = {
@@ -39,7 +38,6 @@ TYPES: Final[dict[str, str]] = {
     KEY: "binary",
     CAUSE: "string",
     EVENT_TIME: "timestamp",
-    BUCKET: "int",
     FILE: "string",
     ROW: "bigint",
     ERROR: "string",
@@ -64,21 +62,6 @@ def data_columns(frame: DataFrame, hidden: Collection[str] = ()) -> list[str]:
 def image_columns(frame: DataFrame) -> list[str]:
     """The columns of a row's image: all but `_epoch`, `_op`, `_key` and `_cause`."""
     return [name for name in frame.columns if name not in ENVELOPE]
-
-
-def changelog_schema(
-    data: Mapping[str, str], *, hidden: Mapping[str, str] | None = None, ck: Mapping[str, str] | None = None
-) -> StructType:
-    """The schema of a stored changelog.
-
-    `data` and `hidden` map names to type names (string, bigint, double, boolean, date, timestamp, binary, tinyint, int); `ck`
-    the fields of the correlation key; without it there is no `_ck`. Raises KeyError for another type.
-    """
-    from pyspark.sql.types import StructField, StructType
-
-    envelope = {name: TYPES[name] for name in ENVELOPE}
-    correlation = [StructField(CK, StructType(fields(ck)))] if ck else []
-    return StructType([*fields(envelope), *correlation, *fields(hidden or {}), *fields(data)])
 
 
 def fields(names: Mapping[str, str]) -> list[StructField]:

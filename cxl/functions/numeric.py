@@ -158,7 +158,7 @@ def _clamp_column(site: Site) -> Any:
 
 
 _OTHER = (Param("other", NUMERIC),)
-_entry("min", "The smaller of the two.", ("10.min(20)", "10"), _min, _extreme_column(lambda a, b: (a, b)), params=_OTHER, returns=_same, by_record="floats stay")
-_entry("max", "The greater of the two.", ("10.max(20)", "20"), _max, _extreme_column(lambda a, b: (b, a)), params=_OTHER, returns=_same, by_record="floats stay")
+_entry("min", "The smaller of the two.", ("10.min(20)", "10"), _min, _extreme_column(lambda a, b: (a, b)), params=_OTHER, returns=_same)
+_entry("max", "The greater of the two.", ("10.max(20)", "20"), _max, _extreme_column(lambda a, b: (b, a)), params=_OTHER, returns=_same)
 _entry("clamp", "The value, but not below `min` and not above `max`.", ("150.clamp(0, 100)", "100"), _clamp, _clamp_column,
-       params=(Param("min", NUMERIC), Param("max", NUMERIC)), returns=_same, by_record="floats stay")  # fmt: skip
+       params=(Param("min", NUMERIC), Param("max", NUMERIC)), returns=_same)  # fmt: skip

@@ -45,8 +45,7 @@ class Builtin:
 
     `receiver` is None for aggregates and window functions. `python` gets the receiver's value and the arguments' values
     (closures as Python callables) and raises `cxl.values.failure.CxlFailure`; unless `takes_null`, a null receiver never
-    reaches it. `null_arguments` says that null arguments reach it too; otherwise they give null. `by_record`: what it does otherwise
-    than it once did with values whose types only the record tells; programs that give it such values have it in their fingerprints.
+    reaches it. `null_arguments` says that null arguments reach it too; otherwise they give null.
     """
 
     name: str
@@ -61,7 +60,6 @@ class Builtin:
     null_arguments: bool = False
     star: bool = False
     deterministic: bool = True
-    by_record: str = ""
     section: str = ""
     python: Callable[..., Any] | None = field(default=None, compare=False)
     spark: Callable[..., Any] | None = field(default=None, compare=False)

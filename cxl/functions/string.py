@@ -176,7 +176,7 @@ _entry("concat", "The text and the arguments in one; a null argument adds nothin
        ('"a".concat("b", null, "d")', "abd"),
        lambda s, *parts: _put_together("", [s, *map(text.display, parts)]),
        lambda c: c.f.concat(c.receiver, *(c.f.coalesce(arg.cast("string"), c.f.lit("")) for arg in c.args)),
-       params=(Param("parts", STRING, variadic=True, shown=True),), null_arguments=True, by_record="shown")  # fmt: skip
+       params=(Param("parts", STRING, variadic=True, shown=True),), null_arguments=True)  # fmt: skip
 
 
 # Arrays of texts --------------------------------------------------------------------------------------------------------

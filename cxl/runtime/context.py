@@ -1,7 +1,7 @@
 """The values of system variables while a program runs (user guide, "System Variables")."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,10 +25,6 @@ class Context:
     now: Callable[[], datetime] = wall_clock
     max_expansion: int = MAX_EXPANSION
     trace: Callable[[str, str], None] | None = None
-
-    def with_values(self, values: Mapping[str, Any]) -> "Context":
-        """The same context with values that belong to one record."""
-        return replace(self, values={**self.values, **values})
 
 
 _ZERO_ID = "00000000-0000-0000-0000-000000000000"

@@ -112,15 +112,8 @@ class Program:
 
     def normal_text(self) -> str:
         """The program in one spelling, for fingerprints: comments, blanks and layout do not count; used modules do."""
-        own = "\n".join((canonical_text(self.syntax), *self._revised()))
         used = (f"# {module.name}\n{module.normal_text()}" for module in sorted(self.modules, key=lambda one: one.name))
-        return "\n".join((own, *used))
-
-    def _revised(self) -> list[str]:
-        """What its calls do otherwise than they once did."""
-        calls = (node for node in self.nodes() if isinstance(node, tree.Call))
-        loose = (call for call in calls if any(one.type.base.is_dynamic for one in (call.receiver, *call.args)))
-        return sorted({f"# {call.name}: {entry.by_record}" for call in loose for entry in call.overloads if entry.by_record})
+        return "\n".join((canonical_text(self.syntax), *used))
 
     def locate(self, span: Span) -> Position:
         """File, line and column of a place of the program."""

@@ -5,7 +5,7 @@ Codes are registered, each with a page and an example, in `errata.core.codes`.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -103,10 +103,6 @@ class Diagnostic:
     def is_error(self) -> bool:
         """Whether it stops the command."""
         return self.severity == "error"
-
-    def for_node(self, node: str) -> "Diagnostic":
-        """The same finding with its node, unless it names one."""
-        return self if self.node else replace(self, node=node)
 
 
 class PipelineErrors(Exception):

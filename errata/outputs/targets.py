@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -284,25 +283,10 @@ class Targets:
         return {"of": self.whole(node)} if self.by_source_file(node) or self.configs[node.name].split is not None else {}
 
     def _data(self, node: Node, head: Entry) -> list[Mapping[str, Any]]:
-        """The parts that the last epoch wrote for an output at its present path; of one in parts also the single file that it was. Earlier versions did not mark them, and wrote one sidecar for all source files."""
+        """Return the parts that the last epoch wrote for an output at its present path, and the single file from before the output was split."""
         entries, whole = head.nodes.get(node.name, {}).get("files", []), self.whole(node)
-        if not self.part_of(node) or any("of" in entry for entry in entries):
-            return [entry for entry in entries if entry.get("of") == whole or (self.by_source_file(node) and FINISHED in entry and "of" not in entry)]
-        names, changes = self._names(node, whole), self._changes(node, head)
-        return [entry for entry in entries if names.fullmatch(entry["path"]) and entry["path"] not in changes]
-
-    def _names(self, node: Node, whole: str) -> re.Pattern[str]:
-        """What the parts of an output are called, and what it is called that was one file."""
-        from storage.formats.splitting import SplitPlan
-
-        split, name = self.configs[node.name].split, Path(whole).name
-        parts = "" if split is None else f"|{SplitPlan(**split.model_dump()).pattern(name)}"
-        return re.compile(f"{re.escape(whole.removesuffix(name))}({re.escape(name)}{parts})".replace(re.escape(ANY_FILE), "[^/]+"))
-
-    def _changes(self, node: Node, head: Entry) -> set[str]:
-        """What the ledger calls the files of changes that epochs up to now wrote."""
-        wanted = self.configs[node.name].changelog
-        return set() if wanted is None else {below(str(self.rendered(node, wanted.path, epoch)), self.folder) for epoch in range(1, head.epoch + 1)}
+        parted = bool(self.part_of(node))
+        return [entry for entry in entries if entry.get("of") == whole or (parted and entry["path"] == whole and CHANGES not in entry)]
 
 
 def dlq_form(plan: Plan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cxl.types.types import Kind, type_name
+from cxl.types.types import type_name
 from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
 from errata.project.model import PipelineFile
@@ -21,8 +21,6 @@ from operators.core.settings import NodeSpec, PipelineSettings
 
 FINGERPRINT_VERSION = 1
 """Part of every fingerprint: what Errata itself changes in an operator's meaning counts as a change of logic."""
-DYNAMIC = frozenset({Kind.ANY, Kind.ARRAY, Kind.MAP})
-"""Kinds of which values of type any come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,11 @@ class Node:
     def fingerprint(self) -> str:
         """32 hex digits that change exactly when the node's logic or its input columns change."""
         operator = self.operator
-        inputs = [{name: str(type_) for name, type_ in row.data.items()} for row in operator.inputs]
+        inputs = [[{name: str(type_) for name, type_ in row.data.items()}, row.widened] for row in operator.inputs]
         content: list[Any] = [FINGERPRINT_VERSION, self.kind, operator.fingerprint, [list(pair) for pair in self.inputs], inputs]
         content += [{name: repr(value) for name, value in self.used.items()}] if self.used else []
         content += [dict(self.feeds)] if self.feeds else []
-        text = json.dumps([*content, *self._rules()], sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps([*content, *self._provenance()], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
@@ -85,12 +83,9 @@ class Node:
         variables = {f"${name}": value for name, value in self.used.items()}
         return beside(variables | {f"module {name}": text for name, text in self.modules.items()} | dict(self.operator.beside()))
 
-    def _rules(self) -> Iterator[str]:
-        """What the program does otherwise than it once did, where it concerns the node."""
+    def _provenance(self) -> Iterator[str]:
+        """What the nodes upstream decide about the rows and variables that the node sees."""
         inputs = self.operator.inputs
-        if any(row.key.sources() and not row.widened for row in inputs):
-            yield "declared columns only"
-        yield from self._rules_of_values()
         if self.operator.takes_counted is not None:
             yield f"records that only count: {self.operator.takes_counted}"
         carried = {name for row in inputs for name in riding(row)} | {"source.event_time" for row in inputs if "_event_time" in row.hidden}
@@ -98,17 +93,6 @@ class Node:
         yield from (f"without {name}" for name in sorted((self.operator.reads_source() & declared) - carried - self.feeds.keys()))  # it may have ridden along
         if self.operator.reads_source() & {"source.file", "source.path", "source.row"} and any(row.key.has_values for row in inputs):
             yield "files beside the keys"  # not in them: where that changes, what stood was read in another way
-
-
-    def _rules_of_values(self) -> Iterator[str]:
-        """Those of values that compare otherwise than by their text."""
-        kinds = {type_.kind for row in self.operator.inputs for type_ in row.data.values()}
-        if Kind.NUMERIC in kinds:
-            yield "numbers by value"
-        if kinds & DYNAMIC and self.operator.compares_values:
-            yield "values of any type by value"
-        if any(type_.kind is Kind.FLOAT for type_ in getattr(self.operator, "groups", {}).values()):
-            yield "zeros without a sign"
 
 
 def columns_of(node: Node) -> list[list[str]]:

@@ -39,7 +39,6 @@ class Aggregate(Keyed):
     """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""
 
     kind = "aggregate"
-    compares_values = True
     condenses = True
 
     def __init__(self, spec: NodeSpec, row: RowType, program: Program) -> None:

@@ -62,8 +62,6 @@ class Combine(Keyed):
         self.deterministic = where.deterministic and (body is None or body.deterministic)
         texts = {"where": where.normal_text(), "cxl": body.normal_text() if body else ""}
         fingerprint = texts | self.config.model_dump(mode="json", exclude={"where", "cxl", "strategy"}) | {"qualifiers": list(self.qualifiers)}
-        fingerprint |= {"beyond the limit": "left out"} if self.collected else {}  # earlier versions rejected the driver's record
-        fingerprint |= {"first": "of the whole predicate"} if chain.open(self.config.match, self.config.on_miss) else {}  # earlier versions took the first of each step
         super().__init__(spec.name, inputs, RowType(logic.data), fingerprint)
         self.carry(inputs, frozenset())
 

@@ -28,8 +28,6 @@ class BoundNode:
     is_output: ClassVar[bool] = False
     joins_inputs: ClassVar[bool] = False
     """Whether rows of several inputs come together here: a merge or a combine."""
-    compares_values: ClassVar[bool] = False
-    """Whether its logic may depend on which values of dynamic types are equal."""
     condenses: ClassVar[bool] = False
     """Whether its rows are expected to be far fewer than those of its inputs."""
 

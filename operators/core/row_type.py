@@ -49,7 +49,7 @@ OWN_HIDDEN = frozenset({"_port", "_lookup", "_split", "_error"})
 META, RECORD, CK = "_meta:", "_record:", "_ck:"
 """Prefixes of riders: typed columns that ride along for `$meta.x`, `$record.x` and `$ck.x`."""
 
-_RESERVED = frozenset({*SYSTEM, *HIDDEN_TYPES, "_epoch", "_ck", "_bucket", "_order", "_refused"})
+_RESERVED = frozenset({*SYSTEM, *HIDDEN_TYPES, "_epoch", "_ck", "_order", "_refused"})
 _RESERVED_PREFIXES = ("__", "_cxl_", META, RECORD, CK)
 
 
@@ -225,10 +225,6 @@ class RowType:
     def riding(self, prefix: str) -> dict[str, Type]:
         """The riders of one namespace by their name in it: `riding(META)` are the fields of `$meta`."""
         return {name.removeprefix(prefix): type_ for name, type_ in self.riders.items() if name.startswith(prefix)}
-
-    def with_data(self, fields: Mapping[str, Type]) -> RowType:
-        """The same port with data columns replaced in place or appended."""
-        return replace(self, data=self.data.with_fields(fields))
 
     def carrying(self, names: Iterable[str], riders: Mapping[str, Type] | None = None) -> RowType:
         """The same port with these hidden columns and riders besides, in canonical order; its own riders win."""

@@ -39,7 +39,6 @@ class Output(Linear):
 
     kind = "output"
     is_output = True
-    compares_values = True
 
     def __init__(self, spec: NodeSpec, row: RowType, projection: Projection, settings: Any, layout: Mapping[str, Any] | None = None) -> None:
         config: OutputConfig = spec.config

@@ -40,7 +40,6 @@ class DistinctTransform(Keyed):
     """
 
     kind = "transform"
-    compares_values = True
 
     def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
         super().__init__(spec.name, (row,), logic.output.carrying(["_lookup"]), logic.fingerprint())

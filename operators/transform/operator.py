@@ -22,7 +22,6 @@ class Transform(Linear):
     """A transform whose program gives the same answer in every run."""
 
     kind = "transform"
-    compares_values = True
 
     def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:
         super().__init__(spec.name, (row,), logic.output, logic.fingerprint())
@@ -49,7 +48,6 @@ class VolatileTransform(Keyed):
     """A transform that reads the clock or the run: each output row is computed once and retracted as it was written."""
 
     kind = "transform"
-    compares_values = True
     deterministic = False
 
     def __init__(self, spec: NodeSpec, row: RowType, logic: RowLogic) -> None:

@@ -49,8 +49,7 @@ class RowLogic:
     def fingerprint(self) -> dict[str, Any]:
         """What decides whether the logic changed; messages of checks count because rejects carry them."""
         checks = [(item.label, item.severity, item.message, program.normal_text()) for item, program in self.checks]
-        made = {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
-        return made | ({"rejects": "whole records"} if self.program.fans_out and self.hard else {})  # earlier versions rejected rows by themselves
+        return {"cxl": self.program.normal_text(), "checks": checks, "max_expansion": self.config.max_expansion}
 
     @property
     def hard(self) -> list[Check]:

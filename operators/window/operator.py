@@ -13,7 +13,7 @@ from changelog.frames import united
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
 from cxl.types.types import Kind, Type
-from operators.aggregate.numeric_arguments import doubtful, numbers_only
+from operators.aggregate.numeric_arguments import numbers_only
 from operators.core.binding import Binding
 from operators.core.evaluate import FINALIZE, Evaluated, error_text, evaluate, rejects
 from operators.core.operator import INEXACT, Keyed, shared_number
@@ -37,14 +37,10 @@ class AnalyticTransform(Keyed):
     """A transform with `$window` calls, over its own input or (two inputs) over the rows of another node."""
 
     kind = "transform"
-    compares_values = True
 
     def __init__(self, spec: NodeSpec, inputs: Sequence[RowType], logic: RowLogic, partition: Sequence[Sequence[str]], frames: Frames) -> None:
         window = logic.config.analytic_window
         fingerprint = logic.fingerprint() | {"window": window.model_dump(mode="json") if window else None}
-        fingerprint |= {"sums": "numbers only"} if doubtful(logic.program.windows) else {}  # in earlier versions all rows behind another value failed
-        made = any(use.member in use.columns for use in logic.program.windows)
-        fingerprint |= {"rows": "as emitted"} if made else {}  # in earlier versions such a name was the input's field
         super().__init__(spec.name, inputs, logic.output.carrying(["_lookup"]), fingerprint)
         self.logic = logic
         self.partition = partition

@@ -6,7 +6,7 @@ same table. Only the oldest Delta protocol is used (reader 1, writer 2), so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,12 @@ from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.schema import Field, PrimitiveType, Schema
+from deltalake.schema import Field, Schema
 
-from changelog.columns import BUCKET, EPOCH, ERROR, KEY, OP, column
+from changelog.columns import EPOCH, ERROR, KEY, OP, column
 from changelog.frames import making, told
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE, Op
-from storage.delta.buckets import bucket_array, bucket_column
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
@@ -32,13 +31,12 @@ from storage.state import durable
 from storage.state.location import engine_uri, is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from storage.engines import Engine
 
 __all__ = ["Appended", "ChangelogTable"]
 
-BUCKETS = "errata.buckets"  # in the metadata of the field `_bucket`: into how many the table is cut
 WHOLE_FILE = 32 << 20
 """Bytes from which on a file is left as it is when small ones are put together."""
 SIGNATURE = " of run "
@@ -71,21 +69,17 @@ class ChangelogTable:
     """A Delta table of op rows at a local path or an object-store URI.
 
     `schema` declares the columns, `_epoch` with them or not; without it the table's own are read, and the first append
-    decides. `buckets` is the number of partitions of a new table and `bucket_by` the binary column that they come from;
-    None for a table whose rows bring their `_bucket`. `pinned`: the version that is read, whatever came later; such a table is
+    decides. `pinned`: the version that is read, whatever came later; such a table is
     not written. `raw`: rows are read and replaced field by field as they are stored, what a column held in other types too. `writer`: the run that alone
     writes the table while this object is used, so that its log is read once; a commit of anybody else raises `Overtaken`. Raises `storage.errors.StorageError` where the place does not answer.
     """
 
     def __init__(
-        self, uri: str, schema: TableSchema | None = None, *, buckets: int | None = None, bucket_by: str | None = KEY,
-        pinned: int | None = None, writer: str = "", raw: bool = False,
-    ) -> None:  # fmt: skip
+        self, uri: str, schema: TableSchema | None = None, *, pinned: int | None = None, writer: str = "", raw: bool = False
+    ) -> None:
         self.uri = uri
         self.label = "/".join(uri.rstrip("/").split("/")[-2:])
         self._schema = schema
-        self._buckets = buckets
-        self._bucket_by = bucket_by
         self._pinned = pinned
         self._raw = raw
         self._writer = writer
@@ -96,7 +90,7 @@ class ChangelogTable:
     @cached_property
     def _columns(self) -> list[pa.Field] | None:
         """The declared columns, the system's with them."""
-        return None if self._schema is None else _with_system(declared(self._schema), bucketed=self._buckets is not None)
+        return None if self._schema is None else _with_system(declared(self._schema))
 
     # -- what there is
 
@@ -109,17 +103,9 @@ class ChangelogTable:
         table = self._open()
         return None if table is None else table.version()
 
-    @property
-    def buckets(self) -> int | None:
-        """Into how many buckets the table is cut, None where it is not."""
-        table = self._open()
-        if table is None:
-            return self._buckets
-        return next((int(field.metadata[BUCKETS]) for field in table.schema().fields if BUCKETS in field.metadata), None)
-
     def columns(self) -> list[str]:
-        """The logical names of the columns that a reader sees: all but `_bucket`."""
-        return [where.column.name for where in self._visible(self._open())]
+        """The logical names of the columns."""
+        return [where.column.name for where in self._placements(self._open())]
 
     def rows(self) -> int:
         """The number of op rows in the table, from its log."""
@@ -165,7 +151,7 @@ class ChangelogTable:
     def rejected_rows(self) -> int | None:
         """How many op rows are of rejects, by the statistics of the files; None where these do not tell."""
         table = self._required()
-        if ERROR not in {where.column.name for where in self._visible(table)}:
+        if ERROR not in {where.column.name for where in self._placements(table)}:
             return 0
         files = add_actions(table, "num_records", f"null_count.{ERROR}")
         return None if any(nulls is None for _, nulls in files) else sum(rows - nulls for rows, nulls in files)
@@ -173,7 +159,7 @@ class ChangelogTable:
     def sound(self, epoch: int) -> dict[Op, int] | None:
         """The `counts` of an epoch whose rows are no rejects (`_error` is null), where the statistics of the files tell; else None. Reads no rows."""
         table = self._required()
-        if ERROR in {where.column.name for where in self._visible(table)}:
+        if ERROR in {where.column.name for where in self._placements(table)}:
             files = add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}", f"null_count.{ERROR}")
         else:
             files = [(*file, file[0]) for file in self._files()]
@@ -198,7 +184,7 @@ class ChangelogTable:
             table, placements = self._prepared(frame)
             others = _row_count(table) - sum(self.counts(epoch).values())
             self._changing(epoch)
-            stamped = frame.select(*stored_columns(table.schema().fields, placements, self._system_columns(epoch)))
+            stamped = frame.select(*stored_columns(table.schema().fields, placements, {EPOCH: F.lit(epoch).cast("bigint")}))
             writer = stamped.write.format("delta").mode("overwrite").option("userMetadata", self._signed(epoch))
             writer = writer.option("replaceWhere", f"{EPOCH} = {epoch:d}") if others else writer  # to look for other rows takes a job
             self._commit("replace", table, lambda: writer.save(engine_uri(self.uri)), by_engine=True)
@@ -210,7 +196,7 @@ class ChangelogTable:
             self._ensured(self._columns or [])
 
     def _prepared(self, data: DataFrame | pa.Table) -> tuple[DeltaTable, list[Placement]]:
-        columns = self._columns or _with_system(declared(data.schema), bucketed=self.buckets is not None)
+        columns = self._columns or _with_system(declared(data.schema))
         table = self._ensured(columns)
         return table, place(table.schema().fields, columns)
 
@@ -225,13 +211,8 @@ class ChangelogTable:
         return table
 
     def _create(self, fields: list[Field]) -> DeltaTable:
-        counted = [
-            Field(BUCKET, PrimitiveType("integer"), metadata={BUCKETS: str(self._buckets)}) if field.name == BUCKET else field
-            for field in fields
-        ]
-        partitions = None if self._buckets is None else [BUCKET]
         try:
-            self._opened = DeltaTable.create(self.uri, Schema(counted), partition_by=partitions, configuration=PROPERTIES, commit_properties=self._once())
+            self._opened = DeltaTable.create(self.uri, Schema(fields), configuration=PROPERTIES, commit_properties=self._once())
         except DeltaError as problem:
             if self._writer and DeltaTable.is_deltatable(self.uri):
                 raise Overtaken(self.uri) from problem
@@ -287,9 +268,9 @@ class ChangelogTable:
 
     def _write(self, data: DataFrame | pa.Table, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
         if isinstance(data, pa.Table):
-            rows = Storing.of(table.schema().fields, placements).table(self._stamped(data, epoch))
+            rows = Storing.of(table.schema().fields, placements).table(_stamped(data, epoch))
             write_deltalake(table, rows, mode="append", commit_properties=self._once(self._signed(epoch)))
-        elif (made := making(data)) is not None and self.buckets is None:
+        elif (made := making(data)) is not None:
             from storage.delta.task_writer import write
 
             write(table, made, Storing.of(table.schema().fields, placements), epoch, self._once(self._signed(epoch)))
@@ -297,48 +278,28 @@ class ChangelogTable:
             self._write_by_engine(data, epoch, table, placements)
 
     def _write_by_engine(self, frame: DataFrame, epoch: int, table: DeltaTable, placements: Sequence[Placement]) -> None:
-        columns = stored_columns(table.schema().fields, placements, self._system_columns(epoch))
+        columns = stored_columns(table.schema().fields, placements, {EPOCH: F.lit(epoch).cast("bigint")})
         frame.select(*columns).write.format("delta").mode("append").option("userMetadata", self._signed(epoch)).save(engine_uri(self.uri))
-
-    def _system_columns(self, epoch: int) -> dict[str, Column]:
-
-        system = {EPOCH: F.lit(epoch).cast("bigint")}
-        if self.buckets is not None and self._bucket_by is not None:
-            system[BUCKET] = bucket_column(F.col(self._bucket_by), self.buckets)
-        return system
-
-    def _stamped(self, rows: pa.Table, epoch: int) -> pa.Table:
-        system = {EPOCH: pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows)}
-        if self.buckets is not None and self._bucket_by is not None:
-            system[BUCKET] = bucket_array(rows.column(self._bucket_by), self.buckets)
-        kept = [name for name in rows.column_names if name not in system]
-        return pa.table({**system, **{name: rows.column(name) for name in kept}})
 
     # -- reading
 
-    def read(
-        self, engine: Engine, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
-    ) -> DataFrame:
-        """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`; of some buckets only."""
+    def read(self, engine: Engine, *, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
+        """The op rows as a DataFrame: of the epochs from the first to the last named, or up to `at`."""
         from storage.engines.arrow import spark_schema
 
         table = self._required()
-        placements = self._visible(table)
+        placements = self._placements(table)
         stored = [name for where in self._placements(table) for name in where.read]
         frame = engine.session.read.format("delta").load(engine_uri(self.uri)) if self._pinned is None else frame_at(engine, self.uri, table, stored)
         if epochs is not None:
             frame = frame.where(F.col(EPOCH).between(*epochs))
         if at is not None:
             frame = frame.where(F.col(EPOCH) <= at)
-        if buckets is not None:
-            frame = frame.where(F.col(BUCKET).isin(*buckets))
         return told(frame.select(*map(logical_column, placements)), spark_schema(pa.schema([where.column.remove_metadata() for where in placements])))
 
-    def read_arrow(
-        self, *, epochs: tuple[int, int] | None = None, at: int | None = None, buckets: Collection[int] | None = None
-    ) -> pa.Table:
+    def read_arrow(self, *, epochs: tuple[int, int] | None = None, at: int | None = None) -> pa.Table:
         """The same rows on the driver, without an engine: for small tables and for commands that only look."""
-        return self._read_arrow(Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at), Within(BUCKET, among=buckets))
+        return self._read_arrow(Within(EPOCH, *(epochs or (None, None))), Within(EPOCH, last=at))
 
     def rejects_arrow(self, at: int | None = None) -> pa.Table:
         """The op rows of rejects up to epoch `at` on the driver: of files without any nothing is read, of others the pages that have some.
@@ -364,7 +325,7 @@ class ChangelogTable:
 
     def _read_arrow(self, *conditions: Condition) -> pa.Table:
         with storing(self.uri):
-            placements = self._visible(self._required())
+            placements = self._placements(self._required())
             wanted = [name for where in placements for name in where.read]
             return logical_table(scanned(self._required(), wanted, *conditions), placements)
 
@@ -431,20 +392,12 @@ class ChangelogTable:
             earlier = f"{EPOCH} < {int(epoch)}"
             self._changing(0)
             if isinstance(rows, pa.Table):
-                stored = Storing.of(table.schema().fields, placements).table(self._bucketed(rows))
+                stored = Storing.of(table.schema().fields, placements).table(rows)
                 self._commit("fold", table, lambda: write_deltalake(table, stored, mode="overwrite", predicate=earlier, commit_properties=self._once()))
             else:
-                system = {EPOCH: column(EPOCH)}
-                if self.buckets is not None and self._bucket_by is not None:
-                    system[BUCKET] = bucket_column(column(self._bucket_by), self.buckets)
-                frame = rows.select(*stored_columns(table.schema().fields, placements, system))
+                frame = rows.select(*stored_columns(table.schema().fields, placements, {EPOCH: column(EPOCH)}))
                 writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", earlier)
                 self._commit("fold", table, lambda: writer.save(engine_uri(self.uri)), by_engine=True)
-
-    def _bucketed(self, rows: pa.Table) -> pa.Table:
-        if self.buckets is None or self._bucket_by is None:
-            return rows
-        return rows.append_column(BUCKET, bucket_array(rows.column(self._bucket_by), self.buckets))
 
     def vacuum(self) -> None:
         """Remove files that no version of the last week needs."""
@@ -506,9 +459,6 @@ class ChangelogTable:
             raise FileNotFoundError(f"there is no changelog table at {self.uri}")
         return table
 
-    def _visible(self, table: DeltaTable | None) -> list[Placement]:
-        return [where for where in self._placements(table) if where.column.name != BUCKET]
-
     def _placements(self, table: DeltaTable | None) -> list[Placement]:
         stored = table.schema().fields if table else []
         return in_place(stored) if self._raw else place(stored, self._columns)
@@ -519,6 +469,12 @@ class ChangelogTable:
         if table is None:
             return []
         return add_actions(table, "num_records", f"min.{EPOCH}", f"max.{EPOCH}", f"min.{OP}", f"max.{OP}")
+
+
+def _stamped(rows: pa.Table, epoch: int) -> pa.Table:
+    """The rows with `_epoch`."""
+    others = {name: rows.column(name) for name in rows.column_names if name != EPOCH}
+    return pa.table({EPOCH: pa.repeat(pa.scalar(epoch, pa.int64()), rows.num_rows), **others})
 
 
 def _sizes(table: DeltaTable) -> dict[str, int]:
@@ -542,9 +498,8 @@ def _row_count(table: DeltaTable) -> int:
     return sum(rows for (rows,) in add_actions(table, "num_records"))
 
 
-def _with_system(columns: Sequence[pa.Field], *, bucketed: bool) -> list[pa.Field]:
-    """`_epoch`, `_op` and `_error` first, where statistics are kept, then `_bucket` where the table has buckets, then the rest."""
+def _with_system(columns: Sequence[pa.Field]) -> list[pa.Field]:
+    """`_epoch`, `_op` and `_error` first, where statistics are kept, then the rest."""
     named: Mapping[str, pa.Field] = {column.name: column for column in columns}
     first = [pa.field(EPOCH, pa.int64()), *(named[name] for name in (OP, ERROR) if name in named)]
-    bucket = [pa.field(BUCKET, pa.int32())] if bucketed else []
-    return [*first, *bucket, *(column for name, column in named.items() if name not in (EPOCH, OP, ERROR, BUCKET))]
+    return [*first, *(column for name, column in named.items() if name not in (EPOCH, OP, ERROR))]

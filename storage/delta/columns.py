@@ -3,8 +3,7 @@
 Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
 readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
 logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs, whose values
-readers get in the type that the column has now. Texts of users' columns and dynamic values are strings both; the metadata says which
-(a table of an earlier version does not: its strings are taken for what is asked for).
+readers get in the type that the column has now. Texts of users' columns and dynamic values are strings both; the metadata says which.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def new_fields(columns: Sequence[pa.Field]) -> Schema:
 
 def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Placement:
     """Where a column is; `known` are the stored fields of its name, by what they hold."""
-    found = known.get(holds(column)) or (known.get("string") if holds(column) in STRINGS else None)
+    found = known.get(holds(column))
     older = tuple(field for field in reversed([*known.values()]) if field is not found and isinstance(field.type, PrimitiveType))
     return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
 

@@ -60,10 +60,6 @@ class State:
         """The table that the ledger names by its path inside the state folder (`changelog/orders`)."""
         return f"{self.root}/{path}"
 
-    def path_of(self, uri: str) -> str:
-        """The name under which the ledger keeps one of these tables."""
-        return uri.removeprefix(f"{self.root}/")
-
     def exists(self) -> bool:
         """Whether a local state folder is there; an object store is asked for its ledger instead."""
         return Path(self.root).is_dir() if self.local else True

@@ -72,15 +72,6 @@ def _real_time(parts: Sequence[int], microseconds: int) -> datetime | None:
         return None
 
 
-def wrong_format(pattern: str) -> bool:
-    """Whether a strftime pattern is one that no date can be read with."""
-    try:
-        _with_pattern(pl.Series(["x"]), pattern)
-    except pl.exceptions.PolarsError:
-        return True
-    return False
-
-
 def parse_dates(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
     """Dates (date32) of a text column; null where nothing fits."""
     if not formats:

@@ -7,7 +7,7 @@ import pytest
 from operators.core.row_type import HIDDEN_TYPES, SYSTEM, is_reserved
 from storage.formats.base import ERROR, ROW
 
-NAMES = ["_epoch", "_op", "_key", "_cause", "_ck", "_bucket", "_order", "_refused", *HIDDEN_TYPES, "__rank", "_cxl_pass"]
+NAMES = ["_epoch", "_op", "_key", "_cause", "_ck", "_order", "_refused", *HIDDEN_TYPES, "__rank", "_cxl_pass"]
 COMBINE = "input: { a: s, b: t }\n    config:\n      where: a.id == b.id\n      propagate_ck: driver"
 PLACES = {
     "transform": ("transform", "input: s\n    config:", "emit {} = id"),

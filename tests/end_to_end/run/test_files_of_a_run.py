@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from errata.core.options import EngineOptions, RunOptions
-from errata.outputs.writer import Written
 from storage.state import durable
 from storage.state.durable import Moment
 from tests.support.killing import Died
@@ -208,11 +207,7 @@ CUT = [
 
 
 @pytest.mark.parametrize(("config", "place"), CUT)
-@pytest.mark.parametrize("marked", [True, False])
-def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place: str, marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CONTRACT.md: "written per epoch"; SPEC-DECISIONS, Incremental 35: "writes one file a committed epoch". Earlier versions did not mark them in the ledger."""
-    if not marked:
-        monkeypatch.setattr(Written, "json", lambda one, folder: {name: value for name, value in AS_KEPT(one, folder).items() if name != "of"})
+def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place: str, tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.replace("WHERE", "glob: 'in/*.csv'").replace("path: out.csv", f"{config}, {CHANGES.replace('PLACE', place)}"))
     folder.write("in/f.csv", "a,b\n")
@@ -225,9 +220,6 @@ def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place:
         data.append(len([path for path in (tmp_path / "o").iterdir() if not path.stem.isdecimal()]))
         assert [(tmp_path / place / f"{one}.csv").read_text() for one in range(1, epoch + 1)] == changes
     assert data == ([2, 1, 1] if config.startswith("path: o/t") else [3, 2, 2] if "split" in config else [2, 2, 2])
-
-
-AS_KEPT = Written.json
 
 
 def test_parts_that_are_named_anew_take_the_place_of_the_others(folder):

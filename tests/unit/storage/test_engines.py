@@ -14,19 +14,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from changelog.columns import column
+from changelog.keys.encoding import encode_key
 from errata.cli.console import Console
 from errata.cli.exit_report import ended
 from errata.core.exits import Exit
-from storage.delta.buckets import bucket_column, bucket_of
 from storage.engines import EngineChoice, EngineUnavailable, decided, engine, stop_engines
 from storage.engines.choice import fits
 from storage.engines.connect import open_connect
@@ -253,25 +252,14 @@ def test_a_table_without_rows_stays_in_plans(sail: Engine, capsys: pytest.Captur
 
 
 def test_workers_know_the_project(engine: Engine) -> None:
-    def bucketed(batches):  # type: ignore[no-untyped-def]
-        from storage.delta.buckets import bucket_of
+    def keyed(batches):  # type: ignore[no-untyped-def]
+        from changelog.keys.encoding import encode_key
 
         for batch in batches:
-            yield pa.RecordBatch.from_pydict(
-                {"bucket": pa.array([bucket_of(key, 7) for key in batch.column("key").to_pylist()], pa.int32())}
-            )
+            yield pa.RecordBatch.from_pydict({"key": pa.array([encode_key([key.hex()], ["string"]) for key in batch.column("key").to_pylist()], pa.binary())})
 
-    answer = engine.to_arrow(engine.from_arrow(ROWS).mapInArrow(bucketed, "bucket int"))
-    assert sorted(answer.column("bucket").to_pylist()) == sorted(bucket_of(key, 7) for key in (b"a", b"b", b""))
-
-
-@given(keys=st.lists(st.none() | st.binary(max_size=9), min_size=1, max_size=20), count=st.integers(1, 64))
-def test_buckets_agree_between_python_and_columns(sail: Engine, keys: list[bytes | None], count: int) -> None:
-    from pyspark.sql import functions as F
-
-    frame = sail.from_arrow(pa.table({"n": range(len(keys)), "key": pa.array(keys, pa.binary())}))
-    found = sail.to_arrow(frame.select("n", bucket_column(F.col("key"), count).alias("bucket"))).sort_by("n")
-    assert found.column("bucket").to_pylist() == [bucket_of(key, count) for key in keys]
+    answer = engine.to_arrow(engine.from_arrow(ROWS).mapInArrow(keyed, "key binary"))
+    assert sorted(answer.column("key").to_pylist()) == sorted(encode_key([key.hex()], ["string"]) for key in (b"a", b"b", b""))
 
 
 def test_settings_for_few_rows_last_as_long_as_their_work(engine: Engine) -> None:
@@ -416,13 +404,13 @@ def answer_of(one: Engine) -> list[dict[str, object]]:
 
     frame = one.from_arrow(ROWS)
     ranked = F.row_number().over(Window.partitionBy("side").orderBy("n"))
-    frame = frame.withColumn("rank", ranked).withColumn("bucket", bucket_column(F.col("key"), 7))
+    frame = frame.withColumn("rank", ranked).withColumn("hash", F.crc32("key"))
     return one.to_arrow(frame).sort_by("n").to_pylist()
 
 
 @pytest.mark.spark
 def test_both_engines_take_turns_in_one_process() -> None:
-    expected = [{**row, "rank": rank, "bucket": bucket_of(row["key"], 7)} for row, rank in zip(ROWS.to_pylist(), (1, 1, 2), strict=True)]
+    expected = [{**row, "rank": rank, "hash": crc32(row["key"])} for row, rank in zip(ROWS.to_pylist(), (1, 1, 2), strict=True)]
     for kind in ("sail", "spark", "sail", "spark"):
         assert answer_of(engine(EngineChoice(kind))) == expected
     assert engine(EngineChoice("spark")).jobs

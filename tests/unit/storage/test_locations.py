@@ -27,7 +27,6 @@ def test_what_is_in_it() -> None:
     state = State("s3://bucket/p")
     assert not state.local
     assert state.changelog("orders.errors") == state.table("changelog/orders.errors") == "s3://bucket/p/changelog/orders.errors"
-    assert state.path_of(state.accumulators("totals")) == "state/totals"
 
 
 def test_a_new_state_is_its_owners_alone_and_out_of_version_control(tmp_path: Path) -> None:

@@ -51,12 +51,6 @@ def test_texts_and_the_json_of_dynamic_values_have_columns_of_their_own(pair: tu
     assert other.older == tuple(stored)
 
 
-@pytest.mark.parametrize("kind", ["text", "json"])
-def test_a_table_that_does_not_tell_what_its_strings_hold_is_continued(kind: str) -> None:
-    (where,) = place(new_fields(declared({"v": "string"})).fields, declared({"v": kind}))
-    assert (where.missing, where.older) == (False, ())
-
-
 @pytest.mark.parametrize(
     ("name", "stored"),
     [

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from changelog.lazy_imports import F
 from changelog.ops import NEGATIVE, Op
-from storage.delta.buckets import bucket_of
 from storage.delta.changelog_table import Appended, ChangelogTable
 from storage.errors import Overtaken, StorageError
 
@@ -59,16 +58,15 @@ def stamped(rows: pa.Table, epoch: int) -> pa.Table:
     return in_order(table.select(["_epoch", "_op", *(name for name in table.column_names if name not in ("_epoch", "_op"))]))
 
 
-@pytest.mark.parametrize("buckets", [None, 3])
-def test_what_is_appended_is_read_back(engine: Engine, way: Way, tmp_path: Path, buckets: int | None) -> None:
-    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=buckets)
+def test_what_is_appended_is_read_back(engine: Engine, way: Way, tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     assert table.append(way(ROWS), 1) == Appended(5, 1)
     assert in_order(table.read_arrow()).equals(stamped(ROWS, 1))
     assert in_order(engine.to_arrow(table.read(engine))).equals(stamped(ROWS, 1))
 
 
 def test_both_ways_meet_in_one_table(engine: Engine, tmp_path: Path) -> None:
-    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     for epoch, rows in enumerate([ROWS, engine.from_arrow(ROWS), ROWS, engine.from_arrow(ROWS)], start=1):
         assert table.append(rows, epoch) == Appended(5, epoch)
     expected = pa.concat_tables([stamped(ROWS, epoch) for epoch in range(1, 5)])
@@ -107,25 +105,6 @@ def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
     table.optimize()
     assert table.files() == 1
     assert {epoch: table.rows_before(epoch) for epoch in expected} == expected
-
-
-def test_buckets_are_the_same_on_every_way(engine: Engine, way: Way, tmp_path: Path) -> None:
-    rows = pa.table({"_op": pa.array([0] * 40, pa.int8()), "_key": [f"k{number}".encode() for number in range(40)]})
-    table = ChangelogTable(str(tmp_path / "t"), rows.schema, buckets=4)
-    table.append(way(rows), 1)
-    for chosen in ([], [0], [1, 3]):
-        expected = sorted(key for key in rows.column("_key").to_pylist() if bucket_of(key, 4) in chosen)
-        assert sorted(table.read_arrow(buckets=chosen).column("_key").to_pylist()) == expected
-        assert sorted(engine.to_arrow(table.read(engine, buckets=chosen)).column("_key").to_pylist()) == expected
-    assert "_bucket" not in table.columns()
-    assert ChangelogTable(table.uri).buckets == 4
-
-
-def test_rows_may_bring_their_bucket(engine: Engine, way: Way, tmp_path: Path) -> None:
-    rows = pa.table({"_op": pa.array([0, 0], pa.int8()), "_key": [b"a", b"b"], "_bucket": pa.array([1, 0], pa.int32())})
-    table = ChangelogTable(str(tmp_path / "t"), rows.schema, buckets=2, bucket_by=None)
-    table.append(way(rows), 1)
-    assert table.read_arrow(buckets=[1]).column("_key").to_pylist() == [b"a"]
 
 
 @given(ops=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(list(Op))), max_size=12))
@@ -234,7 +213,7 @@ def test_no_schema_means_that_of_the_first_rows(engine: Engine, way: Way, tmp_pa
 @given(data=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(-9, 9), max_size=5))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_column_names_of_any_spelling(sail: Engine, tmp_path_factory: pytest.TempPathFactory, data: dict[str, int]) -> None:
-    named = {name: value for name, value in data.items() if name not in ("_epoch", "_op", "_key", "_bucket")}
+    named = {name: value for name, value in data.items() if name not in ("_epoch", "_op", "_key")}
     rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"], **{name: pa.array([value]) for name, value in named.items()}})
     table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), rows.schema)
     table.append(rows, 1)
@@ -309,7 +288,7 @@ def test_restore_after_widening_brings_the_narrow_table_back(tmp_path: Path) -> 
 
 
 def test_a_cleared_table_is_empty_until_it_is_restored(engine: Engine, way: Way, tmp_path: Path) -> None:
-    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     table.clear()
     committed = table.append(way(ROWS), 1).version
     table.clear()
@@ -323,7 +302,7 @@ def test_a_cleared_table_is_empty_until_it_is_restored(engine: Engine, way: Way,
 def test_tables_stay_within_the_oldest_protocol(engine: Engine, way: Way, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
-    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema, buckets=2)
+    table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     table.append(way(ROWS), 1)
     protocol = DeltaTable(table.uri).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
@@ -347,12 +326,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ChangelogTable(str(tmp_path / "file" / "t"), ROWS.schema).append(ROWS, 1)
 
 
-@pytest.mark.parametrize("buckets", [None, 3])
 @pytest.mark.parametrize("restored", [True, False])
-def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engine, buckets: int | None, restored: bool) -> None:
+def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engine, restored: bool) -> None:
     """A table of which much was written and taken back since the ledger named a version has checkpoints behind it."""
     place = str(tmp_path / "t")
-    written = ChangelogTable(place, buckets=buckets)
+    written = ChangelogTable(place)
     for epoch in (1, 2, 3):
         version = written.append(ROWS, epoch).version
     stood = in_order(written.read_arrow())
@@ -361,7 +339,7 @@ def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engin
         written.restore(version)
     if not restored:
         written.append(ROWS, 4)
-    pinned = ChangelogTable(place, buckets=buckets, pinned=version)
+    pinned = ChangelogTable(place, pinned=version)
     assert in_order(engine.to_arrow(pinned.read(engine))).equals(stood)
     assert in_order(engine.to_arrow(pinned.read(engine, at=2))).equals(stood.filter(pa.compute.less_equal(stood["_epoch"], 2)))
 
