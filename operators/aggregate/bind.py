@@ -1,6 +1,6 @@
 """Aggregate nodes: the configuration checked, and the operator chosen (user guide, "Aggregate Nodes").
 
-Plain ones are `operators.aggregate.operator`, those over windows of time `operators.time_window.operator`.
+Plain ones are `operators.aggregate.operator`, those over windows of time `operators.aggregate.time_window.operator`.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def bind(spec: NodeSpec, binding: Binding) -> Aggregate | None:
         return None
     if config.time_window is None:
         return Aggregate(spec, row, program)
-    from operators.time_window.operator import bind_windowed
+    from operators.aggregate.time_window.operator import bind_windowed
 
     return bind_windowed(spec, binding, program)
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from operators.aggregate.time_window.config import Lateness, TimeWindow
 from operators.core.config import Strict
-from operators.time_window.config import Lateness, TimeWindow
 
 
 class AggregateConfig(Strict):

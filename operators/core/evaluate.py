@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 
+
 Settle = Callable[["Applied"], "Applied"]
 """Does to an applied program what only its operator can."""
 Narrow = Callable[["DataFrame"], "DataFrame"]
@@ -203,3 +204,20 @@ def explained(bad: DataFrame, programs: Mapping[int, Program], context: spark.Co
         category = F.when(F.col(WRONG) == number, why.getField("category")).otherwise(category)
         detail = F.when(F.col(WRONG) == number, why.getField("message")).otherwise(detail)
     return bad, category, detail
+
+
+def as_output(bad: DataFrame, names: Sequence[str], output: RowType) -> DataFrame:
+    """Rejects in the shape of the output: hidden columns as they are, data columns null."""
+    types = output.columns()
+    given = set(bad.columns)
+    columns = [
+        column(name) if name not in types or (name in given and name not in output.data) else F.lit(None).cast(types[name]).alias(name) for name in names
+    ]
+    return bad.select(*columns)
+
+
+def as_new(frame: DataFrame) -> DataFrame:
+    """Live rows as op rows; op rows as they are."""
+    if "_op" in frame.columns:
+        return frame
+    return frame.select(F.lit(0).cast("tinyint").alias("_op"), F.lit("recompute").alias("_cause"), "*")

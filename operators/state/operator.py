@@ -13,7 +13,7 @@ from cxl import spark
 from cxl.spark import FAILED
 from cxl.typed import tree
 from cxl.types.types import Schema, Type
-from operators.core.evaluate import prepare, rejects
+from operators.core.evaluate import as_new, as_output, prepare, rejects
 from operators.core.operator import Keyed, Linear
 from operators.core.provenance import file_scope
 from operators.core.row_type import RowType, physical_type
@@ -21,7 +21,6 @@ from operators.core.run_values import RunValues, riding
 from operators.core.settings import NodeSpec
 from operators.state.assignments import Writes, expression_of
 from operators.state.fold import WHY, Assigned, Fold, Given
-from operators.transform.row_logic import as_new, as_output
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,6 +1,6 @@
 """Transform nodes: CXL on each record, validations, logging (user guide, "Transform Nodes").
 
-Programs with `distinct` are `operators.transform.distinct`, those with `$window` calls `operators.window.operator`.
+Programs with `distinct` are `operators.transform.distinct`, those with `$window` calls `operators.transform.window.operator`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _window_stands(config: TransformConfig, program: Program | None, binding: Bi
         help_text = "leave 'source' out, or call a $window function"
         binding.problems.report("E255", "no $window call reads the rows of this window", ("config", "analytic_window", "source"), help=help_text)
         return False
-    from operators.window.operator import check_window
+    from operators.transform.window.operator import check_window
 
     return check_window(config.analytic_window, program, binding)
 
@@ -74,7 +74,7 @@ def _over_several(spec: NodeSpec, binding: Binding, logic: RowLogic) -> Operator
     """The operator of a program that looks at other records too."""
     from operators.transform.distinct import DistinctTransform
     from operators.transform.distinct_chain import DistinctChain
-    from operators.window.operator import bind_window
+    from operators.transform.window.operator import bind_window
 
     program = logic.program
     if program.windows:

@@ -15,13 +15,13 @@ from changelog.lazy_imports import F, Window
 from cxl import spark
 from cxl.typed import tree
 from operators.core.binding import Binding
-from operators.core.evaluate import prepare
+from operators.core.evaluate import as_new, prepare
 from operators.core.operator import INEXACT, Keyed, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType, key_parts
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.transform.row_logic import RowLogic, as_new
+from operators.transform.row_logic import RowLogic
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,13 +14,13 @@ from changelog.columns import column
 from changelog.lazy_imports import F, Window
 from changelog.spark_algebra import undone
 from cxl import spark
-from operators.core.evaluate import prepare
+from operators.core.evaluate import as_new, prepare
 from operators.core.operator import OperatorContext, Outcome, among
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.distinct import DistinctTransform, place
-from operators.transform.row_logic import RowLogic, as_new
+from operators.transform.row_logic import RowLogic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F
+from operators.core.evaluate import as_new
 from operators.core.operator import Keyed, Linear
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.transform.row_logic import RowLogic, as_new
+from operators.transform.row_logic import RowLogic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from changelog.columns import column
 from changelog.frames import united, with_rejects
 from changelog.lazy_imports import F, Window
 from cxl import spark
-from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, evaluate, prepare, rejects
+from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, as_output, evaluate, prepare, rejects
 from operators.core.provenance import is_first, without_index
 from operators.core.row_type import META, KeyShape, RowType
 from operators.core.run_values import RunValues
@@ -123,20 +122,3 @@ def _choose(texts: Sequence[str]) -> Column:
     for index, text in enumerate(texts):
         result = F.when(F.col("__check") == index, F.lit(text)).otherwise(result)
     return result
-
-
-def as_output(bad: DataFrame, names: Sequence[str], output: RowType) -> DataFrame:
-    """Rejects in the shape of the output: hidden columns as they are, data columns null."""
-    types = output.columns()
-    given = set(bad.columns)
-    columns = [
-        column(name) if name not in types or (name in given and name not in output.data) else F.lit(None).cast(types[name]).alias(name) for name in names
-    ]
-    return bad.select(*columns)
-
-
-def as_new(frame: DataFrame) -> DataFrame:
-    """Live rows as op rows; op rows as they are."""
-    if "_op" in frame.columns:
-        return frame
-    return frame.select(F.lit(0).cast("tinyint").alias("_op"), F.lit("recompute").alias("_cause"), "*")

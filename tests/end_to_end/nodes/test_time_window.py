@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import errata
-from operators.core import event_time
+from operators.aggregate.time_window import watermark
 from storage.engines import arrow
 from tests.support.csv_histories import Row, Version, follow, heading, histories, queue, sink, source
 from tests.support.pipelines import Folder, command, jsonl, standing_in
@@ -194,7 +194,7 @@ def test_one_history_on_both_engines(engine: str) -> None:
 @pytest.mark.parametrize("stretch", [12, 14])
 def test_each_row_may_be_a_stretch_of_its_own(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
-    monkeypatch.setattr(event_time, "_LABELLED", stretch)
+    monkeypatch.setattr(watermark, "_LABELLED", stretch)
     follow([FIXED[0], FIXED[1], FIXED[0], FIXED[2], FIXED[0]], pipeline(), HEADERS, model)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.lazy_imports import F, pa
 from operators.core.row_type import physical_type
-from operators.window.running_sum import running_sums
+from operators.transform.window.running_sum import running_sums
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

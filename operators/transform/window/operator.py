@@ -15,7 +15,7 @@ from changelog.lazy_imports import F
 from cxl.types.types import Kind, Type
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.core.binding import Binding
-from operators.core.evaluate import FINALIZE, Evaluated, error_text, evaluate, rejects
+from operators.core.evaluate import FINALIZE, Evaluated, as_new, as_output, error_text, evaluate, rejects
 from operators.core.operator import INEXACT, Keyed, shared_number
 from operators.core.provenance import by_key, of_lookup
 from operators.core.row_type import RowType, key_parts
@@ -23,8 +23,8 @@ from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
 from operators.transform.config import AnalyticWindow, TransformConfig
 from operators.transform.distinct import first_of_each
-from operators.transform.row_logic import RECORD, RowLogic, as_new, as_output
-from operators.window.columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
+from operators.transform.row_logic import RECORD, RowLogic
+from operators.transform.window.columns import PART, POSITIONAL, WRONG, Frames, Ordering, offset, over_nothing, reach, windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F, Window
-from operators.time_window.config import TimeWindow
+from operators.aggregate.time_window.config import TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,17 +19,17 @@ from changelog.spark_algebra import as_appends, undone
 from cxl.types.types import DATE_TIME, INT, Type
 from operators.aggregate.group_functions import grouped
 from operators.aggregate.operator import Aggregate
+from operators.aggregate.time_window.assign import END, LAST, START, in_sessions, in_windows
+from operators.aggregate.time_window.config import FOREVER, TimeWindow
+from operators.aggregate.time_window.watermark import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.core.binding import Binding
 from operators.core.config import Watermark, microseconds
 from operators.core.evaluate import rejects
-from operators.core.event_time import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.core.operator import SHARED, OperatorContext, Outcome, among, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
-from operators.time_window.assign import END, LAST, START, in_sessions, in_windows
-from operators.time_window.config import FOREVER, TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

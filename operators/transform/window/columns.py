@@ -22,7 +22,7 @@ from cxl.typed import tree
 from cxl.types.types import Kind, Type
 from operators.aggregate.accumulators import Sum
 from operators.aggregate.group_functions import INEXACT, OVERFLOW, first_true
-from operators.window.python_functions import SUMS, with_listed
+from operators.transform.window.python_functions import SUMS, with_listed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
