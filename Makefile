@@ -1,7 +1,7 @@
 # Each target makes the environment that it needs, from the lock files, and nothing has to be installed by hand
 # but Python 3.11. A stamp file in .venv says which lock file the environment was made from.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fast lint types contracts conformance bench docs lock clean
+.PHONY: help setup demo fast test deep lint types contracts conformance bench docs lock clean
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -13,6 +13,8 @@ JAVA := $(shell java -version >/dev/null 2>&1 && echo yes)
 export PYTHONDONTWRITEBYTECODE :=
 # Arguments for the tools behind the targets: make fast ARGS='-k cursor', make bench ARGS='--rows 1000000'.
 ARGS ?=
+# Which part of the deep tests: 0/1 is all of them.
+PART ?= 0/1
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,20 +40,31 @@ $(BIN)/.develop: $(BIN)/.runtime requirements-dev.lock
 demo: $(BIN)/.runtime ## run the first example, correct its input, run it again
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-# Both parts are run at a time, since each waits for a disk or for its engine half of the time; what the Spark part says comes last.
-test: $(BIN)/.develop ## the whole suite: on Sail side by side, and the Spark part where Java is
+# Tests on Sail run side by side; those that start Spark run in one process of their own at the same time.
+# $(1): marks of the tests, $(2): further words for pytest.
+define tests
 	@outcome=0; said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
-	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "spark and not slow" $(ARGS) >"$$said" 2>&1 & spark=$$!; \
-	else echo "no Java: the Spark part of the suite was left out" >&2; spark=; fi; \
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || outcome=1; \
+	if [ "$(JAVA)" = yes ]; then $(BIN)/python -m pytest -m "$(1) and spark" $(2) $(ARGS) >"$$said" 2>&1 & spark=$$!; \
+	else echo "no Java: tests on Spark were left out" >&2; spark=; fi; \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "$(1) and not spark" $(2) $(ARGS) || outcome=1; \
 	if [ -n "$$spark" ]; then wait $$spark || outcome=1; cat "$$said"; fi; \
 	exit $$outcome
+endef
 
-fast: $(BIN)/.develop ## the suite without Spark, ending at the first failure
-	$(BIN)/python -m pytest -n auto --dist worksteal -x $(ARGS)
+fast: $(BIN)/.develop ## the units, in about a minute; no run of a pipeline
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "unit and not deep and not spark" $(ARGS)
 
-lint: $(BIN)/.develop ## ruff
+test: $(BIN)/.develop ## units and end-to-end tests, on Sail and, where Java is, on Spark
+	$(call tests,not deep,)
+
+deep: $(BIN)/.develop ## invariants, crashes, random pipelines, all conformance cases; make deep PART=3/40 takes one part of forty
+	$(call tests,(deep or property),--hypothesis-profile deep --part $(PART))
+	$(BIN)/python -m tests.conformance --engine sail --shard $(PART)
+	@if [ "$(JAVA)" = yes ]; then $(BIN)/python -m tests.conformance --engine spark --jobs 1 --shard $(PART); fi
+
+lint: $(BIN)/.develop ## ruff, and the phrases that our prose avoids
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.prose
 
 types: $(BIN)/.develop ## mypy --strict
 	$(BIN)/mypy

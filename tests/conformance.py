@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,30 +54,45 @@ def read_rules() -> Rules:
 
 def selection(options: argparse.Namespace, rules: Rules) -> list[str]:
     """The words for the runner that choose the cases."""
-    if options.covered:
-        patterns = "|".join(translate(pattern.removeprefix("engine/")) for pattern in rules.covered if pattern.startswith("engine/"))
-        return ["engine", "-k", f"^engine/(?:{patterns})", "--shard", options.shard]
-    return ["all", "-k", options.keyword, "--jobs", str(options.jobs)]
+    if not options.covered:
+        return ["all", "-k", options.keyword]
+    patterns = "|".join(translate(pattern.removeprefix("engine/")) for pattern in rules.covered if pattern.startswith("engine/"))
+    return ["engine", "-k", f"^engine/(?:{patterns})"]
 
 
-def run_cases(words: list[str], engine: str) -> dict[str, str | None]:
-    """Every case's difference, None where it passed. A case that the runner lists and does not answer has failed."""
+def run_cases(words: list[str], options: argparse.Namespace) -> dict[str, str | None]:
+    """Every case's difference, None where it passed. A case that the runner lists and does not answer has failed.
+
+    Each of `--jobs` processes takes its share of the part that `--shard` names.
+    """
+    part, parts = map(int, options.shard.split("/"))
+    shards = [f"{part % parts + parts * job}/{parts * options.jobs}" for job in range(options.jobs)]
     runner = [sys.executable, str(CASES / "run.py"), *words]
-    listed = subprocess.run([*runner, "--list", "--jobs", "1"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    listed = [name for shard in shards for name in listing([*runner, "--shard", shard])]
     with tempfile.TemporaryDirectory() as folder:
-        answers = Path(folder) / "results.json"
-        environment = {**os.environ, "ERRATA_ENGINE": engine}
-        command = [*runner, "--engine", engine, "--json", answers]
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+        answers = [Path(folder) / f"{job}.json" for job in range(options.jobs)]
+        environment = {**os.environ, "ERRATA_ENGINE": options.engine}
+        processes = [
+            subprocess.Popen([*runner, "--engine", options.engine, "--shard", shard, "--json", str(answer)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+            for shard, answer in zip(shards, answers, strict=True)
+        ]
+        deadline = time.monotonic() + LONGEST
         try:
-            process.wait(LONGEST)
+            for process in processes:
+                process.wait(max(0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             print(f"the cases were broken off after {LONGEST} s")
         finally:
-            end_with_children(process)
-        rows = json.loads(answers.read_text(encoding="utf-8")) if answers.exists() else []
+            for process in processes:
+                end_with_children(process)
+        rows = [row for answer in answers if answer.exists() for row in json.loads(answer.read_text(encoding="utf-8"))]
     unanswered = {case: "the runner broke off before it" for case in listed if case.startswith("engine/")}
     return unanswered | {row["case"]: row["difference"] for row in rows}
+
+
+def listing(words: list[str]) -> list[str]:
+    """The names of the cases that the runner would run."""
+    return subprocess.run([*words, "--list"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 
 
 def end_with_children(process: subprocess.Popen[bytes]) -> None:
@@ -113,8 +129,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--engine", choices=["sail", "spark"], default="sail")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes side by side")
-    parser.add_argument("--covered", action="store_true", help="only the engine cases of the covered areas, in one process")
-    parser.add_argument("--shard", default="0/1", metavar="K/N", help="with --covered: every N-th case from the K-th on")
+    parser.add_argument("--covered", action="store_true", help="only the engine cases of the covered areas")
+    parser.add_argument("--shard", default="0/1", metavar="K/N", help="every N-th case from the K-th on")
     parser.add_argument("-k", dest="keyword", default="", help="only cases whose path matches this regular expression")
     parser.add_argument("-v", dest="verbose", action="store_true", help="show the difference of each failing case")
     options = parser.parse_args()
@@ -122,7 +138,7 @@ def main() -> int:
         print("there are no conformance cases beside the project")
         return 0
     rules = read_rules()
-    return 1 if verdict(run_cases(selection(options, rules), options.engine), rules, verbose=options.verbose) else 0
+    return 1 if verdict(run_cases(selection(options, rules), options), rules, verbose=options.verbose) else 0
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def in_image(text, image):
     return [step for step in moved if "apt-get" not in step]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_steps_of_the_recipe_make_what_runs_without_network_and_not_as_root(image):
     if os.geteuid() != 0 or not all(map(shutil.which, ("java", "unshare", "ip"))):
         pytest.skip("needs Java, and root for a network and a user of its own")

@@ -1,12 +1,10 @@
 """Both engines share the state: a run goes on from what the other engine left, and ends as one full run would.
 
-There are twenty small pipelines. A run of the suite takes a fifth, chosen by ERRATA_TURN, which moves on with every commit in `.ci/run`;
-ERRATA_TURN=all takes all of them, `-m "spark and slow"` two hundred larger ones.
+There are twenty small pipelines and two hundred larger ones.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
@@ -24,15 +22,6 @@ def buckets() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(range_join, "FEW_PAIRS", -1)
         yield
-
-
-TURNS, SHARE = 5, 4
-
-
-def _numbers() -> range:
-    """The numbers of this turn's pipelines, or of all."""
-    turn = os.environ.get("ERRATA_TURN", "0")
-    return range(TURNS * SHARE) if turn == "all" else range(int(turn) % TURNS * SHARE, (int(turn) % TURNS + 1) * SHARE)
 
 
 def in_turn(number: int, *, most: int, changes: int) -> None:
@@ -55,13 +44,12 @@ def in_turn(number: int, *, most: int, changes: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("number", _numbers())
+@pytest.mark.parametrize("number", range(20))
 def test_engines_take_turns_over_a_small_pipeline(number: int) -> None:
     in_turn(number, most=1, changes=1)
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1000, 1200))
 def test_engines_take_turns_over_a_large_pipeline(number: int) -> None:
     in_turn(number, most=4, changes=3)

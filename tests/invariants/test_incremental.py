@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.invariants.sales import HEADER, KEYED, KEYLESS, as_text, expected, pipeline
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 Records = list[dict[str, Any]]
@@ -108,23 +109,19 @@ def run_history(history: Sequence[Files], *, keyed: bool, persist: str = "all", 
         assert folder.state_files() == before
 
 
-relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-half = settings(relaxed, max_examples=max(8, settings.default.max_examples // 2))
-
-
-@half
+@examples(24)
 @given(histories(keyed=False))
 def test_keyless_files_follow_every_change(history: list[Files]) -> None:
     run_history(history, keyed=False)
 
 
-@half
+@examples(24)
 @given(histories(keyed=True))
 def test_keyed_files_follow_every_change(history: list[Files]) -> None:
     run_history(history, keyed=True)
 
 
-@settings(relaxed, max_examples=8)
+@examples(24)
 @given(histories(keyed=False))
 def test_changelogs_of_boundaries_alone_give_the_same(history: list[Files]) -> None:
     run_history(history, keyed=False, persist="boundaries")

@@ -1,12 +1,10 @@
 """I1 (DESIGN section 9) where the way of computing changes with size: what a node holds on the driver or leaves to the engine, and files that are read by tasks or in stretches.
 
 One pipeline with all kinds of nodes goes through deltas whose sizes lie around these limits. After each step its outputs are equal to the outputs of a full run.
-A run of the suite takes one of the stories, that of ERRATA_TURN, which moves on with every commit in `.ci/run`; ERRATA_TURN=all takes all of them.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Mapping, Sequence
@@ -167,18 +165,11 @@ def _ran(made: Rows, folder: Folder, story: Story) -> Mapping[str, str]:
     return written(folder) | {"exit code": str(code)}
 
 
-def _taken() -> Sequence[int]:
-    """The number of this turn's story, or of all stories."""
-    turn, every = os.environ.get("ERRATA_TURN", "0"), range(len(stories()))
-    return every if turn == "all" else [int(turn) % len(every)]
-
-
-@pytest.mark.parametrize("number", _taken())
+@pytest.mark.parametrize("number", range(len(stories())))
 def test_deltas_of_any_size_end_as_a_full_run(tmp_path: Path, number: int) -> None:
     walk(stories()[number], tmp_path, "sail")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["spark"])
 def test_deltas_of_any_size_on_spark(tmp_path: Path, engine: str) -> None:
     story = stories()[0]

@@ -98,7 +98,7 @@ def test_any_number_of_threads_gives_the_same(tmp_path: Path, alone: dict[str, A
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.deep
 def test_executors_in_processes_of_their_own_give_the_same(tmp_path: Path, alone: dict[str, Any]) -> None:
     try:
         for name, content in written(tmp_path, EngineOptions("spark", master="local-cluster[2,1,1024]")).items():

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.support.changelog_model import Row, State, printed, same
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from storage.engines.base import Engine
 
-on_engines = settings(max_examples=max(6, settings.default.max_examples // 4))
+on_engines = examples(24)
 """A property whose every example is a job of an engine: fewer examples, each of many changelogs."""
 
 NAMES = ("n.a", "v", "b`c")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.failures import Stopped, Usage
@@ -20,9 +20,9 @@ from storage.delta.integrity import anchor_ledger, seal_tables
 from storage.state.ledger import Ledger
 from tests.invariants.sales import HEADER, KEYED, pipeline
 from tests.support import rollback_model as rollback
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
-few = max(2, settings.default.max_examples // 50)
 SAIL = RunOptions(engine=EngineOptions("sail"), max_retract_share=1.0)
 Step = tuple[str, Any]
 
@@ -97,7 +97,7 @@ def holds_after(folder: Folder, source: str, steps: list[Step]) -> None:
         assert wrong(copy) == []
 
 
-@settings(max_examples=few, deadline=None)
+@examples(16, 2)
 @given(edits_of_sales())
 def test_corrections_and_reverts_are_no_violation(sales: Folder, steps: list[Step]) -> None:
     holds_after(sales, "sales", steps)
@@ -106,7 +106,7 @@ def test_corrections_and_reverts_are_no_violation(sales: Folder, steps: list[Ste
 edits_of_rolled_back = st.tuples(st.sampled_from("123456"), st.sampled_from([{"qty": "bad"}, {"qty": "12"}, {"sale": "2"}, {}]))
 
 
-@settings(max_examples=few, deadline=None)
+@examples(16, 2)
 @given(st.lists(st.one_of(edits_of_rolled_back, reverts), min_size=2, max_size=3))
 def test_what_is_rolled_back_is_settled_as_it_stands(rolled_back: Folder, steps: list[Step]) -> None:
     holds_after(rolled_back, "shop", steps)

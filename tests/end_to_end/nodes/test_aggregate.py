@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import errata
 from tests.support.csv_histories import Row, Version, follow, heading, histories, sink, source
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 PIPELINE = """\
@@ -174,7 +175,7 @@ records: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries({
 
 
 @pytest.mark.parametrize("small", [10_000, -1], ids=["few rows, on the driver", "many rows, in the engine"])
-@settings(max_examples=2)
+@examples(16, 2)
 @given(history=histories({"o": records}))
 def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[Version]) -> None:
     with pytest.MonkeyPatch.context() as patch:

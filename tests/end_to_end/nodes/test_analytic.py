@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.support.csv_histories import Row, Version, follow, heading, histories, queue, source, transform
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, jsonl, standing_in
 
 ROWS = {"id": "int", "g": "string", "k": "int", "v": "float", "w": "int"}
@@ -186,7 +187,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     }
 
 
-@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
+@examples(24, 3, suppress_health_check=list(HealthCheck))
 @given(histories({"rows": record, "prices": price}, most=7))
 def test_every_step_is_what_python_says(history: list[Version]) -> None:
     follow(history, pipeline(), HEADERS, model)

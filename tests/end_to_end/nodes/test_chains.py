@@ -33,7 +33,7 @@ def records(numbers: range, more: int = 0) -> str:
     return "id,v\n" + "".join(f"{number},{value_of(number, more)}\n" for number in numbers)
 
 
-@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["sail", pytest.param("spark", marks=pytest.mark.deep)])
 def test_a_long_chain_is_computed_and_computed_again(tmp_path: Path, engine: str) -> None:
     """Each transform divides by `v` less its own number: records whose `v` is one of these fail. At last half of the values are others."""
     folder = Folder(tmp_path)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import errata
+from tests.support.examples import examples
 from tests.support.joins import FEW, HEADERS, JOINS, Join, gathered, pipeline, with_broken_builds
 from tests.support.pipelines import Folder, command, jsonl, standing_in
 
@@ -84,7 +85,7 @@ def queue(folder: Folder) -> list[tuple[str, ...]]:
     return sorted(tuple(row[name] for name in columns) for row in rows)
 
 
-@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
+@examples(24, 3, suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_every_step_is_what_nested_loops_give(versions: list[Tables]) -> None:
     with tempfile.TemporaryDirectory() as name:

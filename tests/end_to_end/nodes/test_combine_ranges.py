@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from operators.combine import range_join
 from operators.combine.range_join import Extent, Grid
 from tests.support.csv_histories import heading, source
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, jsonl, standing_in
 
 Row = dict[str, Any]
@@ -97,7 +98,7 @@ def sides(draw: st.DrawFn, one: str, other: str, most: int = 8) -> tuple[list[Ro
 def test_pairs_are_those_of_two_loops(one: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_join, "FEW_PAIRS", -1)
 
-    @settings(max_examples=max(2, settings().max_examples // 12), suppress_health_check=list(HealthCheck))
+    @examples(24, 2, suppress_health_check=list(HealthCheck))
     @given(sides(one, other), sides(one, other, most=3))
     def compared(first: tuple[list[Row], list[Row]], then: tuple[list[Row], list[Row]]) -> None:
         with tempfile.TemporaryDirectory() as place:

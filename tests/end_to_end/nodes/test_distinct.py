@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.support.csv_histories import Row, Version, follow, heading, histories, source, transform
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 
 COLUMNS = {"id": "int", "a": "string", "b": "float", "n": "int"}
@@ -72,7 +73,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     }
 
 
-@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
+@examples(24, 3, suppress_health_check=list(HealthCheck))
 @given(histories({"rows": record}))
 def test_every_step_is_what_python_says(history: list[Version]) -> None:
     follow(history, pipeline(), HEADERS, model)

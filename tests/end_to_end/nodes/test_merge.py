@@ -7,10 +7,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import errata
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 PIPELINE = """\
@@ -46,7 +47,7 @@ def expected(files: dict[str, list[tuple[int, int]]]) -> list[dict[str, str]]:
     return [{"v": str(v), "id": str(key), "source": name} for name in "baa" for key, v in files[name]]
 
 
-@settings(max_examples=max(4, settings().max_examples // 5), suppress_health_check=list(HealthCheck))
+@examples(24, 4, suppress_health_check=list(HealthCheck))
 @given(histories(), st.sampled_from(["concat", "interleave", "interleave, interleave_seed: 7"]))
 def test_every_step_is_the_inputs_one_after_another(versions: list[dict[str, list[tuple[int, int]]]], mode: str) -> None:
     with tempfile.TemporaryDirectory() as place:

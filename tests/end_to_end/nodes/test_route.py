@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import errata
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 PIPELINE = """\
@@ -81,7 +82,7 @@ def run(folder: Folder, versions: Sequence[Rows], mode: str) -> None:
         check(folder, rows, mode)
 
 
-@settings(max_examples=max(4, settings().max_examples // 5), suppress_health_check=list(HealthCheck))
+@examples(24, 4, suppress_health_check=list(HealthCheck))
 @given(histories(), st.sampled_from(["exclusive", "inclusive"]))
 def test_every_step_is_what_the_conditions_say(versions: list[Rows], mode: str) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cxl import compile_program
@@ -16,6 +16,7 @@ from cxl.values.failure import CxlFailure
 from errata.core.diagnostics import PipelineErrors
 from operators.state.running_aggregates import running
 from tests.support.csv_histories import Row, Version, follow, histories
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, jsonl
 
 HEADERS = {"a": ["id", "k", "v"], "b": ["id", "k", "v"]}
@@ -77,7 +78,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     return {"shown": rows, "ends": ends, "rejected": failing}
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16, 3, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories({"a": record, "b": record}, most=5))
 def test_incremental_runs_follow_the_model(history: list[Version]) -> None:
     follow(history, PIPELINE, HEADERS, model)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import errata
 from operators.aggregate.time_window import watermark
 from storage.engines import arrow
 from tests.support.csv_histories import Row, Version, follow, heading, histories, queue, sink, source
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, jsonl, standing_in
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     return {name: rows for name, (rows, _) in found.items()} | {"rejected": rejected}
 
 
-@settings(max_examples=max(3, settings().max_examples // 8), suppress_health_check=list(HealthCheck))
+@examples(24, 3, suppress_health_check=list(HealthCheck))
 @given(histories({"web": record, "app": record}))
 def test_every_step_is_what_python_says(history: list[Version]) -> None:
     follow(history, pipeline(), HEADERS, model)

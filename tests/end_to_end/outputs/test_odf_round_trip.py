@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.options import LogFilter
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 COLUMNS = "[{name: id, type: int}, {name: name, type: string}, {name: price, type: float}, {name: paid, type: bool}, {name: day, type: date}, {name: at, type: date_time}]"
@@ -51,7 +52,7 @@ versions = st.lists(st.dictionaries(st.integers(1, 4), orders, max_size=4), min_
 
 @pytest.mark.parametrize("form", ["two", "retract", "upsert"])
 @given(history=versions)
-@settings(max_examples=max(3, settings.default.max_examples // 8))
+@examples(24, 3)
 def test_a_changelog_in_files_leads_to_the_same_rows(form: str, history: list[dict[int, tuple[str, ...]]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         writer, reader = Folder(Path(place)), Folder(Path(place))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.options import EngineOptions
@@ -19,6 +19,7 @@ from errata.inspect.explain import explain
 from errata.outputs import changes_file
 from storage.state import durable
 from tests.invariants.test_crashes import steps_of
+from tests.support.examples import examples
 from tests.support.killing import Died, dies_at
 from tests.support.pipelines import Folder, command, standing_in
 
@@ -86,7 +87,7 @@ def check(folder: Folder, records: list[Row]) -> None:
 
 
 @given(history=versions)
-@settings(max_examples=max(5, settings.default.max_examples // 8))
+@examples(24, 4)
 def test_after_every_run_the_tables_hold_what_stands(history: list[list[Row]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = project(place)

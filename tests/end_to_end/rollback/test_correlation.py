@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from errata.core.failures import Stopped
 from errata.core.options import EngineOptions, RunOptions
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command
 from tests.support.rollback_model import HEADER, Expected, Files, expected, pipeline
 
 NAMES = ("shop-a.csv", "shop-b.csv", "web-a.csv")
-asked = settings.default.max_examples
-relaxed = settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 def record(number: int) -> st.SearchStrategy[dict[str, Any]]:
@@ -93,13 +93,13 @@ def run_history(history: list[Files], *, keyed: bool, persist: str = "all", scop
         assert folder.state_files() == before
 
 
-@settings(relaxed, max_examples=max(5, asked // 6))
+@examples(24, 4, phases=PHASES)
 @given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
 def test_later_runs_settle_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
     run_history(history, keyed=keyed, persist=persist)
 
 
-@settings(relaxed, max_examples=max(3, asked // 6))
+@examples(24, 3, phases=PHASES)
 @given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
 def test_later_runs_hold_mates_back_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
     run_history(history, keyed=keyed, persist=persist, scope="record")
@@ -120,13 +120,13 @@ def test_large_sources_settle_like_small_ones(keyed: bool, scope: str) -> None:
 
 
 @pytest.mark.spark
-@settings(relaxed, max_examples=1)
+@settings(max_examples=1, phases=PHASES)
 @given(histories())
 def test_spark_settles_the_same(history: list[Files]) -> None:
     run_history(history, keyed=False, engine="spark")
 
 
-@settings(relaxed, max_examples=max(2, asked // 12))
+@examples(16, 2, phases=PHASES)
 @given(st.data(), st.lists(record(0), min_size=6, max_size=10), st.booleans())
 def test_the_order_of_records_and_files_changes_nothing(data: st.DataObject, records: list[dict[str, Any]], keyed: bool) -> None:
     lines = [{**one, "id": number} for number, one in enumerate(records, 1)]

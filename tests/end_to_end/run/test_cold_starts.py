@@ -68,7 +68,7 @@ def test_a_cold_start_ends_as_documented(tmp_path: Path, engine: str, path: str,
     start(Folder(tmp_path), engine, path, number)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize(("engine", "path", "number"), [*starts("sail", 50, 100), *starts("spark", 50, 100)])
 def test_fifty_cold_starts_end_as_documented(tmp_path: Path, engine: str, path: str, number: int) -> None:
     start(Folder(tmp_path), engine, path, number)

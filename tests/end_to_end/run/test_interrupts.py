@@ -30,37 +30,41 @@ random.seed(19)
 AT = [SECONDS * (moment + random.random()) / MOMENTS for moment in range(MOMENTS)]  # no secret
 
 
+def interrupt() -> None:
+    """What Ctrl-C does, without a signal: that would end the engine of other tests, and SIGINT may be ignored here."""
+    _thread.interrupt_main(signal.SIGTERM)
+
+
+def wait() -> None:
+    """Wait for an interrupt."""
+    ends = time.monotonic() + 10
+    while time.monotonic() < ends:
+        pass
+
+
 def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path.joinpath("interrupted_module.py").write_text("import _thread, signal, time\n_thread.interrupt_main(signal.SIGTERM)\ntime.sleep(0.1)\nwhole = True\n")
+    tmp_path.joinpath("interrupted_module.py").write_text(f"from {__name__} import interrupt\ninterrupt()\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
-        import_and_wait("interrupted_module")
+        importlib.import_module("interrupted_module")
+        wait()
     assert sys.modules["interrupted_module"].whole
 
 
-def import_and_wait(module: str) -> None:
-    importlib.import_module(module)
-    time.sleep(5)
-
-
-def test_of_a_lost_interrupt_nobody_is_told_and_it_comes_again(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("errata.cli._PATIENCE", 0.05)
     with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
-        lose_and_wait()
+        lost = Losing()
+        del lost
+        wait()
     assert capfd.readouterr().err == ""
-
-
-def lose_and_wait() -> None:
-    lost = Losing()
-    del lost
-    time.sleep(10)
 
 
 class Losing:
     """Is interrupted where the interpreter ignores exceptions."""
 
     def __del__(self) -> None:
-        _thread.interrupt_main(signal.SIGTERM)  # a signal itself would end the engine of other tests, and SIGINT may be ignored
-        time.sleep(0.1)
+        interrupt()
 
 
 @pytest.mark.parametrize(("after", "number"), [(after, signal.SIGTERM if at % 4 == 3 else signal.SIGINT) for at, after in enumerate(AT)])  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.options import EngineOptions
@@ -25,6 +25,7 @@ from storage.formats import content_chunks
 from storage.formats.base import Column, Range, ReadPlan
 from storage.formats.tasks import Task, read_task
 from tests.support.chunking import small_chunks
+from tests.support.examples import examples
 from tests.support.killing import kill_points
 from tests.support.pipelines import Folder
 
@@ -132,10 +133,7 @@ def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
         return shown(folder)
 
 
-few = settings(max_examples=max(4, settings.default.max_examples // 25))
-
-
-@few
+@examples(24)
 @given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
 def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
     """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole.

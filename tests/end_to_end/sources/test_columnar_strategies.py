@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 
 from operators.source import reading
 from tests.end_to_end.sources.test_strategies import check_nothing_to_do, outputs, rejects
 from tests.support import merge_strategies as sources
 from tests.support.columnar import FILES
+from tests.support.examples import examples
 from tests.support.merge_strategies import STRATEGIES, Folders, Model
 from tests.support.pipelines import Folder
 
@@ -61,7 +62,7 @@ def pipeline(form: str) -> str:
 
 @pytest.mark.parametrize(("form", "driver"), [("parquet", 0), ("arrow", reading.SMALL_BYTES)])
 @given(history=sources.histories())
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(16, 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_strategy_over_typed_columns(form: str, driver: int, history: list[Folders], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SMALL_BYTES", driver)
     with tempfile.TemporaryDirectory() as place:

@@ -14,9 +14,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 
 XML_SOURCE = """
@@ -127,7 +128,7 @@ documents = st.dictionaries(
 
 
 @given(versions=st.lists(documents, min_size=2, max_size=4))
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@examples(16, 5, suppress_health_check=[HealthCheck.too_slow])
 def test_documents_that_change_end_as_one_full_run_would(versions):
     with tempfile.TemporaryDirectory() as at:
         folder = project(Path(at), XML_SOURCE.replace("      MERGE\n", "") + TAGGED, {})
@@ -269,7 +270,7 @@ def interchange(messages: Sequence[Sequence[tuple[str, Sequence[str]]]], control
 
 
 @given(versions=st.lists(st.tuples(st.lists(segments, min_size=1, max_size=3), st.sampled_from(["IC1", "IC2"])), min_size=1, max_size=2))
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@examples(16, 5, suppress_health_check=[HealthCheck.too_slow])
 def test_an_interchange_comes_out_as_it_came_in(versions):
     with tempfile.TemporaryDirectory() as at:
         folder = project(Path(at), EDIFACT, {})

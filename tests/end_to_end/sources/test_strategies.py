@@ -7,10 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from operators.source import reading
 from tests.support import merge_strategies as sources
+from tests.support.examples import examples
 from tests.support.merge_strategies import STRATEGIES, Folders, Model
 from tests.support.pipelines import Folder
 
@@ -108,17 +109,13 @@ def check_undone(folder: Folder, history: list[Folders], first: dict[str, Any]) 
     assert (found["text"], found["keyed"]) == (first["text"], first["keyed"])
 
 
-FEW = max(3, settings.default.max_examples // 8) if settings.default else 3
-"""Each example is some ten runs of twelve nodes."""
-
-
-@settings(max_examples=FEW)
+@examples(16, 3)
 @given(sources.histories())
 def test_every_strategy_follows_its_model(history: list[Folders]):
     check_history(history)
 
 
-@settings(max_examples=FEW - 1)
+@examples(16, 2)
 @given(sources.histories())
 def test_large_files_lead_to_the_same(history: list[Folders]):
     before, reading.SMALL_BYTES = reading.SMALL_BYTES, 0

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import errata.execution.ingest
 import storage.delta.external_table
 from errata.inspect.explain import explain
+from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, standing_in
 
 Row = tuple[int, str | None, float | None]
@@ -179,7 +180,7 @@ HISTORIES = st.lists(st.lists(STEPS, min_size=1, max_size=3), min_size=2, max_si
 
 @pytest.mark.parametrize("merge", [KEYED, KEYLESS], ids=["keyed", "keyless"])
 @given(history=HISTORIES, feed=st.sampled_from([True, True, False]))
-@settings(max_examples=max(4, settings.default.max_examples // 8))
+@examples(24, 4)
 def test_any_history_of_a_table_ends_as_a_full_run(merge: str, feed: bool, history: list[list[Any]]) -> None:
     check_history(history, merge, feed=feed)
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from errata.cli import main
@@ -15,6 +15,7 @@ from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.failures import Busy, Stopped, StorageFailed
 from errata.core.options import Correction, LogFilter, RunResult
 from tests.invariants.sales import HEADER, pipeline
+from tests.support.examples import examples
 from tests.support.pipelines import Folder
 
 COMMANDS = [
@@ -343,7 +344,7 @@ WORDS = st.sampled_from([*COMMANDS, "p.yaml", "totals", "orders", "a=1", "--form
                          "list", "retry", "--key", "--set", "--reason", "--", "--at", "-o", "--state", "--engine", "sail", "--op", "-R", "é", ""])  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WORDS, max_size=7))
 def test_no_words_are_a_defect(application, tmp_path: Path, words: list[str]) -> None:
     assume("init" not in words and "doctor" not in words)

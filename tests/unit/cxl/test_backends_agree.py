@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cxl.functions.registry import Builtin, all_builtins
@@ -14,6 +14,7 @@ from cxl.types.types import Kind, Type
 from cxl.values.dynamic import dumps, loads
 from cxl.values.failure import CxlFailure
 from tests.support.cxl_agreement import answers, case, disagreements
+from tests.support.examples import examples
 
 INTS = [0, 1, -1, 2, 7, -7, 12, 400, 10**7, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), None]
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, 2.5, -2.5, 1.005, 2.675, 19.995, 0.1 + 0.2, 1e7, 12345678.9, 1e16, 1e21, 1e-7, 5e-324, 1.7e308,
@@ -312,7 +313,7 @@ def text_of(parts: list[tuple[str, str, str]]) -> str:
 EDGES = {name: st.sampled_from(VALUES[type_]) for name, type_ in SCHEMA.items()}
 
 
-@settings(max_examples=max(134, settings.default.max_examples), deadline=None, suppress_health_check=list(HealthCheck))
+@examples(134, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.lists(statements, min_size=1, max_size=5), st.lists(st.fixed_dictionaries(EDGES), min_size=3, max_size=5)), min_size=15, max_size=15))
 def test_random_programs_give_the_same(drawn: list[tuple[list[tuple[str, str, str]], list[dict[str, Any]]]]) -> None:
     found = disagreements([case(text_of(parts), SCHEMA, records) for parts, records in drawn])

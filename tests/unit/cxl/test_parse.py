@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cxl import CxlErrors, Schema, compile_program
@@ -13,6 +13,7 @@ from cxl.syntax.canonical import canonical_text, expression_text
 from cxl.syntax.lex import tokenize
 from cxl.syntax.parse import Parsed, parse_expression, parse_program
 from tests.support import cxl_trees as trees
+from tests.support.examples import examples
 
 # written | the same with every operator in parentheses (user guide, "Operator precedence"; SPEC-DECISIONS, Language 14 to 20)
 PRECEDENCE = """
@@ -161,7 +162,7 @@ MUTATIONS = 10
 """Damaged texts of each program: to draw a program takes far longer than to read it."""
 
 
-@settings(max_examples=max(5_000, settings.default.max_examples) // MUTATIONS)
+@examples(500)
 @given(trees.programs, st.randoms(use_true_random=True))
 def test_a_mutated_program_ends_in_a_program_or_in_diagnostics(program, chance):
     text = canonical_text(Parsed(program, None, (), ()))

@@ -7,10 +7,11 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.values.coerce import arrow_type, base_type, coerce, is_dynamic
+from tests.support.examples import examples
 
 NUMERIC_TEXT = st.one_of(
     st.text(alphabet="+-.0123456789eE_ xinfaNty", max_size=8),
@@ -35,13 +36,13 @@ def expected_int(text):
 
 
 @given(text=NUMERIC_TEXT)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_int(text):
     assert one(text, "int") == (expected_int(text), expected_int(text) is None and text != "")
 
 
 @given(text=NUMERIC_TEXT)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_float(text):
     value, failed = one(text, "float")
     if FLOAT.fullmatch(text) and not ("inf" not in text.lower() and math.isinf(float(text))):
@@ -123,7 +124,7 @@ def test_digits_beyond_the_largest_float_are_none():
 
 
 @given(text=NUMERIC_TEXT)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_numeric_is_an_int_or_else_a_float(text):
     whole, (real, _) = expected_int(text), one(text, "float")
     number = whole if whole is not None else real

@@ -9,12 +9,13 @@ import re
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, ReadPlan
 from storage.formats.encodings import IN_WORDS
+from tests.support.examples import examples
 from tests.support.reading import records_of, records_or_error
 
 
@@ -87,14 +88,14 @@ def test_random_dialects_read_as_python_reads_them(block):
         agrees_with_python(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_two_thousand_random_dialects():
     for seed in range(10_000, 12_000):
         agrees_with_python(seed)
 
 
 @given(data=st.binary(max_size=200), options=st.sampled_from([{}, {"has_header": False}, {"encoding": "latin-1"}, {"encoding": "utf-16"}]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_bytes_are_records_or_an_input_error(data, options):
     reader = csv_reader([("a", "int"), ("col_0", "date")], options)
     rows = records_or_error(reader, data)

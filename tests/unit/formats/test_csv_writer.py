@@ -9,12 +9,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, OutputError, ReadPlan, WritePlan
 from storage.formats.texts import float_text, plain_floats
+from tests.support.examples import examples
 from tests.support.reading import records_of
 
 CELL = st.text(alphabet=st.one_of(st.sampled_from("a,\"\n\r;' é😀"), st.characters(exclude_categories=["Cs"])), max_size=6)
@@ -34,7 +35,7 @@ def written(columns, rows, options=None, **plan):
     table=st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(CELL, min_size=width, max_size=width), max_size=5)),
     delimiter=st.sampled_from(",;|\t"),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_bytes_of_pythons_writer(table, delimiter):
     width = len(table[0]) if table else 1
     expected = io.StringIO(newline="")
@@ -68,7 +69,7 @@ def test_floats_within_arrays_and_maps_are_written_as_all_floats(values):
 
 
 @given(value=st.floats())
-@settings(max_examples=500)
+@examples(500)
 def test_floats_are_short_plain_and_read_back(value):
     text = float_text(pa.array([value]))[0].as_py()
     if math.isfinite(value):
@@ -137,7 +138,7 @@ def test_what_is_taken_for_a_formula(type, cell, found):
         st.tuples(CELL, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans(), st.dates()), min_size=1, max_size=6
     )
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_what_is_written_reads_back(rows):
     columns = [("s", "string"), ("i", "int"), ("f", "float"), ("b", "bool"), ("d", "date")]
     reader = formats.reader("csv", {}, ReadPlan(tuple(Column(*column) for column in columns)))

@@ -4,12 +4,13 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import DOCUMENT, Column, InputError, OptionError, OutputError, ReadPlan, Section
 from storage.formats.edifact.read import Service
+from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
 
@@ -148,7 +149,7 @@ EDI_COLUMNS = [("ref",), ("seg_id",), ("e01",), ("e02",), ("e03",)]
 
 
 @given(records=RECORDS, cut=st.integers(0, 8), newline=st.booleans(), una=st.booleans())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_written_edifact_reads_back(records, cut, newline, una):
     columns = [("msg_ref",), *EDI_COLUMNS[1:]]
     text = written("edifact", columns, records, {**EDIFACT_OUT, "segment_newline": newline, "write_una": una}, cut=cut)
@@ -164,7 +165,7 @@ def test_written_edifact_reads_back(records, cut, newline, una):
         max_size=8,
     )
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_written_x12_reads_back(records):
     columns = [("set_ref",), *EDI_COLUMNS[1:]]
     found = [record for record in everything("x12", written("x12", columns, records, X12_OUT, cut=3)) if record["seg_id"] != "ST"]

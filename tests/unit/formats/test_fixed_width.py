@@ -4,11 +4,12 @@ import json
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, InputError, OptionError, OutputError, ReadPlan
+from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
 
@@ -111,7 +112,7 @@ LINES = st.lists(st.text(alphabet="ab 01\r", max_size=8), max_size=10)
 
 
 @given(lines=LINES, target=st.integers(1, 30), separator=st.sampled_from(["lf", "crlf"]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_ranges_have_the_records_of_the_whole(lines, target, separator):
     data = "\n".join(lines).encode()
     reader = fixed_reader([("a", "int"), ("b",)], field("a", 0, 2), field("b", 2, 3), line_separator=separator)
@@ -160,7 +161,7 @@ def test_what_is_too_long():
     rows=st.lists(st.tuples(st.text(alphabet="abcé", min_size=1, max_size=4), st.integers(-999, 9999)), max_size=5),
     end=st.sampled_from(["lf", "crlf", "none"]),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_what_is_written_reads_back(rows, end):
     fields = [field("t", width=8), field("n", width=5, type="integer")]
     columns = [("t", "string"), ("n", "int")]

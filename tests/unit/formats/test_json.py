@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import DOCUMENT, ERROR, ROW, ArrayPath, Column, InputError, OptionError, ReadPlan, Section
 from storage.formats.json.array_bounds import located
+from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
 
@@ -26,7 +27,7 @@ def json_reader(columns, options=None, **plan):
 
 
 @given(records=RECORDS, shape=st.sampled_from(["array", "ndjson", "object"]), indent=st.sampled_from([None, 1]))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_values_are_those_of_the_standard_library(records, shape, indent):
     options = {"format": shape, "record_path": "x.y" if shape == "object" else None}
     text = {
@@ -46,7 +47,7 @@ def test_any_values_are_those_of_the_standard_library(records, shape, indent):
 
 
 @given(records=RECORDS, target=st.integers(1, 60), blanks=st.lists(st.sampled_from(["", " ", "\t\r", "\r"]), min_size=7, max_size=7))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_ranges_of_lines_have_the_records_of_the_whole(records, target, blanks):
     lines = [line for record, blank in zip(records, blanks, strict=False) for line in (blank, json.dumps(record))]
     data = "\n".join(lines).encode()
@@ -251,7 +252,7 @@ def test_the_document_column():
     pretty=st.booleans(),
     preserve=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_written_json_is_what_the_standard_library_reads(rows, shape, pretty, preserve):
     columns = [("i", "int"), ("f", "float"), ("s", "string"), ("b", "bool")]
     text = written("json", columns, rows, {"format": shape, "pretty": pretty}, preserve_nulls=preserve)
@@ -318,7 +319,7 @@ RECORD = st.dictionaries(st.sampled_from(["a", "b", 'c"', "\\d"]), VALUE, max_si
     block=st.integers(1, 40),
     escape=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_an_array_in_pieces_has_the_records_of_the_whole(*, records, around, path, indent, target, block, escape):
     document = records
     for step in reversed(path):

@@ -62,7 +62,7 @@ def outcome(reader, data):
         return str(wrong)
 
 
-@pytest.mark.parametrize("seeds", [range(1200), pytest.param(range(10_000, 15_000), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(1200), pytest.param(range(10_000, 15_000), marks=pytest.mark.deep)])
 def test_lines_parsed_at_once_are_those_parsed_one_by_one(seeds, monkeypatch):
     for seed in seeds:
         rnd = random.Random(seed)

@@ -6,13 +6,14 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, ReadPlan
 from storage.formats.json import read
 from storage.formats.json.repeated_keys import Unique, elements
+from tests.support.examples import examples
 from tests.support.reading import records_of
 
 KEYS = st.sampled_from(["a", "b", 'q":', "\\", "é", 'x\\" :', " "])
@@ -51,7 +52,7 @@ def repeats(value) -> bool:
 
 
 @given(value=objects(VALUES), blank=BLANKS, escaped=st.booleans())
-@settings(max_examples=400)
+@examples(400)
 def test_a_record_is_right_where_no_object_has_a_key_twice(value, blank, escaped):
     text = text_of(value, blank, escaped).encode()
     assert (Unique(None).in_text(text, json.loads(text)) is not None) == repeats(value)

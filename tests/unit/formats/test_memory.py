@@ -26,7 +26,7 @@ def most_while_reading(case, path):
     return most - before
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 @pytest.mark.parametrize("name", ["xml", "json", "ndjson", "edifact", "x12"])
 def test_memory_does_not_grow_with_the_file(name, tmp_path):

@@ -117,7 +117,7 @@ def outcome(reader, data, target):
         return str(wrong)
 
 
-@pytest.mark.parametrize("seeds", [range(300), pytest.param(range(10_000, 15_000), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(300), pytest.param(range(10_000, 15_000), marks=pytest.mark.deep)])
 def test_a_damaged_document_is_the_same_with_runs_and_without(seeds):
     for seed in seeds:
         whole, parts, plain = read_with_and_without_runs(seed)
@@ -125,7 +125,7 @@ def test_a_damaged_document_is_the_same_with_runs_and_without(seeds):
         assert parts == plain, seed
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("form", FILES)
 def test_five_thousand_damaged_files(form):
     for seed in range(10_000, 15_000):

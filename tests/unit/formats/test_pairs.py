@@ -4,11 +4,12 @@ import itertools
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, ReadPlan
+from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
 
@@ -58,7 +59,7 @@ def through(form, records):
 
 @pytest.mark.parametrize(("left", "right"), PAIRS)
 @given(records=st.lists(RECORD, max_size=4))
-@settings(max_examples=4, deadline=None)
+@examples(16, 4)
 def test_both_formats_hold_the_same_records(left, right, records):
     held = through(left, records)
     assert held == records

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, OptionError, OutputError, WritePlan
 from storage.formats.splitting import SplitPlan, split
+from tests.support.examples import examples
 
 COLUMNS = (Column("id", "int"), Column("grp", "string"))
 WRITER = formats.writer("csv", {}, WritePlan(COLUMNS))
@@ -58,7 +59,7 @@ def by_hand(plan, rows):
         oversize_group=st.just("allow"),
     ),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_parts_are_those_of_a_plain_loop(groups, cuts, plan):
     rows = list(enumerate(groups))
     bounds = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})

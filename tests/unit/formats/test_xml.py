@@ -8,12 +8,13 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import DOCUMENT, ROW, ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
 from storage.formats.xml.scan import Collector, Scan
+from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
 
@@ -72,7 +73,7 @@ def flattened(node, before=""):
 
 
 @given(records=st.lists(st.lists(ELEMENT, max_size=4), max_size=4))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_records_are_those_of_the_standard_library(records):
     root = ET.Element("rs")
     for children in records:
@@ -98,7 +99,7 @@ ALIKE = st.lists(st.tuples(st.integers(0, 2), st.lists(TEXT, min_size=3, max_siz
 
 
 @given(shapes=st.lists(st.lists(ELEMENT, max_size=4), min_size=3, max_size=3), records=ALIKE, target=st.integers(40, 400))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_records_that_look_alike_are_those_of_the_standard_library_whole_and_in_parts(shapes, records, target):
     root = ET.Element("x")
     groups = [ET.SubElement(root, "rs"), ET.SubElement(root, "rs")]
@@ -331,7 +332,7 @@ TREE = st.recursive(
 
 
 @given(tree=TREE, paths=st.lists(st.sampled_from(PATHS), min_size=1, max_size=5, unique=True), block=st.integers(1, 40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_sections_found_together_are_those_found_one_by_one(tree, paths, block):
     sections = [Section(path, "xml_path", path, (Column("h"), Column("i"), Column("h.i"), Column("h.h"))) for path in paths]
     data = f"<x>{tree}</x>".encode()
@@ -363,7 +364,7 @@ def test_envelope_sections():
 @given(
     rows=st.lists(st.tuples(TEXT, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXT), max_size=4), preserve=st.booleans()
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_written_xml_is_well_formed_and_reads_back(rows, preserve):
     columns = [("a.t", "string"), ("@i", "int"), ("a.f", "float"), ("a.b.@k", "string")]
     text = written("xml", columns, rows, {"root_element": "x", "record_element": "r"}, preserve_nulls=preserve)

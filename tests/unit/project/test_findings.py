@@ -3,11 +3,12 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from errata.core.diagnostics import PipelineErrors
 from errata.yaml import load_yaml, parse_yaml
+from tests.support.examples import examples
 
 WRONG = [
     ("a: 1\nb: 2\na: 3\n", "YAML-002", 3, 1),
@@ -96,7 +97,7 @@ def test_a_folder_is_no_file(tmp_path: object) -> None:
 PIECES = st.sampled_from(["a", ":", " ", "\n", "  ", "- ", "{", "}", "[", "]", ",", "'", '"', "|", ">", "&a ", "*a", "!", "#", "?", "\t", "\r", "${X}", "${", "$$", "%", "\\", "\u2028", "\x85", "é", "\U0001f600", "---\n", "...", "0x1", "1e9", "\ue000", "<<", "~"])  # fmt: skip
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60))
 def test_no_text_crashes_and_every_finding_is_inside(text: str) -> None:
     document = parse_yaml(text, env={"X": "1"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -18,6 +18,7 @@ from storage.rest.addresses import is_public
 from storage.rest.cache import fetch
 from storage.rest.client import Pull
 from storage.rest.config import Rest
+from tests.support.examples import examples
 from tests.support.json_service import Answer, Asked, serving
 from tests.support.pipelines import Folder, command, standing_in
 
@@ -73,7 +74,7 @@ TOKEN = {"strategy": "cursor_token", "cursor_param": "page", "next_token_pointer
 
 # Pages ------------------------------------------------------------------------------------------------------------------
 @given(count=st.integers(0, 23), size=st.integers(1, 7))
-@settings(max_examples=15)
+@examples(15)
 def test_every_strategy_gives_every_record_once_in_order(count, size):
     items = list(range(count))
     with serving(by_offset(items)) as service:

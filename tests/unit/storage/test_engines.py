@@ -417,7 +417,7 @@ def test_both_engines_take_turns_in_one_process() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.deep
 def test_executors_in_processes_of_their_own() -> None:
     try:
         spread = engine(EngineChoice("spark", master="local-cluster[2,1,1024]"))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.delta.data_files import TableFiles
@@ -23,6 +23,7 @@ from storage.delta.multisets import net
 from storage.delta.published_table import PublishedTable
 from storage.engines import Engine
 from storage.errors import StorageError
+from tests.support.examples import examples
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("a name", pa.string()), ("x", pa.float64()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("ok", pa.bool_())]
@@ -69,7 +70,7 @@ def split(rows: list[Row]) -> tuple[pa.Table, pl.Series]:
 
 @pytest.mark.parametrize("configuration", [None, FEED], ids=["plain", "with a change data feed"])
 @given(files=st.lists(bags.filter(bool), max_size=4), came=bags, data=st.data())
-@settings(max_examples=max(10, settings.default.max_examples // 3))
+@examples(24, 4)
 def test_rows_go_as_often_as_they_are_told_to(configuration: dict[str, str] | None, files: list[list[Row]], came: list[Row], data: st.DataObject) -> None:
     standing = [one for rows in files for one in rows]
     goes = data.draw(st.lists(st.booleans(), min_size=len(standing), max_size=len(standing)))

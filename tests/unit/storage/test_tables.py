@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from changelog.lazy_imports import F
 from changelog.ops import NEGATIVE, Op
 from storage.delta.changelog_table import Appended, ChangelogTable
 from storage.errors import Overtaken, StorageError
+from tests.support.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +109,7 @@ def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
 
 
 @given(ops=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(list(Op))), max_size=12))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_counts_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[int, Op]]) -> None:
     table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), {"_op": "tinyint", "_key": "binary"})
     for epoch in (1, 2, 3):
@@ -211,7 +212,7 @@ def test_no_schema_means_that_of_the_first_rows(engine: Engine, way: Way, tmp_pa
 
 
 @given(data=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), st.integers(-9, 9), max_size=5))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_column_names_of_any_spelling(sail: Engine, tmp_path_factory: pytest.TempPathFactory, data: dict[str, int]) -> None:
     named = {name: value for name, value in data.items() if name not in ("_epoch", "_op", "_key")}
     rows = pa.table({"_op": pa.array([0], pa.int8()), "_key": [b"k"], **{name: pa.array([value]) for name, value in named.items()}})
@@ -248,7 +249,7 @@ steps = st.sampled_from(["append", "commit", "ask", "ask then", "restore", "clea
 
 
 @given(steps=st.lists(st.tuples(steps, st.integers(0, 4), st.lists(st.sampled_from([None, "{}"]), max_size=2)), max_size=8))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rejects_are_those_of_the_files_whatever_was_asked_before(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, list[str | None]]]) -> None:
     schema = {"_op": "tinyint", "_key": "binary", "_error": "string"}
     table = ChangelogTable(str(tmp_path_factory.mktemp("t") / "t"), schema, writer="run")
