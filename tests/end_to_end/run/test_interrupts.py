@@ -46,18 +46,26 @@ def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeyp
     tmp_path.joinpath("interrupted_module.py").write_text(f"from {__name__} import interrupt\ninterrupt()\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
-        importlib.import_module("interrupted_module")
-        wait()
+        import_and_wait("interrupted_module")
     assert sys.modules["interrupted_module"].whole
 
 
 def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("errata.cli._PATIENCE", 0.05)
     with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
-        lost = Losing()
-        del lost
-        wait()
+        lose_and_wait()
     assert capfd.readouterr().err == ""
+
+
+def import_and_wait(module: str) -> None:
+    importlib.import_module(module)
+    wait()
+
+
+def lose_and_wait() -> None:
+    lost = Losing()
+    del lost
+    wait()
 
 
 class Losing:
