@@ -7,7 +7,7 @@ each input keeps its order, whatever the mode.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -67,14 +67,14 @@ class Merge(Linear):
         """Read the number of the input off the first byte."""
         return numbered_input(key, len(self.inputs))
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """What rides along in any input rides on; where inputs disagree on the type of a rider, it is widened."""
-        self.inputs = tuple(inputs)
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the merge with the hidden columns of any input. Where inputs disagree on the type of a rider, it is widened."""
         riders: dict[str, Type] = {}
         for row in inputs:
             riders |= {name: merged_type(riders.get(name, type_), type_) or ANY for name, type_ in row.riders.items()}
         hidden = [name for row in inputs for name in row.hidden if name not in OWN_HIDDEN]
-        self.output = RowType(self.output.data, emitted=self.output.emitted, key=self.output.key).carrying(hidden, riders)
+        output = RowType(self.output.data, emitted=self.output.emitted, key=self.output.key)
+        return self.with_attributes(inputs=tuple(inputs), output=output.carrying(hidden, riders))
 
     def describe(self) -> Sequence[str]:
         """The mode."""

@@ -61,7 +61,7 @@ def make_plan(
     check_dlq(document, model, nodes, findings)
     raise_errors(findings.diagnostics if _declares(document.value) else [one for one in findings.diagnostics if one.code not in OF_VARIABLES])
     parameters = {name: call.body.parameters for name, call in expansion.calls.items()}
-    plan = Plan(model, settings, carry_hidden(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
+    plan = Plan(model, settings, with_hidden_columns(nodes, record_scope=model.error_handling.retraction_scope == "record"), parameters, expansion.outputs)
     check_source_names(plan, findings)
     raise_errors(findings.diagnostics)
     return plan
@@ -314,7 +314,7 @@ def _bound(spec: NodeSpec, rows: list[RowType], binding: Binding, scoping: Scopi
     operator = found.bind(spec, binding) if found else None
     if operator is None:
         return None
-    operator.carry(given, frozenset())
+    operator = operator.with_hidden(given, frozenset())
     reads = frozenset(binding.reads)
     if len(given) > 1:  # what rides in from one input only starts anew in the rows of the others
         reads |= {name for row in given for rider in row.riders if (name := dotted(rider)) is not None}
@@ -410,30 +410,35 @@ def check_dlq(document: Document, model: PipelineFile, nodes: Mapping[str, Node]
         findings.diagnostics.append(document.error(("error_handling", "dlq", "path"), "E322", message))
 
 
-def carry_hidden(nodes: dict[str, Node], *, record_scope: bool) -> dict[str, Node]:
-    """Let the hidden columns that somebody downstream reads ride along: `$source.*` only where it is asked for.
+def with_hidden_columns(nodes: dict[str, Node], *, record_scope: bool) -> dict[str, Node]:
+    """The nodes, in order, with the hidden columns that a program downstream reads.
 
-    `record_scope`: what `retraction_scope: record` lets count rides along too.
+    Args:
+        record_scope: Whether the pipeline has `retraction_scope: record`, where records may only count (`_counted`).
     """
     wanted: dict[str, frozenset[str]] = {}
     for node in reversed(nodes.values()):
         wanted[node.name] = wanted.get(node.name, frozenset()) | node.operator.reads_source()
         for name, _ in node.inputs:
             wanted[name] = wanted.get(name, frozenset()) | wanted[node.name]
-    _carry(nodes, wanted, frozenset())
-    if record_scope:
-        taking = takers(nodes)
-        sources = splitting(nodes, taking)
-        for source in sources:
-            source.operator.output = source.operator.output.carrying([COUNTED])
-        if sources:
-            _carry(nodes, wanted, taking)
-    return nodes
+    nodes = _with_hidden(nodes, wanted, frozenset())
+    taking = takers(nodes) if record_scope else frozenset()
+    sources = splitting(nodes, taking) if record_scope else []
+    if not sources:
+        return nodes
+    for source in sources:
+        operator = source.operator.with_attributes(output=source.operator.output.carrying([COUNTED]))
+        nodes = {**nodes, source.name: replace(source, operator=operator)}
+    return _with_hidden(nodes, wanted, taking)
 
 
-def _carry(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]], taking: frozenset[str]) -> None:
+def _with_hidden(nodes: Mapping[str, Node], wanted: Mapping[str, frozenset[str]], taking: frozenset[str]) -> dict[str, Node]:
+    """The nodes with the hidden columns of their inputs. `taking`: the nodes that read records which only count."""
+    found: dict[str, Node] = {}
     for node in nodes.values():
-        operator, takes = node.operator, node.name in taking
-        rows = [nodes[name].operator.port(port) for name, port in node.inputs]
-        operator.takes_counted = takes if any(COUNTED in row.hidden for row in rows) else None
-        operator.carry(_entered([row if takes else row.without(COUNTED) for row in rows], node.entries), wanted[node.name])
+        takes = node.name in taking
+        rows = [found[name].operator.port(port) for name, port in node.inputs]
+        inputs = _entered([row if takes else row.without(COUNTED) for row in rows], node.entries)
+        operator = node.operator.with_hidden(inputs, wanted[node.name])
+        found[node.name] = replace(node, operator=operator.with_attributes(takes_counted=takes if any(COUNTED in row.hidden for row in rows) else None))
+    return found

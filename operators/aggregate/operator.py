@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from changelog.arrow_algebra import signed
 from changelog.columns import column
@@ -53,12 +53,12 @@ class Aggregate(Keyed):
         self.deterministic = program.deterministic
         self.wide_sums = False
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Nothing of single rows rides along but the correlation keys that the groups cover; a relaxed aggregate adds its own."""
-        self.inputs = tuple(inputs)
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the aggregate with the correlation keys that its groups cover; a relaxed one adds its own. No other hidden column goes on."""
+        made = self.with_attributes(inputs=tuple(inputs))
         riders = {CK + name: self.groups[name] for name in correlation_fields(inputs[0]) if name in self.groups}
-        own = {self.synthetic: STRING.or_null} if self.relaxed else {}
-        self.output = replace(self.output, riders=riders | own)
+        own = {made.synthetic: STRING.or_null} if made.relaxed else {}
+        return made.with_attributes(output=replace(self.output, riders=riders | own))
 
     @property
     def relaxed(self) -> bool:

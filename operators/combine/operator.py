@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from changelog.columns import column
 from changelog.frames import united
@@ -63,7 +63,7 @@ class Combine(Keyed):
         texts = {"where": where.normal_text(), "cxl": body.normal_text() if body else ""}
         fingerprint = texts | self.config.model_dump(mode="json", exclude={"where", "cxl", "strategy"}) | {"qualifiers": list(self.qualifiers)}
         super().__init__(spec.name, inputs, RowType(logic.data), fingerprint)
-        self.carry(inputs, frozenset())
+        self.output = self._row_type(inputs)
 
     # -- what the planner asks
 
@@ -71,27 +71,30 @@ class Combine(Keyed):
         """A reject's key begins with the number of its input; a row has its driver's key."""
         return numbered_input(key, len(self.inputs)) if reject else (self.driver, key)
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """What rides along with the driver rides on; of the builds only correlation keys, as `propagate_ck` says."""
-        self.inputs = tuple(inputs)
-        driver = self.inputs[self.driver]
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the combine with the hidden columns of the driver; of the builds only correlation keys, as `propagate_ck` says."""
+        return self.with_attributes(inputs=tuple(inputs), output=self._row_type(inputs))
+
+    def _row_type(self, inputs: Sequence[RowType]) -> RowType:
+        """The row type of the output with the hidden columns of the inputs."""
+        driver = inputs[self.driver]
         own = {META + name: type_ for name, type_ in self.body.meta.items()} if self.body else {}
         riders = {name: type_ for name, type_ in driver.riders.items() if not name.startswith(CK)}
-        riders |= {name: inputs[at].riders[name] for name, at in self._correlated().items()} | own
+        riders |= {name: inputs[at].riders[name] for name, at in self._correlated(inputs).items()} | own
         hidden = ["_lookup", "_error", *(name for name in driver.hidden if name not in OWN_HIDDEN)]
         shape = KeyShape("join", parts=(driver.key,))
         key = KeyShape("index", parts=(shape,)) if self.body is not None and self.body.fans_out else shape
-        self.output = RowType(self.output.data, emitted=tuple(self.output.data), key=key).carrying(hidden, riders)
+        return RowType(self.output.data, emitted=tuple(self.output.data), key=key).carrying(hidden, riders)
 
-    def _correlated(self) -> dict[str, int]:
+    def _correlated(self, inputs: Sequence[RowType]) -> dict[str, int]:
         """Columns that ride along from any input, each with its number, the driver's first: correlation keys, and source variables by input."""
-        order = [self.driver, *(at for at in range(len(self.inputs)) if at != self.driver)]
+        order = [self.driver, *(at for at in range(len(inputs)) if at != self.driver)]
         wanted = self.config.propagate_ck
         found: dict[str, int] = {}
         for at in order:
-            found |= {name: at for name in self.inputs[at].riders if name.startswith(SOURCE) and name not in found}
+            found |= {name: at for name in inputs[at].riders if name.startswith(SOURCE) and name not in found}
         for at in order[:1] if wanted == "driver" else order:
-            for name in self.inputs[at].riding(CK):
+            for name in inputs[at].riding(CK):
                 if not isinstance(wanted, NamedKeys) or name in wanted.named:
                     found.setdefault(CK + name, at)
         return found
@@ -160,7 +163,7 @@ class Combine(Keyed):
     def sides(self) -> dict[str, Side]:
         """What is read of each input, by qualifier."""
         read = self.where.reads | (self.body.reads if self.body else frozenset())
-        extra = self._correlated()
+        extra = self._correlated(self.inputs)
         found: dict[str, Side] = {}
         for at, (qualifier, row) in enumerate(zip(self.qualifiers, self.inputs, strict=True)):
             names = row.data if self.body is None else {name: type_ for name, type_ in row.data.items() if f"{qualifier}.{name}" in read}
@@ -281,7 +284,7 @@ class Combine(Keyed):
 
     def _hidden(self, error: Column) -> list[Column]:
         """The hidden columns of the output from a frame of matches."""
-        of = self._correlated()
+        of = self._correlated(self.inputs)
         found: list[Column] = []
         for name in self.output.hidden_columns():
             at = of.get(name, self.driver)

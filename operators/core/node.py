@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from operators.core.row_type import OWN_HIDDEN, KeyShape, RowType
@@ -86,11 +87,22 @@ class BoundNode:
         """The rows of one port out of the operator's rows (rejects are gone already)."""
         return frame
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Take over the inputs' hidden columns once all nodes are bound; `wanted` are those that somebody from here on reads."""
-        self.inputs = tuple(inputs)
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the node over the same inputs with their hidden columns, which the planner knows once all nodes are bound.
+
+        Args:
+            inputs: The row types of the inputs, hidden columns included.
+            wanted: System variables that this node or one downstream reads.
+        """
         riders = {name: type_ for row in reversed(inputs) for name, type_ in row.riders.items()}
-        self.output = self.output.carrying([name for row in inputs for name in row.hidden if name not in OWN_HIDDEN], riders)
+        hidden = [name for row in inputs for name in row.hidden if name not in OWN_HIDDEN]
+        return self.with_attributes(inputs=tuple(inputs), output=self.output.carrying(hidden, riders))
+
+    def with_attributes(self, **attributes: Any) -> Self:
+        """Return a copy with other attributes."""
+        made = copy(self)
+        vars(made).update(attributes)
+        return made
 
     def previewed(self, records: int, folder: Path) -> Self:
         """This operator in a preview: sources give their first records only, outputs write into a folder."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,11 +77,10 @@ class Output(Linear):
         """A projection rejects nothing."""
         return False
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Nothing rides along beyond an output, but the document where the file's header is made from it."""
-        self.inputs = tuple(inputs)
-        if self.echoed is not None and "_doc" in inputs[0].hidden:
-            self.output = self.output.carrying(["_doc"])
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the output with the document of each row where the file's header is made from it. No other hidden column goes on."""
+        echoed = ["_doc"] if self.echoed is not None and "_doc" in inputs[0].hidden else []
+        return self.with_attributes(inputs=tuple(inputs), output=self.output.carrying(echoed))
 
     @property
     def echoed(self) -> str | None:
@@ -103,11 +101,9 @@ class Output(Linear):
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""
         from storage import formats
 
-        other = copy(self)
         shown = {} if formats.writer_type(self.config.type).legible else {"type": "json", "options": {"format": "ndjson"}}
         place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
-        other.config = self.config.model_copy(update=place | shown)
-        return other
+        return self.with_attributes(config=self.config.model_copy(update=place | shown))
 
     def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         """The written columns of each row; rows with a null sort key go where `null_order: drop` says so."""

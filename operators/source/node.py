@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -76,15 +75,13 @@ class SourceNode(BoundNode):
         key = tuple((name, kind) for name, kind in self.identity) if self.keyed and not self.versioned else ()
         return RowShape(tuple(self.output.data), self.output.hidden, self.keyed, key, event_time, riders, self.config.merge.op)
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Keep the row number of each record where a program from here on reads `$source.row`."""
-        self.wanted = wanted
-        if "source.row" in wanted:
-            self.output = self.output.carrying(["_row"])
-            self.fingerprint = {**self.fingerprint, "source.row": True}
-        if self.documents and any(name.startswith("doc.") for name in wanted):
-            self.output = self.output.carrying(["_doc"])
-            self.fingerprint = {**self.fingerprint, "doc": True}
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the source with row numbers where a program reads `$source.row`, and documents where one reads `$doc`."""
+        asked = {"_row": "source.row" in wanted, "_doc": bool(self.documents) and any(name.startswith("doc.") for name in wanted)}
+        names = {"_row": "source.row", "_doc": "doc"}
+        fingerprint = {**self.fingerprint, **{names[column]: True for column, is_read in asked.items() if is_read}}
+        output = self.output.carrying([column for column, is_read in asked.items() if is_read])
+        return self.with_attributes(wanted=wanted, output=output, fingerprint=fingerprint)
 
     @property
     def documents(self) -> Mapping[str, Mapping[str, Type]]:
@@ -140,9 +137,7 @@ class SourceNode(BoundNode):
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same source cut to its first records."""
-        other = copy(self)
-        other.first_records = records
-        return other
+        return self.with_attributes(first_records=records)
 
 
 def _unread(config: SourceConfig) -> Any:

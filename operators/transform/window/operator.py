@@ -6,7 +6,7 @@ Rows keep their key. The partition key is the lookup key: a change computes the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from changelog.columns import column
 from changelog.frames import united
@@ -50,10 +50,9 @@ class AnalyticTransform(Keyed):
         if logic.program.distinct:
             logic.settle = lambda applied: first_of_each(applied, logic.program.distinct)
 
-    def carry(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> None:
-        """Only what rides with the records themselves."""
-        super().carry(inputs[:1], wanted)
-        self.inputs = tuple(inputs)
+    def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
+        """Return the transform with the hidden columns of the records themselves, not of the window's node."""
+        return super().with_hidden(inputs[:1], wanted).with_attributes(inputs=tuple(inputs))
 
     def reads_source(self) -> frozenset[str]:
         """What the program reads of a record's provenance."""
