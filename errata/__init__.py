@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from changelog.forms.frames import changelog_stream
     from errata.api.pipeline import Pipeline, load
     from errata.core.diagnostics import Diagnostic, PipelineErrors
+    from errata.core.events import RunResult
     from errata.core.failures import Busy, Failure, Stopped, StorageFailed
-    from errata.core.options import EngineOptions, LogFilter, RunOptions, RunResult
+    from errata.core.options import EngineOptions, LogFilter, RunOptions
 
 _PLACES = {
     "load": "errata.api.pipeline", "Pipeline": "errata.api.pipeline", "PipelineErrors": "errata.core.diagnostics", "Diagnostic": "errata.core.diagnostics",
-    "RunOptions": "errata.core.options", "RunResult": "errata.core.options", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
+    "RunOptions": "errata.core.options", "RunResult": "errata.core.events", "EngineOptions": "errata.core.options", "LogFilter": "errata.core.options",
     "Failure": "errata.core.failures", "Stopped": "errata.core.failures", "StorageFailed": "errata.core.failures", "Busy": "errata.core.failures",
     "changelog_stream": "changelog.forms.frames",
 }  # fmt: skip

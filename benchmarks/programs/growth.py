@@ -175,7 +175,8 @@ def write_records(path: Path, first: int, keys: NDArray[np.int64], *, seed: int)
 def run(job: Job, folder: Path, name: str) -> None:
     """One run, measured as a whole and node by node."""
     import errata
-    from errata.core.options import EngineOptions, Event, RunOptions
+    from errata.core.events import Event
+    from errata.core.options import EngineOptions, RunOptions
 
     def told(event: Event) -> None:
         if event.kind == "node":

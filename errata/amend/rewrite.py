@@ -15,8 +15,9 @@ from changelog.columns import column
 from changelog.lazy_imports import F
 from changelog.spark_algebra import diff
 from errata.core.diagnostics import did_you_mean
+from errata.core.events import RunResult
 from errata.core.failures import Usage
-from errata.core.options import Correction, RunOptions, RunResult
+from errata.core.options import Correction, RunOptions
 from errata.execution.ingest import SourceFiles, files_left, keys_in, keys_of
 from errata.execution.run import Run
 from errata.state.committed_node import CommittedNode

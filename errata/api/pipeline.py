@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import process_environment
-from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions, RunResult
+from errata.core.events import RunResult
+from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
 from errata.execution.rest_sources import fetched_below
 from errata.plan.own_files import ProtectedFiles, check_targets
 from errata.plan.plan import Plan

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errata.core.options import RunOptions, RunResult
+from errata.core.events import RunResult
+from errata.core.options import RunOptions
 from errata.plan.plan import Plan
 
 if TYPE_CHECKING:

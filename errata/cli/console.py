@@ -1,4 +1,4 @@
-"""Where a command writes: answers to standard output, everything else to standard error; and how it ends."""
+"""What a command writes: answers to standard output, everything else to standard error."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,9 +8,13 @@ from typing import Any
 
 from errata.core.diagnostics import Diagnostic
 from errata.core.env_references import redacted
+from errata.core.events import RunResult
 from errata.core.failures import REPAIR
-from errata.core.options import RunResult
+from errata.rendering.diagnostics import as_text
+from errata.rendering.rows import render
 from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
+from storage.engines.errors import EngineUnavailable
+from storage.errors import StorageError
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
 NOTHING_CHANGED = "Nothing was changed."
@@ -18,83 +22,81 @@ NOTHING_CHANGED = "Nothing was changed."
 
 @dataclass(slots=True)
 class Console:
-    """One call of the command line. `level` is what is told: error, warn, info, debug or trace.
+    """One call of the command line.
 
-    `standing` gives the last committed epoch once a command that may commit has loaded its project.
+    Args:
+        level: The least urgent messages that are printed: error, warn, info, debug or trace.
+        head_epoch: Returns the last committed epoch. Set once a command that may commit has loaded its pipeline.
+        warned: The warnings printed so far.
     """
 
     level: str = "info"
     no_color: bool = False
-    standing: Callable[[], int | None] | None = None
+    head_epoch: Callable[[], int | None] | None = None
     warned: set[Diagnostic] = field(default_factory=set)
 
     def tells(self, level: str) -> bool:
-        """Whether messages of a level are shown."""
+        """Whether messages of a level are printed."""
         return LEVELS.index(level) <= LEVELS.index(self.level)
 
     @property
     def color(self) -> bool:
-        """Whether standard error takes colour."""
+        """Whether standard error shows colour."""
         return wants_color(sys.stderr, no_color=self.no_color)
 
     def explain(self, text: str) -> None:
-        """An answer about the pipeline itself, its secrets left out."""
+        """Write an answer about the pipeline itself, without its secrets."""
         self.answer([redacted(text)])
 
     def answer(self, pieces: Iterable[str]) -> None:
-        """Write the command's answer. A file or a pipe gets it unchanged; for a terminal, characters that steer it are escaped."""
+        """Write the command's answer. Control characters are escaped for a terminal only."""
         steered = is_terminal(sys.stdout)
         for piece in pieces:
             sys.stdout.write(harmless(piece) if steered else piece)
         sys.stdout.flush()
 
     def tell(self, text: str) -> None:
-        """To standard error, as it is but for secrets."""
+        """Write to standard error, without secrets."""
         sys.stderr.write(redacted(text))
         sys.stderr.flush()
 
     def note(self, text: str, *, level: str = "info") -> None:
-        """A line beside the answer."""
+        """Write a line to standard error."""
         if self.tells(level):
             self.tell(f"{text}\n")
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
-        """Errors always; warnings once, unless only errors are told."""
-        from errata.rendering.diagnostics import as_text
-
+        """Print errors always, and each warning once."""
         shown = [one for one in found if one.is_error or (self.tells("warn") and one not in self.warned)]
         self.warned.update(one for one in shown if not one.is_error)
         if shown:
             self.tell(f"{as_text(shown, color=self.color)}\n")
 
     def failure(self, message: str, help: str = "", details: Sequence[str] = ()) -> None:
-        """Why a command stopped."""
+        """Print why a command stopped."""
         head = styled("error", "bold", "red", on=self.color)
         lines = [f"{head}: {escaped(message)}", *(f"  {escaped(one)}" for one in details), *([f"  = help: {escaped(help)}"] if help else [])]
         self.tell("\n".join(lines) + "\n")
 
     def nothing_changed(self) -> None:
-        """The last line of a command that failed before it could change anything."""
+        """Print the last line of a command that failed before it could change anything."""
         self.tell(f"{NOTHING_CHANGED}\n")
 
     def left_behind(self, way_on: str) -> None:
-        """Write the last line of every other failing command: the last committed epoch, and `way_on`, the next step, unless it is empty."""
-        self.tell(f"{self._standing(f'; {way_on}' if way_on else '')}\n")
+        """Print the last line of every other failing command: the last committed epoch, and the next step unless it is empty."""
+        self.tell(f"{self._left(f'; {way_on}' if way_on else '')}\n")
 
-    def _standing(self, next_step: str) -> str:
-        if self.standing is None:
+    def _left(self, next_step: str) -> str:
+        if self.head_epoch is None:
             return NOTHING_CHANGED
-        from storage.engines.errors import EngineUnavailable
-        from storage.errors import StorageError
-
         try:
-            epoch = self.standing()
+            epoch = self.head_epoch()
         except (OSError, StorageError, EngineUnavailable):
             return f"The last committed epoch stands{next_step}."
         return NOTHING_CHANGED if epoch is None else f"Epoch {epoch} stands{next_step}."
 
     def end_of_run(self, result: RunResult) -> int:
-        """The closing line of a run; gives its exit code."""
+        """Print the last line of a run and return its exit code."""
         if result.exit_code in (0, 2):
             self.note(summary(result))
         else:
@@ -105,7 +107,7 @@ class Console:
 
 
 def summary(result: RunResult) -> str:
-    """What a run did, in one line."""
+    """Return what a run did, in one line."""
     ops = dict.fromkeys(("+A", "-R", "-C", "+C"), 0)
     for counts in result.counts.values():
         for op, count in counts.items():
@@ -118,19 +120,22 @@ def summary(result: RunResult) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """`1 row`, `2 rows`."""
+    """Return `1 row`, `2 rows`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence[str]]) -> tuple[Iterator[Any], Sequence[str]]:
-    """The rows and, where there are none and the answer is csv, the columns that they would have."""
+    """Return the rows and, for a csv answer without rows, the columns of its header."""
     stream = iter(rows)
     held = list(islice(stream, 1))
     return chain(held, stream), columns() if format == "csv" and not held else ()
 
 
 def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, whole: bool = False) -> None:
-    """Rows as the command's answer in the format that was asked for. A table fits the terminal, unless it is to be `whole`; where there is none nothing is cut."""
-    from errata.rendering.rows import render
+    """Print rows as the command's answer.
 
+    Args:
+        columns: Columns that come first, also where there are no rows.
+        whole: Whether a table may be wider than the terminal. Without a terminal nothing is cut.
+    """
     console.answer(render(rows, format, columns, fit=None if whole else columns_of(sys.stdout)))  # type: ignore[arg-type]  # click has checked the choice

@@ -1,4 +1,4 @@
-"""`errata doctor`: what Errata needs of the machine, what is there, and how to repair what is not."""
+"""`errata doctor`: what Errata needs from the machine, what is there, and how to repair the rest."""
 
 import os
 import platform
@@ -10,6 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from errata.core.options import EngineKind
+from storage.engines.choice import MEMORY_OF_WORK, shown_bytes
+from storage.engines.memory import machine_memory
+from storage.engines.private_port import filters_work, others_logged_on
+from storage.engines.spark.cache import cache_folder
+from storage.engines.spark.jars import DELTA_VERSION, found_jars
+from storage.engines.spark.java import OLDEST_JAVA, any_java
+from storage.files.object_stores import RECIPE, jars_missing, on_s3, settings_missing, settings_refused
 
 Row = Mapping[str, str]
 
@@ -18,7 +25,10 @@ _MIN_FREE = 2 * 1024**3
 
 
 def examine(engine: EngineKind = "auto") -> Iterator[Row]:
-    """One row a thing: what, verdict (`ok`, `warning` or `missing`), what was found, how to repair it. Starts no engine, also not the one asked for."""
+    """Yield a row for each thing that is needed, without starting an engine.
+
+    Columns: what, verdict (`ok`, `warning` or `missing`), found, repair.
+    """
     yield _row("python", "ok" if sys.version_info >= (3, 11) else "missing", platform.python_version(), "install Python 3.11 or later")
     packages = [_package(name) for name in _PACKAGES]
     yield from packages
@@ -45,9 +55,7 @@ def _package(name: str) -> Row:
 
 
 def _java() -> Row:
-    """The Java that Spark would start. Without one there is still the sail engine."""
-    from storage.engines.spark.java import OLDEST_JAVA, any_java
-
+    """The Java that Spark would start. Without one the sail engine still works."""
     java = any_java()
     repair = f"install Java {OLDEST_JAVA} or 21 and put it on PATH or in JAVA_HOME, or use --engine sail"
     if java is None:
@@ -56,9 +64,7 @@ def _java() -> Row:
 
 
 def _delta_jars() -> Row:
-    """The jars that let Spark read and write Delta tables: cached, or to be fetched by the first run."""
-    from storage.engines.spark.jars import DELTA_VERSION, found_jars
-
+    """The jars for Delta tables in Spark: cached, or fetched by the first run."""
     found = found_jars()
     repair = "run once with --engine spark while connected, or name a folder that holds them in ERRATA_DELTA_JARS"
     if not found:
@@ -67,9 +73,7 @@ def _delta_jars() -> Row:
 
 
 def _class_archive() -> Row:
-    """What lets a session of Spark start in half the time; the first one of a machine writes it."""
-    from storage.engines.spark.cache import cache_folder
-
+    """The class archive, which halves the start of Spark. The first session of a machine writes it."""
     written = sorted((cache_folder() / "jvm").glob("*.jsa"))
     if not written:
         return _row("class archive", "ok", "none yet: the first session of Spark writes it as it ends")
@@ -80,7 +84,7 @@ _NEEDED = {"spark": "Java 17, pyspark and delta-spark", "sail": "pyspark and pys
 
 
 def _engine(asked: EngineKind, java: Row, packages: list[Row]) -> Row:
-    """What a run would take where `--engine` or ERRATA_ENGINE says so, or says `auto`."""
+    """The engine that a run would take."""
     there = {row["what"] for row in packages if row["verdict"] == "ok"}
     spark = java["verdict"] == "ok" and {"pyspark", "delta-spark"} <= there
     found = [engine for engine, works in (("spark", spark), ("sail", {"pyspark", "pysail"} <= there)) if works]
@@ -90,17 +94,12 @@ def _engine(asked: EngineKind, java: Row, packages: list[Row]) -> Row:
 
 
 def _auto(*, spark: bool) -> str:
-    """What `auto` takes on this machine."""
-    from storage.engines.choice import MEMORY_OF_WORK, shown_bytes
-    from storage.engines.memory import machine_memory
-
+    """The engine that `auto` takes on this machine."""
     return f"auto means sail, and spark for more than {shown_bytes(machine_memory() // MEMORY_OF_WORK)} of work" if spark else "auto means sail"
 
 
 def _engine_port() -> Row:
     """Whether other users of this machine can use the engine of a run."""
-    from storage.engines.private_port import filters_work, others_logged_on
-
     if filters_work():
         return _row("engine's port", "ok", "closed to other users")
     others = ", ".join(others_logged_on()) or "nobody"
@@ -109,9 +108,7 @@ def _engine_port() -> Row:
 
 
 def _s3(java: Row) -> Iterator[Row]:
-    """What S3 needs, where the environment has settings for it or ERRATA_STATE lies there."""
-    from storage.files.object_stores import RECIPE, jars_missing, on_s3, settings_missing, settings_refused
-
+    """What S3 needs, where the environment has settings for it or names a state there."""
     state = os.environ.get("ERRATA_STATE", "")
     if not on_s3(state) and not any(name.startswith("AWS_") for name in os.environ):
         return
@@ -124,9 +121,7 @@ def _s3(java: Row) -> Iterator[Row]:
 
 
 def _folders() -> Iterator[Row]:
-    """Places that are written to: the working directory, the temporary folder, the user's cache."""
-    from storage.engines.spark.cache import cache_folder
-
+    """The folders that Errata writes to: the working directory, the temporary folder, the user's cache."""
     for what, folder in (("folder", Path.cwd()), ("temporary folder", Path(tempfile.gettempdir())), ("cache", cache_folder())):
         place = next((one for one in (folder, *folder.parents) if one.exists()), folder)
         free = shutil.disk_usage(place).free

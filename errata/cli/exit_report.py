@@ -1,4 +1,4 @@
-"""How a command ends that did not succeed: exit code, message, and what it left behind."""
+"""The end of a command that failed: exit code, message, and what it left behind."""
 
 import traceback
 from collections.abc import Sequence
@@ -7,12 +7,13 @@ import click
 
 from errata.cli.console import Console
 from errata.core.diagnostics import PipelineErrors
-from errata.core.exits import Exit
-from errata.core.failures import AGAIN, REPAIR, Failure, Usage, repair
+from errata.core.failures import AGAIN, REPAIR, Exit, Failure, Usage, repair
+from storage.engines.errors import EngineUnavailable
+from storage.errors import StorageError, engine_failures, unreadable
 
 
 def ended(error: BaseException, console: Console) -> int:
-    """Tell the error and give the exit code."""
+    """Print the error and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
@@ -28,14 +29,12 @@ def ended(error: BaseException, console: Console) -> int:
     if isinstance(error, MemoryError):
         return _stopped(console, "this process has no memory left", "give it more, or split the input", Exit.STORAGE)
     if isinstance(error, OSError):
-        return _stopped(console, _told(error), "", Exit.STORAGE, way_on=_way_on(error))
+        return _stopped(console, _text(error), "", Exit.STORAGE, way_on=_way_on(error))
     return _outside(error, console) or _defect(error, console)
 
 
 def _outside(error: BaseException, console: Console) -> int:
-    """What storage, formats and engines raise; 0 for what is none of theirs."""
-    from storage.engines.errors import EngineUnavailable
-    from storage.errors import StorageError, engine_failures, unreadable
+    """Print an error of storage, formats or engines and return its exit code; 0 for any other error."""
     from storage.formats.base import FormatError, OptionError
 
     if isinstance(error, engine_failures()):
@@ -56,7 +55,7 @@ def _stopped(console: Console, message: str, help_line: str, code: int, details:
 
 
 def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
-    """Words that no command takes, or that do not go together."""
+    """Print an error of the command's words."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         console.tell(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help'.\n\n")
     if isinstance(error, click.ClickException):
@@ -67,22 +66,22 @@ def _wrong_usage(error: click.ClickException | Usage, console: Console) -> int:
     return Exit.USAGE
 
 
-def _told(error: OSError) -> str:
-    """An operating system's error with its file."""
+def _text(error: OSError) -> str:
+    """The text of an operating system's error, with its file."""
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
     reason = error.strerror or str(error) or type(error).__name__
     return f"{names}: {reason}" if names else reason
 
 
 def _way_on(error: OSError) -> str:
-    """What helps against an operating system's error: another try where a connection failed, else the file that it names."""
+    """The next step after an operating system's error: another try where a connection failed, else the file that it names."""
     if isinstance(error, (ConnectionError, TimeoutError)):
         return AGAIN
     return repair(str(error.filename) if error.filename is not None else "")
 
 
 def _defect(error: BaseException, console: Console) -> int:
-    """A defect of Errata itself: what it was, where, and the whole trace with -v."""
+    """Print a defect of Errata: what and where, and the whole trace with -v."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = f" ({last[0].name}, line {last[0].lineno})" if last else ""
     console.failure(f"a defect of Errata: {type(error).__name__}: {error}{place}", "run again with -v for the whole trace, and report it")

@@ -1,4 +1,4 @@
-"""The `errata` command: its subcommands are the modules of `errata.cli.commands`, each loaded when it is asked for."""
+"""The `errata` command. Its subcommands are the modules of `errata.cli.commands`, each imported when it is called."""
 
 import importlib
 import pkgutil
@@ -6,27 +6,27 @@ from typing import Any
 
 import click
 
+from errata.core.diagnostics import did_you_mean
+
 
 class Commands(click.Group):
-    """A group that finds the command NAME in the module `errata.cli.commands.NAME`, attribute `command`."""
+    """A group whose command NAME is `errata.cli.commands.NAME.command`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands in alphabetical order."""
+        """Return all commands in alphabetical order."""
         package = importlib.import_module("errata.cli.commands")
         return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, None where there is none."""
+        """Return the command of a name, None where there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
         command: click.Command = importlib.import_module(f"errata.cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest command's name for a misspelt one."""
+        """Resolve as click does, and suggest the nearest command for a misspelt one."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from errata.core.diagnostics import did_you_mean
-
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command '{args[0]}'{f'; {hint}' if hint else ''}", ctx)
         return super().resolve_command(ctx, args)

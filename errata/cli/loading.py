@@ -1,65 +1,66 @@
-"""From a command's words to a loaded project."""
+"""From the words of a command to a loaded pipeline."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from errata.cli.application import Loader, Pipeline
 from errata.cli.console import Console
-from errata.cli.parameters import PROJECT_WORDS, pairs
+from errata.cli.parameters import PIPELINE_WORDS, pairs
+from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.failures import Usage
+from storage.engines.process_limits import enough_for_tables
+
+if TYPE_CHECKING:  # the command line starts without what loads a pipeline
+    from errata.api.pipeline import Pipeline
+    from errata.inspect.snapshot import Snapshot
 
 
-def project_of(console: Console, words: dict[str, Any], *, commits: bool = False) -> Pipeline:
-    """The project that a command's words name; they are taken out of `words`. Its warnings are told.
+def load_pipeline(console: Console, words: dict[str, Any], *, commits: bool = False) -> "Pipeline":
+    """Load the pipeline that a command's words name, and print its warnings.
 
-    `commits`: the command may commit an epoch, so a failure tells which one stands. Raises PipelineErrors.
+    Args:
+        words: The command's words. Those of the pipeline are removed.
+        commits: Whether the command may commit an epoch. A failure then reports the last committed one.
+
+    Raises:
+        PipelineErrors: The pipeline has errors.
     """
     from errata.api.pipeline import load
 
-    chosen = {name: words.pop(name) for name in PROJECT_WORDS}
+    chosen = {name: words.pop(name) for name in PIPELINE_WORDS}
     chosen["variables"] = pairs(chosen["variables"], "variable")
-    project = cast("Loader", load)(chosen.pop("pipeline"), **chosen)
-    console.diagnostics(project.diagnostics)
+    pipeline = load(chosen.pop("pipeline"), **chosen)
+    console.diagnostics(pipeline.diagnostics)
     if commits:
-        _state_can_be_read()
-        console.standing = project.head_epoch
-    return project
+        enough_for_tables()
+        console.head_epoch = pipeline.head_epoch
+    return pipeline
 
 
-def reading_of(console: Console, words: dict[str, Any]) -> Any:
-    """What a command that only looks reads: the project, or what its state tells where the pipeline file cannot be planned just now.
+def load_for_reading(console: Console, words: dict[str, Any]) -> "Pipeline | Snapshot":
+    """Load the pipeline for a command that only reads its state; the last committed snapshot where the file has errors.
 
-    Raises PipelineErrors where there is no state either.
+    Raises:
+        PipelineErrors: The pipeline has errors, and no run of it was committed.
     """
-    from errata.api import pipeline as application
-    from errata.core.diagnostics import PipelineErrors
-
-    _state_can_be_read()
-    kept = dict(words)
-    try:
-        return project_of(console, words)
-    except PipelineErrors as errors:
-        for name in PROJECT_WORDS:
-            words.pop(name, None)
-        stored = application.stored(kept["pipeline"], kept["state"])
-        if stored is None:
-            raise
-        console.note(f"The pipeline file has {len(errors.diagnostics)} problems; this is what its last committed run left.", level="warn")
-        return stored
-
-
-def _state_can_be_read() -> None:
-    """Raise EngineUnavailable where this process may not have what that takes, before any library is loaded for it."""
-    from storage.engines.process_limits import enough_for_tables
+    from errata.api.pipeline import stored
 
     enough_for_tables()
+    given = dict(words)
+    try:
+        return load_pipeline(console, words)
+    except PipelineErrors as errors:
+        for name in PIPELINE_WORDS:
+            words.pop(name, None)
+        snapshot = stored(given["pipeline"], given["state"])
+        if snapshot is None:
+            raise
+        console.note(f"The pipeline file has {len(errors.diagnostics)} problems; this is what its last committed run left.", level="warn")
+        return snapshot
 
 
-def known_node(project: Pipeline, name: str) -> str:
-    """The name, if the pipeline has such a node; of a composition or its port, that of the node behind. Raises Usage with the nearest name."""
-    from errata.core.diagnostics import did_you_mean
-
-    name = name if name in project.node_names else project.composition_outputs.get(name, name)
-    if name not in project.node_names:
-        hint = did_you_mean(name, project.node_names) or f"its nodes: {', '.join(project.node_names)}"
+def known_node(pipeline: "Pipeline | Snapshot", name: str) -> str:
+    """Return the node of a name, of a composition, or of a composition's port. Raises Usage with the nearest name."""
+    name = name if name in pipeline.node_names else pipeline.composition_outputs.get(name, name)
+    if name not in pipeline.node_names:
+        hint = did_you_mean(name, pipeline.node_names) or f"its nodes: {', '.join(pipeline.node_names)}"
         raise Usage(f"the pipeline has no node '{name}'", help=hint)
     return name

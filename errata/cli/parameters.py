@@ -1,4 +1,4 @@
-"""Options that commands share. Each can be given by `ERRATA_<OPTION>` too, and by the `CLINKER_<OPTION>` of the documents."""
+"""Options that commands share. Each can be set by `ERRATA_<OPTION>` or `CLINKER_<OPTION>` too."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,15 +7,19 @@ from typing import Any, TypeVar
 import click
 
 from errata.cli.console import LEVELS, Console
+from errata.core.files import binary_size
 from errata.core.options import EngineOptions
-from errata.core.sizes import binary_size
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Function], Function]:
-    """A click option with its environment variables; `env` is their name without prefix where it is not the option's."""
+    """Return a click option with its environment variables.
+
+    Args:
+        env: The variables' name without prefix, where it is not the option's.
+    """
     long = next(name for name in names if name.startswith("--"))
     word = env or long.removeprefix("--").replace("-", "_").upper()
     settings.setdefault("show_default", settings.get("default") is not None and not settings.get("is_flag"))
@@ -23,7 +27,7 @@ def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Fu
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Function], Function]:
-    """Several decorators as one, shown in the order in which they are given."""
+    """Return several options as one decorator. Help lists them in this order."""
 
     def apply(function: Function) -> Function:
         for decorator in reversed(decorators):
@@ -39,7 +43,7 @@ class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         size = binary_size(value)
         if size is None:
             self.fail(f"'{value}' is not a size such as 512M or 2G", param, ctx)
@@ -52,7 +56,7 @@ class Assignment(click.ParamType[tuple[str, str]]):
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Name and value."""
+        """Return name and value."""
         if isinstance(value, tuple):
             return value
         name, sign, text = str(value).partition("=")
@@ -62,7 +66,7 @@ class Assignment(click.ParamType[tuple[str, str]]):
 
 
 def pairs(given: Sequence[tuple[str, str]], what: str) -> Mapping[str, str]:
-    """Assignments as a map. Raises click.UsageError for a name that comes twice."""
+    """Return assignments as a map. Raises click.UsageError for a name that comes twice."""
     result = dict(given)
     if len(result) < len(given):
         names = [name for name, _ in given]
@@ -72,15 +76,15 @@ def pairs(given: Sequence[tuple[str, str]], what: str) -> Mapping[str, str]:
 
 
 common_options = together(
-    option("--quiet", "-q", is_flag=True, help="No progress and no notes; warnings and errors are still told."),
-    option("--verbose", "-v", count=True, help="Tell more; -vv still more."),
+    option("--quiet", "-q", is_flag=True, help="No progress and no notes; warnings and errors are still printed."),
+    option("--verbose", "-v", count=True, help="Print more; -vv still more."),
     option("--no-color", is_flag=True, help="Plain text, as with NO_COLOR."),
 )
 """For every command; `console_of` turns them into a Console."""
 
 
 def console_of(quiet: bool, verbose: int, no_color: bool, log_level: str = "info") -> Console:
-    """The console that the common options ask for."""
+    """Return the console for the common options."""
     most = LEVELS.index("warn") if quiet else len(LEVELS) - 1
     level = LEVELS[min(LEVELS.index(log_level) + verbose, most)]
     console = click.get_current_context().find_object(Console) or Console()
@@ -94,7 +98,7 @@ state_option = option("--state", metavar="DIR", help="Where the state lives: a f
 
 pipeline_argument = click.argument("pipeline", type=click.Path(path_type=Path))
 
-project_options = together(
+pipeline_options = together(
     pipeline_argument,
     option("--channel", metavar="FILE", type=click.Path(path_type=Path), help="Channel to overlay: a file, or a name."),
     option(
@@ -106,9 +110,9 @@ project_options = together(
     option("--env", "environment", metavar="NAME", env="ENV", help="Active environment."),
     state_option,
 )
-"""For commands of a pipeline; `project_of` loads what they name."""
+"""For commands of a pipeline. `load_pipeline` reads them."""
 
-PROJECT_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
+PIPELINE_WORDS = ("pipeline", "channel", "variables", "base_dir", "rules_path", "allow_absolute_paths", "environment", "state")
 
 engine_option = option(
     "--engine", type=click.Choice(["auto", "spark", "sail"]), default="auto", help="auto: spark for a cluster and for work that exceeds memory, else sail."
@@ -122,13 +126,13 @@ engine_options = together(
     option("--threads", metavar="N", type=click.IntRange(min=1), help="Cores for the engine [default: all]."),
     option("--engine-wait", metavar="SECONDS", type=click.IntRange(min=1), default=120, help="How long to wait for executors of a cluster, or for a server's answer."),
 )
-"""For commands that may start an engine; `engine_of` reads them."""
+"""For commands that may start an engine. `engine_of` reads them."""
 
 ENGINE_WORDS = ("engine", "master", "remote", "memory_limit", "threads", "engine_wait")
 
 
 def engine_of(words: dict[str, Any]) -> EngineOptions:
-    """The engine options among a command's words, which are taken out of them."""
+    """Remove the engine options from a command's words and return them."""
     chosen = {name: words.pop(name) for name in ENGINE_WORDS}
     if chosen["remote"] and chosen["engine"] == "sail":
         raise click.UsageError("--remote names a Spark server; it does not go with --engine sail")

@@ -1,4 +1,4 @@
-"""Why a command stopped, other than a project that does not load: exit code, message and what it left behind.
+"""Exit codes, and the failures that stop a command.
 
     Failure
     +-- Stopped         exit 3: fail_fast, an error threshold, a guard
@@ -6,33 +6,53 @@
     +-- Busy            exit 6: another run holds the pipeline
     +-- Usage           exit 64: wrong use of a command
 
-`errata.core.diagnostics.PipelineErrors` is exit 1 (CONTRACT.md, "Exit codes").
+A pipeline with errors raises `errata.core.diagnostics.PipelineErrors`, exit 1.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any
 
+
+class Exit(IntEnum):
+    """How a command ended. On 1, 3, 4, 6, 70 and 130 state and outputs are those of the last committed epoch."""
+
+    CLEAN = 0
+    CONFIGURATION = 1
+    REJECTED = 2
+    STOPPED = 3
+    STORAGE = 4
+    VIOLATION = 5
+    BUSY = 6
+    USAGE = 64
+    DEFECT = 70
+    INTERRUPTED = 130
+
+
 AGAIN = "run again to continue"
-"""The way on where the same run can succeed without any change."""
+"""The next step where the same command can succeed without any change."""
 REPAIR = "repair the cause, then run again"
 
 
 def repair(file: str) -> str:
-    """The way on where a file is to be changed first, if one is known."""
+    """Return the next step where a file, if one is known, must change first."""
     return f"fix {file}, then run again" if file else REPAIR
 
 
 class Failure(Exception):
-    """Base: `exit_code`, the message for people, an optional line of help, lines that tell more of what happened, the way on.
+    """Base of the failures.
 
-    `file`: what is to be fixed before another run can succeed, if one file is to blame. `again`: nothing need be fixed.
+    Args:
+        help: What the user can do.
+        details: Further lines about the failure.
+        file: The file to fix before another run can succeed.
+        again: Whether another run can succeed without any change.
     """
 
-    exit_code = 3
+    exit_code: int = Exit.STOPPED
     measured: Mapping[str, Any] = {}
 
     def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False) -> None:
-        """Keep the message, the help, the details and the way on apart."""
         super().__init__(message)
         self.message = message
         self.help = help
@@ -41,10 +61,13 @@ class Failure(Exception):
 
 
 class Stopped(Failure):
-    """An evaluation error under fail_fast, an error threshold or a guard ended the run; `measured` says what one that had read everything counted."""
+    """A run ended by fail_fast, an error threshold or a guard.
+
+    Args:
+        measured: Figures for the metrics file of a run that had read all of its input.
+    """
 
     def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", measured: Mapping[str, Any] | None = None) -> None:
-        """Keep the members that the metrics file has of the run's own."""
         super().__init__(message, help=help, details=details, file=file)
         self.measured = dict(measured or {})
 
@@ -52,26 +75,26 @@ class Stopped(Failure):
 class StorageFailed(Failure):
     """An input, an output or the storage could not be read or written."""
 
-    exit_code = 4
+    exit_code = Exit.STORAGE
 
 
 class Busy(Failure):
     """Another run holds the pipeline."""
 
-    exit_code = 6
+    exit_code = Exit.BUSY
 
     @classmethod
     def held_by(cls, owner: str) -> "Busy":
-        """Another run's claim is alive."""
+        """Return the failure for a run whose claim is alive."""
         return cls(f"another run holds the pipeline: {owner}", help="wait for it with --wait", again=True)
 
 
 class Usage(Failure):
-    """A command was called with words that do not go together, or asks for what no run has made yet."""
+    """A command whose words do not go together, or that needs something no run has made yet."""
 
-    exit_code = 64
+    exit_code = Exit.USAGE
 
     @classmethod
     def no_run(cls) -> "Usage":
-        """The failure of a command that needs an epoch where none was committed yet."""
+        """Return the failure of a command that needs an epoch before the first is committed."""
         return cls("no run yet, so there is nothing to show", help="`errata run` makes the first epoch")

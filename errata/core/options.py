@@ -1,20 +1,24 @@
-"""What a run is asked for, apart from the pipeline itself: the options of `errata run` as values (user guide, "CLI Reference")."""
+"""The options of commands as values."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from errata.core.events import Event, ignore
 
 EngineKind = Literal["auto", "spark", "sail"]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Which engine does the data work. `auto`: what `[engine]` of errata.toml names, else spark for a cluster and for work that exceeds memory, else sail.
+    """Which engine does the data work.
 
-    `memory_limit` is in bytes; it and `threads` override what the pipeline file says.
-    `engine_wait` is for how many seconds a cluster may give no executor, and a server no answer.
+    Args:
+        engine: `auto` takes what `[engine]` of errata.toml names; else spark for a cluster and for work that exceeds memory, else sail.
+        memory_limit: Bytes; overrides the pipeline file.
+        threads: Overrides the pipeline file.
+        engine_wait: How many seconds to wait for executors of a cluster, or for a server's answer.
     """
 
     engine: EngineKind = "auto"
@@ -26,34 +30,17 @@ class EngineOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """What happens during a run, for progress.
-
-    `kind`: `engine` (`node` is its name, `action` says why it is this one, `starting` tells whether it still starts), `begin` (a node begins, or what `action` says), `node` (a node ended),
-    `warning` or `log` (`action` is the text; a log has a level), `end`.
-    A node that begins has the rows that come in, one that ended all of its rows: in, out, by op (`+A -R -C +C`), rejected, and seconds.
-    """
-
-    kind: Literal["engine", "begin", "node", "warning", "log", "end"]
-    node: str = ""
-    type: str = ""
-    action: str = ""
-    rows_in: int = 0
-    rows_out: int = 0
-    ops: Mapping[str, int] = field(default_factory=dict)
-    rejected: int = 0
-    seconds: float = 0.0
-    level: str = "info"
-    starting: Callable[[], bool] = lambda: False
-
-
-def ignore(event: Event) -> None:
-    """The listener of a run that nobody watches."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunOptions:
-    """One run. `preview` is the number of records of each source under --dry-run (None: validation only, nothing read)."""
+    """The options of one run.
+
+    Args:
+        preview: How many records of each source a dry run reads. None: it only validates, and reads no data.
+        preview_output: The file for the preview. None: standard output.
+        error_threshold: Stop above this number of rejected records; 0 is no limit.
+        max_retract_share: Stop where more than this share of a source's rows would be retracted.
+        wait: Wait for the lock of another run.
+        listener: Receives the run's events.
+    """
 
     engine: EngineOptions = EngineOptions()
     batch_id: str | None = None
@@ -73,7 +60,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A correction by hand: the record of `source` with this key gets new values, or is taken back where there are none."""
+    """A manual correction of one source record: new values for columns, or, without any, its retraction."""
 
     source: str
     key: Mapping[str, str]
@@ -82,13 +69,20 @@ class Correction:
 
     @property
     def retracts(self) -> bool:
-        """Whether the record is taken back."""
+        """Whether the record is retracted."""
         return not self.changes
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which rows of a changelog `errata log` shows. `since` includes its epoch; `cause` matches by prefix; `where` is CXL."""
+    """Which rows of a changelog `errata log` shows.
+
+    Args:
+        since: The first epoch.
+        cause: The beginning of the cause.
+        where: A CXL condition over the data columns.
+        form: The form of the stream.
+    """
 
     epoch: int | None = None
     since: int | None = None
@@ -97,39 +91,3 @@ class LogFilter:
     where: str | None = None
     limit: int | None = None
     form: str = "two"
-
-
-class Counts(dict[str, Mapping[str, int]]):
-    """Op counts by node; a node without op rows has none and is not listed."""
-
-    def __missing__(self, node: str) -> Mapping[str, int]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What a run did (CONTRACT.md, "Python"). `epoch` is None before the first commit.
-
-    `outputs` are the paths of all outputs, of one in parts that from which the names of the parts are made. `message` says why a run with exit code 3 or 4 stopped. `preview` is the text of a preview that goes to standard output.
-    """
-
-    exit_code: int
-    epoch: int | None = None
-    counts: Counts = field(default_factory=Counts)
-    per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
-    rejected: int = 0
-    outputs: Mapping[str, Path] = field(default_factory=dict)
-    seconds: float = 0.0
-    message: str = ""
-    preview: str = ""
-    started: datetime | None = None
-    execution_id: str = ""
-    committed: bool = False
-
-    def _repr_html_(self) -> str:
-        """The run for a notebook: how it ended, and its rows by node and op."""
-        from errata.rendering.html import table
-
-        ended = f"epoch {self.epoch}" if self.committed else f"nothing changed, epoch {self.epoch}"
-        rows = [{"node": name, **ops} for name, ops in self.counts.items()]
-        return f"<p>{ended}, exit code {self.exit_code}, {self.rejected:,} rejected, {self.seconds:.1f} s</p>\n{table(rows, 'no rows')}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from errata.core.options import Event
+from errata.core.events import Event
 from errata.execution.storage_summary import spill_folder
 
 if TYPE_CHECKING:

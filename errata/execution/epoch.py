@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from errata.core.events import Event, RunResult
 from errata.core.failures import Busy, StorageFailed
-from errata.core.options import Event, RunOptions, RunResult
+from errata.core.options import RunOptions
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from changelog.keys.encoding import bare
+from errata.core.events import Event
 from errata.core.failures import Stopped
-from errata.core.options import Event
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pl
+from errata.core.events import Counts, Event, RunResult
 from errata.core.failures import StorageFailed
-from errata.core.options import Counts, Event, RunOptions, RunResult
+from errata.core.options import RunOptions
 from errata.core.uuid7 import uuid7
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
 from errata.execution.guards import guard, judge, judge_unchanged, stop_at_first

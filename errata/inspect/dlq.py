@@ -18,7 +18,8 @@ from errata.state.trigger_table import TRIGGERS, standing
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
-    from errata.core.options import RunOptions, RunResult
+    from errata.core.events import RunResult
+    from errata.core.options import RunOptions
     from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Plan
     from storage.engines import Engine

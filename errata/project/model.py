@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from errata.core.sizes import binary_size
+from errata.core.files import binary_size
 from operators.core.config import Strict
 
 LEAST = 1 << 30

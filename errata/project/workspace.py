@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from errata.core.diagnostics import Diagnostic, PipelineErrors, raise_errors
-from errata.core.volumes import filesystem
+from errata.core.files import filesystem
 from errata.project.validation import model_problems
 from errata.yaml import SourceText
 from errata.yaml.document import Document

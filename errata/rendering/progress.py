@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol
 
-from errata.core.options import Event
+from errata.core.events import Event
 from errata.rendering.terminal import cut, escaped, is_terminal, padded
 
 Listener = Callable[[Event], None]

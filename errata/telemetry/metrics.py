@@ -22,8 +22,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from errata.core.env_references import redacted
+from errata.core.events import Event, RunResult
 from errata.core.failures import Failure
-from errata.core.options import Event, RunOptions, RunResult
+from errata.core.options import RunOptions
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline

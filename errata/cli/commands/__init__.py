@@ -1,1 +1,1 @@
-"""One module a command; each has the click command `command`, whose function returns the exit code."""
+"""One module for each command. Its `command` is a click command that returns the exit code."""

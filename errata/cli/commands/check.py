@@ -1,20 +1,21 @@
-"""`errata check`: every problem of a pipeline at once, no data read."""
+"""`errata check`: every problem of a pipeline at once. No data is read."""
 
 from typing import Any
 
 import click
 
 from errata.cli.console import Console, plural, rows_answer
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, format_option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, format_option, pipeline_options
 from errata.core.diagnostics import Diagnostic, PipelineErrors
-from errata.core.exits import Exit
+from errata.core.failures import Exit
+from errata.rendering.diagnostics import as_object
 
 _COLUMNS = ("code", "severity", "message", "file", "line", "column", "length", "node", "labels", "help")
 
 
 @click.command("check")
-@project_options
+@pipeline_options
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
@@ -26,20 +27,18 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any
     name = words["pipeline"]
     found: list[Diagnostic] = []
     try:
-        project = project_of(console, words)
-        found += project.diagnostics
-        project.check()
+        pipeline = load_pipeline(console, words)
+        found += pipeline.diagnostics
+        pipeline.check()
     except PipelineErrors as errors:
         _rows(console, [*found, *errors.diagnostics], format)
         raise
     _rows(console, found, format)
-    console.note(f"{name}: {plural(len(project.node_names), 'node')}, no errors")
+    console.note(f"{name}: {plural(len(pipeline.node_names), 'node')}, no errors")
     return Exit.CLEAN
 
 
 def _rows(console: Console, found: Any, format: str) -> None:
     if format != "text":
-        from errata.rendering.diagnostics import as_object
-
         objects = [as_object(one) for one in found if isinstance(one, Diagnostic)]
         rows_answer(console, objects, format, _COLUMNS)

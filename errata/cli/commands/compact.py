@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, pipeline_options
 
 
 @click.command("compact")
-@project_options
+@pipeline_options
 @option("--before", metavar="EPOCH", type=click.IntRange(min=1), help="Fold the epochs before this one to a base.")
 @format_option
 @engine_options
@@ -19,6 +19,6 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, before: int 
     """Compact tables; fold old epochs to a base."""
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
-    project = project_of(console, words, commits=True)
-    rows_answer(console, project.compact(before, engine), format, ("table",))
+    pipeline = load_pipeline(console, words, commits=True)
+    rows_answer(console, pipeline.compact(before, engine), format, ("table",))
     return 0

@@ -1,4 +1,4 @@
-"""`errata correct`: a correction by hand, with its effect."""
+"""`errata correct`: a manual correction of a source record, and its effect."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from errata.cli.console import NOTHING_CHANGED, rows_answer
-from errata.cli.loading import known_node, project_of
+from errata.cli.loading import known_node, load_pipeline
 from errata.cli.parameters import (
     Assignment,
     common_options,
@@ -16,9 +16,9 @@ from errata.cli.parameters import (
     format_option,
     option,
     pairs,
-    project_options,
+    pipeline_options,
 )
-from errata.core.exits import Exit
+from errata.core.failures import Exit
 from errata.core.options import Correction, RunOptions
 from errata.rendering.progress import progress
 
@@ -26,29 +26,29 @@ Assignments = Sequence[tuple[str, str]]
 
 
 @click.command("correct")
-@project_options
+@pipeline_options
 @click.argument("source")
 @option("--key", metavar="COLUMN=VALUE", multiple=True, required=True, type=Assignment(), help="Which record; repeat for more columns.")
 @option("--set", "changes", metavar="COLUMN=VALUE", multiple=True, type=Assignment(), help="A new value; repeat for more columns.")
-@option("--retract", is_flag=True, help="Take the record back.")
-@option("--reason", metavar="TEXT", required=True, help="Why; it is kept with the correction.")
+@option("--retract", is_flag=True, help="Retract the record.")
+@option("--reason", metavar="TEXT", required=True, help="Why; stored with the correction.")
 @option("--dry-run", is_flag=True, help="Show the effect, commit nothing.")
 @option("--wait", is_flag=True, help="Wait for another run's lock.")
 @format_option
 @engine_options
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, source: str, **words: Any) -> int:
-    """Correct or retract a source record by hand."""
+    """Correct or retract a source record."""
     console = console_of(quiet, verbose, no_color)
     key, changes = pairs(words.pop("key"), "column"), pairs(words.pop("changes"), "column")
     reason = words.pop("reason")
     if words.pop("retract") == bool(changes):
         raise click.UsageError("give either --set COLUMN=VALUE or --retract", click.get_current_context())
     engine = engine_of(words)
-    project = project_of(console, words, commits=True)
+    pipeline = load_pipeline(console, words, commits=True)
     with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, **words)
-        rows, result = project.correct(Correction(known_node(project, source), key, changes, reason), options)
+        rows, result = pipeline.correct(Correction(known_node(pipeline, source), key, changes, reason), options)
     rows_answer(console, rows, format, ("node", "op", "before", "after"))
     if options.dry_run and result.exit_code == Exit.CLEAN:
         console.note(NOTHING_CHANGED)

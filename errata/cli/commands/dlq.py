@@ -1,19 +1,21 @@
 """`errata dlq`: rejected and suppressed records by trigger."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from errata.cli.application import Pipeline
 from errata.cli.console import Console, rows_answer
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, pipeline_options
 from errata.core.options import EngineOptions, RunOptions
 from errata.rendering.progress import progress
 
+if TYPE_CHECKING:
+    from errata.api.pipeline import Pipeline
+
 
 @click.command("dlq")
-@project_options
+@pipeline_options
 @click.argument("action", type=click.Choice(["list", "groups", "retry"]), default="list")
 @click.argument("group", required=False)
 @format_option
@@ -28,18 +30,18 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, action: str,
     if (action == "retry") != (group is not None):
         raise click.UsageError("retry takes the group that is tried again; list and groups take nothing", click.get_current_context())
     engine = engine_of(words)
-    project = project_of(console, words, commits=action == "retry")
+    pipeline = load_pipeline(console, words, commits=action == "retry")
     if group is not None:
-        return _retry(console, project, group, engine)
+        return _retry(console, pipeline, group, engine)
     from errata.inspect.dlq import ENTRIES, GROUPS
 
     if action == "list":
-        rows_answer(console, project.dlq_list(), format, ENTRIES)
+        rows_answer(console, pipeline.dlq_list(), format, ENTRIES)
     else:
-        rows_answer(console, project.dlq_groups(), format, GROUPS)
+        rows_answer(console, pipeline.dlq_groups(), format, GROUPS)
     return 0
 
 
-def _retry(console: Console, project: Pipeline, group: str, engine: EngineOptions) -> int:
+def _retry(console: Console, pipeline: "Pipeline", group: str, engine: EngineOptions) -> int:
     with progress(console) as listener:
-        return console.end_of_run(project.dlq_retry(group, RunOptions(engine=engine, listener=listener)))
+        return console.end_of_run(pipeline.dlq_retry(group, RunOptions(engine=engine, listener=listener)))

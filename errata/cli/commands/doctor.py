@@ -4,7 +4,7 @@ import click
 
 from errata.cli.console import rows_answer
 from errata.cli.parameters import common_options, console_of, engine_option, format_option
-from errata.core.exits import Exit
+from errata.core.failures import Exit
 from errata.core.options import EngineKind
 
 

@@ -1,16 +1,18 @@
-"""`errata explain`: the plan before a run, a parameter's provenance, or the page of a diagnostic's code."""
+"""`errata explain`: the plan of a pipeline, the origin of a parameter's value, or the page of a diagnostic code."""
 
 from typing import Any
 
 import click
 
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, option, pipeline_options
+from errata.core.codes import page, registered
+from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 
 
 @click.command("explain")
-@project_options
+@pipeline_options
 @option(
     "--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", env="EXPLAIN_FORMAT", help="How the plan is printed."
 )
@@ -25,14 +27,14 @@ def command(quiet: bool, verbose: int, no_color: bool, form: str, field: str | N
         return 0
     if words["pipeline"] is None:
         raise click.UsageError("name a pipeline, or a code with --code", click.get_current_context())
-    project = project_of(console, words)
+    pipeline = load_pipeline(console, words)
     if field:
         node, dot, parameter = field.partition(".")
         if not dot or not parameter:
             raise click.UsageError(f"'{field}' is not written NODE.PARAM", click.get_current_context())
-        console.explain(project.explain_field(node, parameter))
+        console.explain(pipeline.explain_field(node, parameter))
         return 0
-    console.explain(project.explain(form))
+    console.explain(pipeline.explain(form))
     return 0
 
 
@@ -41,9 +43,6 @@ command.params[0].required = False
 
 def _page(code: str) -> str:
     """The page of a code. Raises Usage with all codes for one that is not registered."""
-    from errata.core.codes import page, registered
-    from errata.core.diagnostics import did_you_mean
-
     text = page(code)
     if text is None:
         known = registered()

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from errata.cli.parameters import common_options, console_of, option
+from errata.project.scaffold import make_project
 
 
 @click.command("init")
@@ -13,8 +14,6 @@ from errata.cli.parameters import common_options, console_of, option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, folder: Path, force: bool) -> int:
     """Make a small working project to start from."""
-    from errata.project.scaffold import make_project
-
     console = console_of(quiet, verbose, no_color)
     for path in make_project(folder, force=force):
         console.note(f"Wrote {path}")

@@ -1,4 +1,4 @@
-"""`errata metrics collect`: sweep the metrics files of runs into one archive (user guide, "Metrics & Monitoring")."""
+"""`errata metrics collect`: sweep the metrics files of runs into one archive."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import click
 
 from errata.cli.console import plural
 from errata.cli.parameters import common_options, console_of, option
+from errata.telemetry.spool import collect as sweep
+from errata.telemetry.spool import spooled
 
 
 @click.group("metrics")
@@ -23,9 +25,6 @@ def collect(
     quiet: bool, verbose: int, no_color: bool, spool_dir: Path, output_file: Path, delete_after_collect: bool, dry_run: bool
 ) -> int:
     """Append each metrics file of a folder to an archive of JSON lines."""
-    from errata.telemetry.spool import collect as sweep
-    from errata.telemetry.spool import spooled
-
     console = console_of(quiet, verbose, no_color)
 
     def passed(path: Path) -> None:

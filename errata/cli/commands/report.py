@@ -5,18 +5,18 @@ from typing import Any
 
 import click
 
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, option, pipeline_options
 from errata.core.files import replace_file
 
 
 @click.command("report")
-@project_options
+@pipeline_options
 @option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The page that is written.")
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, output: Path, **words: Any) -> int:
     """Write one HTML page: DAG, counts, DLQ."""
     console = console_of(quiet, verbose, no_color)
-    replace_file(output, project_of(console, words).report())
+    replace_file(output, load_pipeline(console, words).report())
     console.note(f"Wrote {output}")
     return 0

@@ -4,14 +4,14 @@ from typing import Any
 
 import click
 
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, project_options
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options
 from errata.core.options import RunOptions
 from errata.rendering.progress import progress
 
 
 @click.command("revert")
-@project_options
+@pipeline_options
 @option(
     "--to", "epoch", metavar="EPOCH", type=click.IntRange(min=0), required=True, help="The epoch to restore; 0 is before the first run."
 )
@@ -23,6 +23,6 @@ def command(quiet: bool, verbose: int, no_color: bool, epoch: int, **words: Any)
     """Restore the state of an earlier epoch, as a new epoch."""
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
-    project = project_of(console, words, commits=True)
+    pipeline = load_pipeline(console, words, commits=True)
     with progress(console) as listener:
-        return console.end_of_run(project.revert(epoch, RunOptions(engine=engine, listener=listener, **words)))
+        return console.end_of_run(pipeline.revert(epoch, RunOptions(engine=engine, listener=listener, **words)))

@@ -1,23 +1,24 @@
-"""`errata run`: the first time everything, afterwards only what changed (user guide, "CLI Reference")."""
+"""`errata run`: everything the first time, afterwards only what changed."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from errata.cli.console import LEVELS, Console
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, project_options, together
+from errata.cli.console import LEVELS
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, option, pipeline_options, together
 from errata.core.options import RunOptions
+from errata.rendering.progress import progress
 
 EXPLAINED = ("text", "json", "dot")
 
 
 class RunCommand(click.Command):
-    """`--explain` may stand alone before the pipeline's name: only text, json or dot are taken as its value."""
+    """Lets `--explain` come without a value before the pipeline's name: only text, json and dot are values."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does."""
+        """Parse as click does."""
         pairs = zip(args, [*args[1:], ""], strict=False)
         alone = [f"{word}=text" if word == "--explain" and following not in EXPLAINED else word for word, following in pairs]
         return super().parse_args(ctx, alone)
@@ -31,12 +32,12 @@ run_options = together(
     option("--dry-run-output", "preview_output", metavar="FILE", type=click.Path(path_type=Path), help="Where the preview goes [default: stdout]."),
     option("--error-threshold", metavar="N", type=click.IntRange(min=0), default=0, help="Stop above N rejected records; 0: no limit."),
     option("--force", is_flag=True, help="Replace output files that exist."),
-    option("--log-level", type=click.Choice(LEVELS), default="info", help="How much is told."),
+    option("--log-level", type=click.Choice(LEVELS), default="info", help="Which messages are printed."),
     option("--metrics-spool-dir", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the run's metrics file."),
     option("--from-cursors", is_flag=True, help="Read only beyond the rollback cursors, and what is suppressed."),
     option("--full-refresh", is_flag=True, help="Forget the state and start at epoch 1."),
     option("--ephemeral", is_flag=True, help="Keep no state: a plain batch run."),
-    option("--max-retract-share", metavar="F", type=click.FloatRange(0, 1), help="Stop when more than this share of a source would be taken back [default: 0.5]."),
+    option("--max-retract-share", metavar="F", type=click.FloatRange(0, 1), help="Stop when more than this share of a source would be retracted [default: 0.5]."),
     option("--wait", is_flag=True, help="Wait for another run's lock."),
 )  # fmt: skip
 
@@ -44,7 +45,7 @@ _EXCLUSIVE = (("full_refresh", "ephemeral"), ("full_refresh", "from_cursors"), (
 
 
 @click.command("run", cls=RunCommand)
-@project_options
+@pipeline_options
 @run_options
 @engine_options
 @common_options
@@ -56,13 +57,13 @@ def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: 
     console = console_of(quiet, verbose, no_color, log_level)
     _check(words)
     engine = engine_of(words)
-    project = project_of(console, words, commits=True)
+    pipeline = load_pipeline(console, words, commits=True)
     if explain:
-        console.explain(project.explain(explain))
+        console.explain(pipeline.explain(explain))
         return 0
-    with _progress(console) as listener:
+    with progress(console) as listener:
         options = RunOptions(engine=engine, listener=listener, **_previewed(words))
-        result = project.run(options)
+        result = pipeline.run(options)
     console.answer([result.preview])
     if options.dry_run and result.exit_code == 0:
         console.note("The pipeline is valid; nothing was changed.")
@@ -71,7 +72,7 @@ def command(quiet: bool, verbose: int, no_color: bool, log_level: str, explain: 
 
 
 def _check(words: dict[str, Any]) -> None:
-    """Options that exclude each other. Raises click.UsageError."""
+    """Raise click.UsageError for options that exclude each other."""
     for one, other in _EXCLUSIVE:
         if words[one] and words[other]:
             raise click.UsageError(f"--{one.replace('_', '-')} and --{other.replace('_', '-')} exclude each other")
@@ -80,11 +81,5 @@ def _check(words: dict[str, Any]) -> None:
 
 
 def _previewed(words: dict[str, Any]) -> dict[str, Any]:
-    """-n implies --dry-run (SPEC-DECISIONS, Pipeline 30)."""
+    """The words of a run, where -n implies --dry-run."""
     return {**words, "dry_run": words["dry_run"] or words["preview"] is not None}
-
-
-def _progress(console: Console) -> Any:
-    from errata.rendering.progress import progress
-
-    return progress(console)

@@ -5,21 +5,21 @@ from typing import Any
 import click
 
 from errata.cli.console import csv_columns, rows_answer
-from errata.cli.loading import known_node, reading_of
-from errata.cli.parameters import common_options, console_of, format_option, option, project_options
+from errata.cli.loading import known_node, load_for_reading
+from errata.cli.parameters import common_options, console_of, format_option, option, pipeline_options
 
 
 @click.command("show")
-@project_options
+@pipeline_options
 @click.argument("node")
-@option("--at", metavar="EPOCH", type=click.IntRange(min=1), help="As it stood at this epoch.")
+@option("--at", metavar="EPOCH", type=click.IntRange(min=1), help="The rows of this epoch.")
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, node: str, at: int | None, **words: Any) -> int:
     """Show the live rows of a node."""
     console = console_of(quiet, verbose, no_color)
-    project = reading_of(console, words)
-    known = known_node(project, node)
-    rows, columns = csv_columns(project.show(known, at), format, lambda: project.columns(known))
+    pipeline = load_for_reading(console, words)
+    known = known_node(pipeline, node)
+    rows, columns = csv_columns(pipeline.show(known, at), format, lambda: pipeline.columns(known))
     rows_answer(console, rows, format, columns)
     return 0

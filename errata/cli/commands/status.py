@@ -1,27 +1,34 @@
-"""`errata status`: epochs, cursors, live and suppressed rows; to people also the suppressed groups and what the next run would read."""
+"""`errata status`: epochs, cursors, live and suppressed rows.
+
+As text also the suppressed groups, and what the next run would read.
+"""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from errata.cli.console import plural, rows_answer
-from errata.cli.loading import reading_of
-from errata.cli.parameters import common_options, console_of, format_option, project_options
+from errata.cli.loading import load_for_reading
+from errata.cli.parameters import common_options, console_of, format_option, pipeline_options
 from errata.core.failures import Failure
 from errata.rendering.rows import json_text, render
+
+if TYPE_CHECKING:
+    from errata.api.pipeline import Pipeline
+    from errata.inspect.snapshot import Snapshot
 
 _MOST_GROUPS = 10
 
 
 @click.command("status")
-@project_options
+@pipeline_options
 @format_option
 @common_options
 def command(quiet: bool, verbose: int, no_color: bool, format: str, **words: Any) -> int:
     """Show epochs, cursors and live counts."""
     console = console_of(quiet, verbose, no_color)
-    found = reading_of(console, words)
+    found = load_for_reading(console, words)
     status = found.status()
     if format in ("json", "jsonl"):
         console.answer([f"{json_text(status)}\n"])
@@ -40,7 +47,7 @@ def _rows(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _counted(value: Any) -> Any:
-    """Lists of files are told by their number."""
+    """The length of a list of files; any other value unchanged."""
     return len(value) if isinstance(value, list) else value
 
 
@@ -52,9 +59,11 @@ def _text(status: Mapping[str, Any]) -> Iterator[str]:
         yield "\n" if kind == "sources" else ""
 
 
-def _outlook(found: Any, status: Mapping[str, Any]) -> Iterator[str]:
-    """Which groups are suppressed, and what the next run would read; a state whose pipeline cannot be planned tells neither."""
-    if not hasattr(found, "plan_next"):
+def _outlook(found: "Pipeline | Snapshot", status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the suppressed groups, and what the next run would read. Both need a pipeline without errors."""
+    from errata.api.pipeline import Pipeline
+
+    if not isinstance(found, Pipeline):
         return
     if any(row["rows_suppressed"] for row in status["sources"]):
         groups = [f"{row['group']} ({row['source']}, {plural(row['records'], 'record')})" for row in found.dlq_groups()]

@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from errata.cli.console import plural, rows_answer
-from errata.cli.loading import project_of
-from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, project_options
-from errata.core.exits import Exit
+from errata.cli.loading import load_pipeline
+from errata.cli.parameters import common_options, console_of, engine_of, engine_options, format_option, option, pipeline_options
+from errata.core.failures import Exit
 
 
 @click.command("verify")
-@project_options
+@pipeline_options
 @option("--recompute", is_flag=True, help="Compare with a batch run over the source rows too; starts an engine.")
 @format_option
 @engine_options
@@ -23,7 +23,7 @@ def command(quiet: bool, verbose: int, no_color: bool, format: str, recompute: b
     """
     console = console_of(quiet, verbose, no_color)
     engine = engine_of(words)
-    rows = list(project_of(console, words).verify(recompute, engine))
+    rows = list(load_pipeline(console, words).verify(recompute, engine))
     rows_answer(console, rows, format, ("check", "node", "epoch", "verdict", "detail"))
     violations = sum(row["verdict"] != "ok" for row in rows)
     if not violations:

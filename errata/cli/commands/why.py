@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from errata.cli.console import rows_answer
-from errata.cli.loading import known_node, reading_of
-from errata.cli.parameters import Assignment, common_options, console_of, format_option, pairs, project_options
+from errata.cli.loading import known_node, load_for_reading
+from errata.cli.parameters import Assignment, common_options, console_of, format_option, pairs, pipeline_options
 
 
 @click.command("why")
-@project_options
+@pipeline_options
 @click.argument("node")
 @click.argument("conditions", nargs=-1, required=True, metavar="FIELD=VALUE...", type=Assignment())
 @format_option
@@ -27,6 +27,6 @@ def command(
 ) -> int:
     """Show the source records behind a row."""
     console = console_of(quiet, verbose, no_color)
-    project = reading_of(console, words)
-    rows_answer(console, project.why(known_node(project, node), pairs(conditions, "field")), format, whole=True)
+    pipeline = load_for_reading(console, words)
+    rows_answer(console, pipeline.why(known_node(pipeline, node), pairs(conditions, "field")), format, whole=True)
     return 0

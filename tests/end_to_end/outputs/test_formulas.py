@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from errata.core.options import Event
+from errata.core.events import Event
 from tests.support.pipelines import Folder
 
 PIPELINE = """\

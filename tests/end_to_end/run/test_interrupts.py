@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.cli import _interrupts
+from errata.cli.interrupts import interruptible
 from tests.support.pipelines import Folder
 
 PIPELINE = """\
@@ -45,14 +45,14 @@ def wait() -> None:
 def test_an_interrupt_within_an_import_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("interrupted_module.py").write_text(f"from {__name__} import interrupt\ninterrupt()\nwhole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
+    with interruptible(lambda: None), pytest.raises(KeyboardInterrupt):
         import_and_wait("interrupted_module")
     assert sys.modules["interrupted_module"].whole
 
 
 def test_a_lost_interrupt_is_silent_and_comes_again(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errata.cli._PATIENCE", 0.05)
-    with _interrupts(lambda: None), pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr("errata.cli.interrupts._PATIENCE", 0.05)
+    with interruptible(lambda: None), pytest.raises(KeyboardInterrupt):
         lose_and_wait()
     assert capfd.readouterr().err == ""
 

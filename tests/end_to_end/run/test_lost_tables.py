@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from errata.core.events import Event
 from errata.core.failures import Failure, StorageFailed
-from errata.core.options import Event
 from tests.support.pipelines import Folder, command
 
 PIPELINE = """\

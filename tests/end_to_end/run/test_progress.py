@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from errata.core.options import Event
+from errata.core.events import Event
 from errata.rendering.progress import AtWork, short_line
 from errata.rendering.terminal import width
 from tests.support.pipelines import Folder, command

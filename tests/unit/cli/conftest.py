@@ -1,18 +1,22 @@
-"""A stand-in for the application behind the command line: it answers with fixed rows and notes what it was asked."""
+"""A stand-in for the pipelines behind the command line. It has the real classes' methods, answers with fixed rows and records the calls."""
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 
+import errata.api.pipeline
+from errata.api.pipeline import Pipeline
 from errata.cli import main
 from errata.core.diagnostics import Diagnostic
-from errata.core.options import EngineOptions, Event, RunOptions, RunResult
+from errata.core.events import Event, RunResult
+from errata.core.options import EngineOptions, RunOptions
+from errata.inspect.next_run import Outlook
 
 STATUS = {
     "pipeline": "orders",
@@ -36,21 +40,11 @@ RUNS = [
 
 
 @dataclass
-class Outlook:
-    """What the next run would do."""
-
-    shown: list[dict[str, Any]]
-
-    def rows(self) -> list[dict[str, Any]]:
-        return self.shown
-
-    def engine(self, options: EngineOptions) -> tuple[str, str]:
-        return options.engine, "as it was asked for"
-
-
-@dataclass
 class Application:
-    """Records the calls; `fails` is raised by the next one, `result` is what a run gives."""
+    """The application behind the command line. Its pipelines have the methods of the real class and record their calls.
+
+    `fails` is raised by the next call to load, or by the next run where it is a `_Later`. `result` is the result of a run.
+    """
 
     calls: list[tuple[str, Any]] = field(default_factory=list)
     fails: BaseException | None = None
@@ -59,18 +53,41 @@ class Application:
     )
     epoch: int | None = 3
     diagnostics: tuple[Diagnostic, ...] = ()
-    node_names: tuple[str, ...] = ("orders", "totals", "report")
-    composition_outputs: Mapping[str, str] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=lambda: [{"id": 1, "name": "a\x1b[31mb", "total": 1.5}, {"id": 22, "name": None, "total": 10.0}])
 
-    def load(self, path: Path, **settings: Any) -> "Application":
+    def load(self, path: Path, **settings: Any) -> Pipeline:
         self.calls.append(("load", (str(path), settings)))
         if self.fails is not None and not isinstance(self.fails, _Later):
             raise self.fails
-        return self
+        return self.pipeline()
 
-    def head_epoch(self) -> int | None:
-        return self.epoch
+    def pipeline(self) -> Pipeline:
+        pipeline = create_autospec(Pipeline, instance=True)
+        pipeline.diagnostics = self.diagnostics
+        pipeline.node_names, pipeline.composition_outputs = ("orders", "totals", "report"), {}
+        pipeline.head_epoch.side_effect = lambda: self.epoch
+        pipeline.run.side_effect = self.run
+        for name, answer in self._answers().items():
+            getattr(pipeline, name).side_effect = partial(self._answered, name, answer)
+        pipeline.verify.side_effect = self.verify
+        pipeline.columns.return_value = []
+        return pipeline
+
+    def _answers(self) -> dict[str, Any]:
+        changes = [{"node": "totals", "op": "-C", "before": {"a": 1}, "after": None}]
+        outlook = create_autospec(Outlook, instance=True)
+        outlook.rows.return_value = [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
+        outlook.engine.side_effect = lambda options: (options.engine, "as it was asked for")
+        return {
+            "check": None, "status": STATUS, "runs": RUNS, "outlook": outlook, "plan_next": outlook.rows(), "dlq_retry": self.result, "revert": self.result,
+            "dlq_groups": [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")], "correct": (changes, self.result),
+            "report": "<html></html>", "explain": None, "explain_field": None,
+            **dict.fromkeys(("log", "show", "diff", "why", "dlq_list", "compact"), self.rows),
+        }  # fmt: skip
+
+    def _answered(self, name: str, answer: Any, *words: Any) -> Any:
+        self.calls.append((name, words))
+        return f"{name} {words}\n" if name.startswith("explain") else answer
 
     def run(self, options: RunOptions) -> RunResult:
         self.calls.append(("run", options))
@@ -80,39 +97,9 @@ class Application:
         options.listener(Event("node", "report", "output", "skip"))
         return self.result
 
-    def verify(self, recompute: bool, engine: Any) -> list[dict[str, Any]]:
+    def verify(self, recompute: bool, engine: EngineOptions) -> list[dict[str, Any]]:
         self.calls.append(("verify", recompute))
         return [{"check": "fold", "node": "totals", "epoch": 3, "verdict": "ok" if recompute else "violation", "detail": "key 01"}]
-
-    def columns(self, node: str, form: str | None = None) -> list[str]:
-        return []
-
-    def status(self) -> dict[str, Any]:
-        return STATUS
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def answer(*words: Any) -> Any:
-            self.calls.append((name, words))
-            if name.startswith("explain"):
-                return f"{name} {words}\n"
-            if name == "runs":
-                return RUNS
-            if name in ("plan_next", "outlook"):
-                rows = [{"node": node, "type": type_, "action": action, "reason": why} for node, type_, action, why in NEXT]
-                return rows if name == "plan_next" else Outlook(rows)
-            if name == "dlq_groups":
-                return [{"group": group, "source": "orders", "records": 2} for group in ("A", "B")]
-            if name in ("dlq_retry", "revert"):
-                return self.result
-            if name == "correct":
-                return [{"node": "totals", "op": "-C", "before": {"a": 1}, "after": None}], self.result
-            return (
-                "<html></html>"
-                if name == "report"
-                else self.rows
-            )
-
-        return answer
 
 
 class _Later(Exception):
@@ -125,10 +112,8 @@ class _Later(Exception):
 @pytest.fixture
 def application(monkeypatch: pytest.MonkeyPatch) -> Application:
     stand_in = Application()
-    module = ModuleType("errata.api.pipeline")
-    module.load = stand_in.load  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "errata.api.pipeline", module)
-    monkeypatch.setattr("errata.api.pipeline", module, raising=False)
+    loader = create_autospec(errata.api.pipeline.load, side_effect=stand_in.load)
+    monkeypatch.setattr(errata.api.pipeline, "load", loader)
     return stand_in
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from errata.cli import main
 from errata.core.diagnostics import Diagnostic, PipelineErrors
+from errata.core.events import RunResult
 from errata.core.failures import Busy, Stopped, StorageFailed
-from errata.core.options import Correction, LogFilter, RunResult
+from errata.core.options import Correction, LogFilter
 from tests.invariants.sales import HEADER, pipeline
 from tests.support.examples import examples
 from tests.support.pipelines import Folder

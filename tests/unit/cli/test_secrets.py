@@ -33,7 +33,7 @@ def test_failures_and_notes_are_blanked_out(capsys: pytest.CaptureFixture[str]) 
 def test_a_failing_command_does_not_tell(call, failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN_OF_A_TEST", "s3cret")
     application = failing(Stopped("the service refused s3cret"))
-    monkeypatch.setattr(application, "head_epoch", lambda: None)
+    application.epoch = None
     load = application.load
     monkeypatch.setattr(
         "errata.api.pipeline.load", lambda *given, **settings: (parse_yaml("a: ${secret:TOKEN_OF_A_TEST}"), load(*given, **settings))[1]

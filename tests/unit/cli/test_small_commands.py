@@ -9,8 +9,8 @@ import pytest
 
 from errata.cli.console import summary
 from errata.core.codes import registered
+from errata.core.events import RunResult
 from errata.core.files import replace_file
-from errata.core.options import RunResult
 from errata.yaml import load_yaml
 
 

@@ -15,7 +15,7 @@ import pytest
 from errata.api import pipeline
 from errata.core.codes import Page, pages
 from errata.core.diagnostics import Diagnostic, PipelineErrors
-from errata.core.volumes import filesystem
+from errata.core.files import filesystem
 from errata.rendering.diagnostics import one_as_text
 from errata.yaml import parse_yaml
 

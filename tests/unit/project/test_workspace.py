@@ -56,7 +56,7 @@ def test_findings(text: str, found: list[tuple[str, int, int]], tmp_path: Path) 
 def test_volumes_on_which_nothing_may_be_spilled_or_staged(kind: str, spill: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/share {tmp_path} {kind} rw 0 0\n")
-    monkeypatch.setattr("errata.core.volumes._MOUNTS", mounts)
+    monkeypatch.setattr("errata.core.files._MOUNTS", mounts)
     (tmp_path / "spill").mkdir()
     (tmp_path / "staging").mkdir()
     text = '[storage.spill]\ndir = "spill"\n[storage.staging]\nenabled = true\ndir = "staging"\n'

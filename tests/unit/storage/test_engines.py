@@ -25,7 +25,7 @@ from changelog.columns import column
 from changelog.keys.encoding import encode_key
 from errata.cli.console import Console
 from errata.cli.exit_report import ended
-from errata.core.exits import Exit
+from errata.core.failures import Exit
 from storage.engines import EngineChoice, EngineUnavailable, decided, engine, stop_engines
 from storage.engines.choice import fits
 from storage.engines.connect import open_connect

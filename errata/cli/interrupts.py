@@ -1,0 +1,120 @@
+"""Signals that end a command: Ctrl-C and SIGTERM."""
+
+import _thread
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
+from typing import Final, NoReturn
+
+INTERRUPTED: Final = 130
+_PATIENCE: Final = 2.0
+"""Seconds for each step of an interrupted command's end: to return from its work, to stop its engine, to remove its folders."""
+_IMPORT: Final = 4.0
+"""Seconds for an import that is interrupted."""
+_POLL: Final = 0.02
+"""Seconds between two looks whether an import has ended."""
+_IMPORTING: Final = "<frozen importlib._bootstrap>"
+
+
+class Interrupts:
+    """The signal handler of a command.
+
+    An interrupt inside an import waits for the import's end: raised there, it leaves half a module or a lock that is never released.
+    The interpreter may ignore an interrupt that was raised, so it is raised once more after a while. At last `give_up` is called.
+    Nothing here takes a lock.
+    """
+
+    def __init__(self, give_up: Callable[[], None]) -> None:
+        self.came = False
+        self.over = False
+        self._raised = False
+        self._patient_until = 0.0
+        self._give_up = give_up
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        if self.over:
+            return
+        if not self.came:
+            self.came = True
+            self._patient_until = time.monotonic() + _IMPORT
+            _thread.start_new_thread(self._insist, (signal.Signals(number),))
+        if time.monotonic() < self._patient_until and _imports(frame):
+            return
+        self._raised = True
+        raise KeyboardInterrupt
+
+    def _insist(self, number: signal.Signals) -> None:
+        while time.monotonic() < self._patient_until:
+            time.sleep(_POLL)
+            if self._raised or self.over:
+                break
+            _thread.interrupt_main(number)
+        time.sleep(_PATIENCE)
+        if not self.over:
+            _thread.interrupt_main(number)
+            time.sleep(_PATIENCE)
+        if not self.over:
+            self._give_up()
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported in this frame or around it."""
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextlib.contextmanager
+def interruptible(give_up: Callable[[], None]) -> Iterator[Interrupts]:
+    """Handle SIGINT and SIGTERM alike while a command runs. Outside the main thread no signal is handled.
+
+    Args:
+        give_up: Called where the command does not end after an interrupt.
+    """
+    handler = Interrupts(give_up)
+    if threading.current_thread() is not threading.main_thread():
+        yield handler
+        return
+    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]  # shells make background commands ignore them
+    before = {number: signal.signal(number, handler) for number in ours}
+    hook = sys.unraisablehook
+    sys.unraisablehook = partial(_unless_interrupt, hook)
+    try:
+        yield handler
+    finally:
+        handler.over = True
+        sys.unraisablehook = hook
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def _unless_interrupt(report: Callable[["sys.UnraisableHookArgs"], object], ignored: "sys.UnraisableHookArgs") -> None:
+    """Report an exception that the interpreter ignores, except an interrupt: that is raised again."""
+    if not isinstance(ignored.exc_value, KeyboardInterrupt):
+        report(ignored)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process soon, after an interrupt.
+
+    An import that was interrupted can hold a module's lock for ever, and a thread that waits for it never ends.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)  # noqa: SLF001  # what the interpreter would call, with a time limit
+    tidying.start()
+    tidying.join(_PATIENCE)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

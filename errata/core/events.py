@@ -1,0 +1,85 @@
+"""What a run reports: events while it goes on, a result at its end."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens during a run, for progress and metrics.
+
+    Args:
+        kind: `engine` (chosen), `begin` (a node, or another step), `node` (a node ended), `warning`, `log` or `end`.
+        node: The node's name; for `engine` the engine's.
+        action: What the node or the step does, the text of a warning or a log, why the engine was chosen.
+        rows_in: Rows that a node reads.
+        rows_out, ops, rejected, seconds: What a node that ended wrote: op rows, their counts by op (`+A -R -C +C`), rejected records, its time.
+        level: The level of a log.
+        starting: Whether the engine is still starting.
+    """
+
+    kind: Literal["engine", "begin", "node", "warning", "log", "end"]
+    node: str = ""
+    type: str = ""
+    action: str = ""
+    rows_in: int = 0
+    rows_out: int = 0
+    ops: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    seconds: float = 0.0
+    level: str = "info"
+    starting: Callable[[], bool] = lambda: False
+
+
+def ignore(event: Event) -> None:
+    """The default listener of a run."""
+
+
+class Counts(dict[str, Mapping[str, int]]):
+    """Op counts by node. Nodes without op rows are not listed; their counts read as empty."""
+
+    def __missing__(self, node: str) -> Mapping[str, int]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run did.
+
+    Args:
+        epoch: The last committed epoch, None before the first.
+        counts: Op rows by node and op.
+        rejected: How many rejected records there are now.
+        outputs: The path of each output. An output in parts has the path from which the names of its parts are made.
+        message: Why a run with exit code 3 or 4 stopped.
+        preview: The text of a preview that goes to standard output.
+        committed: Whether the run committed an epoch.
+    """
+
+    exit_code: int
+    epoch: int | None = None
+    counts: Counts = field(default_factory=Counts)
+    per_source_rollback_cursors: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    seconds: float = 0.0
+    message: str = ""
+    preview: str = ""
+    started: datetime | None = None
+    execution_id: str = ""
+    committed: bool = False
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook: how it ended, and its op rows by node."""
+        ended = f"epoch {self.epoch}" if self.committed else f"nothing changed, epoch {self.epoch}"
+        head = f"<p>{ended}, exit code {self.exit_code}, {self.rejected:,} rejected, {self.seconds:.1f} s</p>"
+        if not self.counts:
+            return f"{head}\n<p>no rows</p>"
+        ops = list(dict.fromkeys(op for counts in self.counts.values() for op in counts))
+        rows = [[escape(node), *(f"{counts[op]:,}" if op in counts else "" for op in ops)] for node, counts in self.counts.items()]
+        lines = [f"<tr>{''.join(f'<th>{name}</th>' for name in ('node', *ops))}</tr>", *(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)]
+        return "\n".join([head, "<table>", *lines, "</table>"])
