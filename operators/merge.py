@@ -22,13 +22,12 @@ from operators.core.operator import Linear
 from operators.core.provenance import key_slice, numbered_input
 from operators.core.registry import node_type
 from operators.core.row_type import CK, HIDDEN_TYPES, OWN_HIDDEN, KeyShape, RowType, physical_type
-from operators.core.run_values import dotted
+from operators.core.run_values import RunValues, dotted
 from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.run_values import RunValues
 
 MAX_INPUTS = 255
 

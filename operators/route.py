@@ -16,7 +16,7 @@ from changelog.columns import column
 from changelog.frames import any_of, united
 from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
-from cxl import spark
+from cxl import Program, spark
 from cxl.types.types import Schema
 from operators.core.binding import Binding
 from operators.core.config import Strict
@@ -30,7 +30,6 @@ from operators.core.settings import NodeSpec
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
 
 MAX_BRANCHES = 256
 BRANCH = "__branch"

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from changelog.keys.positions import parse_label, row_label, row_labels
 from changelog.lazy_imports import np, pa, pc
+from operators.source.diff.chunk_index import ChunkList, chunk_schema
 from operators.source.file_changes import FileRecord, Label
 
 if TYPE_CHECKING:
-
-    from operators.source.diff.chunk_index import ChunkList
     from storage.delta.changelog_table import ChangelogTable
 
 FILE = "hash"
@@ -42,9 +41,7 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
 
 
 def _list(rows: pa.Table, base: int) -> ChunkList:
-    from operators.source.diff.chunk_index import SCHEMA, ChunkList
-
-    return ChunkList.of(rows.select(SCHEMA.names).cast(SCHEMA)).folded(base)
+    return ChunkList.of(rows.select(chunk_schema().names).cast(chunk_schema())).folded(base)
 
 
 def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
@@ -57,10 +54,8 @@ def _files(rows: pa.Table) -> list[tuple[Label, int, int]]:
 
 def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch: int) -> None:
     """Let these lists take the place of all that the table has. One durable step, more where the table is new."""
-    from operators.source.diff.chunk_index import SCHEMA
-
     made = [_rows(label, one) for label, one in lists.items()]
-    empty = pa.schema([pa.field("_key", pa.binary()), pa.field(FILE, pa.string()), *SCHEMA]).empty_table()
+    empty = pa.schema([pa.field("_key", pa.binary()), pa.field(FILE, pa.string()), *chunk_schema()]).empty_table()
     rows = pa.concat_tables([empty, *made])
     if not table.exists():
         table.append(rows, epoch)
@@ -69,7 +64,6 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch:
 
 
 def _rows(label: Label, one: ChunkIndex) -> pa.Table:
-
     rows = one.stretches.table
     keys = row_labels(row_label(label), np.arange(1, rows.num_rows + 1))
     content = pa.repeat(pa.scalar(one.content, pa.string()), rows.num_rows)

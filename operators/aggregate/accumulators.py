@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.columns import column
+from changelog.exact.ranges import Extent
 from changelog.exact.rounding import Mean, Ratio, Rounded, contributions
 from changelog.exact.sums import FloatSum, IntSum
 from changelog.lazy_imports import F, np, pa
 from cxl.typed.rewrite import shape
+from cxl.typed.tree import AggregateUse
 from cxl.types.types import Kind
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column
 
-    from changelog.exact.ranges import Extent
-    from cxl.typed.tree import AggregateUse
 
     Numbers: TypeAlias = NDArray[np.int64]
 

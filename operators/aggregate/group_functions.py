@@ -11,14 +11,16 @@ from changelog.columns import column
 from changelog.exact.rounding import with_totals
 from changelog.frames import mapped
 from changelog.lazy_imports import F, pa
+from cxl.spark.worker import arrow_type, decoded, encode
+from cxl.typed.tree import AggregateUse
 from cxl.types.types import Kind
+from cxl.values.failure import CxlFailure
 from operators.aggregate.accumulators import Accumulator, accumulator, native_aggregate, rounded
 from operators.core.evaluate import first_case
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl.typed.tree import AggregateUse
 
 OVERFLOW = "integer overflow in sum"
 INEXACT = "inexact sum"
@@ -139,9 +141,6 @@ class _ListedCall:
 
     def results(self, rows: pa.Array) -> tuple[list[Any], list[str | None]]:
         """Values as their column holds them, and what failed, one a group."""
-        from cxl.spark.worker import decoded, encode
-        from cxl.values.failure import CxlFailure
-
         flat = rows.flatten()
         values = [decoded(flat.field(name), type_) for name, type_ in zip(self.arguments, self.types, strict=True)]
         offsets = rows.offsets.to_pylist()
@@ -159,9 +158,6 @@ class _ListedCall:
 
 def _list_worker(plain: Sequence[str], calls: Sequence[_ListedCall]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-
-        from cxl.spark.worker import arrow_type
-
         for batch in batches:
             arrays = [batch.column(name) for name in plain]
             wrong = batch.column("__wrong").to_pylist()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.frames import any_of, united
 from changelog.lazy_imports import F
+from cxl.typed.tree import AggregateUse, WindowUse
 from operators.core.evaluate import Evaluated, rejects
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl.typed.tree import AggregateUse, WindowUse
 
 _SUMS = frozenset({"sum", "cumulative_sum", "avg", "weighted_avg"})
 

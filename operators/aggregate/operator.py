@@ -16,6 +16,7 @@ from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F, pa
 from changelog.ops import Op, weight
 from changelog.spark_algebra import as_appends, diff
+from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type
 from operators.aggregate import small_deltas
 from operators.aggregate.accumulators import Accumulator, accumulator, added_once, rounded
@@ -33,7 +34,6 @@ from operators.core.settings import NodeSpec
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
 
 class Aggregate(Keyed):
     """Groups by fields. `accumulators` is set when every call can be retracted: then only deltas are read."""

@@ -10,13 +10,12 @@ from changelog.exact import rounding
 from changelog.exact.rounding import carried
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import np, pa, pc, pl
-from operators.aggregate.accumulators import rounded
+from operators.aggregate.accumulators import Accumulator, rounded
 from operators.core.evaluate import FINALIZE, error_start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from operators.aggregate.accumulators import Accumulator
 
 ROWS = "__rows"
 """The state column that counts a group's rows; a group without rows has no row in the output."""

@@ -16,15 +16,14 @@ from changelog.lazy_imports import F
 from changelog.ops import is_positive
 from cxl import spark
 from cxl.typed import tree
+from operators.combine.join_plan import Band, Step
 from operators.combine.matching import RIGHT, Predicate, Side, join_keys, key_names
 from operators.combine.range_join import in_buckets
-from operators.core.operator import among
+from operators.core.operator import OperatorContext, among
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.combine.join_plan import Band, Step
-    from operators.core.operator import OperatorContext
 
 Touched = list[tuple["Step", "DataFrame"]]
 

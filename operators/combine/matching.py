@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from changelog.columns import column
 from changelog.frames import united
 from changelog.lazy_imports import F, Window
-from cxl import spark
+from cxl import Program, spark
 from cxl.typed import tree
 from cxl.types.types import Kind, Type
 from operators.combine.join_plan import Chain, Part, Step
@@ -26,7 +26,6 @@ from operators.core.operator import among
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
 
 ID, FROM, RANK, ERROR = "__id", "__from", "__rank", "__error"
 """Working columns: key of the output row, key of the build row, place among a driver's matches, why a row is rejected."""

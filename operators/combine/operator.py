@@ -14,7 +14,7 @@ from changelog.columns import column
 from changelog.frames import united
 from changelog.lazy_imports import F, Window
 from changelog.spark_algebra import as_appends
-from cxl import spark
+from cxl import Program, spark
 from cxl.types.types import Schema
 from operators.combine.affected_keys import affected
 from operators.combine.config import CombineConfig, NamedKeys
@@ -30,8 +30,6 @@ from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from cxl import Program
 
 
 Settle = Callable[["DataFrame"], "DataFrame"]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.lazy_imports import F
+from cxl.typed import tree
 from cxl.types.types import Kind
+from operators.combine.join_plan import Band
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl.typed import tree
-    from operators.combine.join_plan import Band
 
 FEW_PAIRS = 10_000_000
 """Up to so many pairs a nested loop is faster than buckets."""

@@ -10,7 +10,7 @@ from changelog.columns import column
 from changelog.frames import among, known, told
 from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
-from cxl import spark
+from cxl import Program, spark
 from cxl.runtime.interpret import NAN_CATEGORY
 from cxl.spark import FAILED, INDEX, PASS
 from operators.core.provenance import file_of, source_name_of
@@ -20,10 +20,7 @@ from operators.core.run_values import RunValues, document_fields, riding
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
     from cxl.spark import Applied
-
-
 
 
 Settle = Callable[["Applied"], "Applied"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa
+from cxl.spark.worker import decoded
 from cxl.types.types import Type
 from cxl.values.dynamic import dumps
 
@@ -74,16 +75,10 @@ def _value_key(value: Any) -> bytes:
 
 
 def _texts(type_: Type, values: Any) -> Any:
-
-    from cxl.spark.worker import decoded
-
     return pa.array(map(dumps, decoded(values, type_)), pa.string())
 
 
 def _map_texts(members: Mapping[str, Type], rows: Any) -> Any:
-
-    from cxl.spark.worker import decoded
-
     flat = rows.flatten()
     columns = [decoded(flat.field(f"m{index}"), type_) for index, type_ in enumerate(members.values())]
     maps = [dict(zip(members, values, strict=True)) for values in zip(*columns, strict=True)]

@@ -12,8 +12,6 @@ from operators.core.row_type import KeyShape, RowType
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.row_type import KeyShape
-
 
 INDEX_DIGITS = 8
 """Hexadecimal digits of the index behind a key (`changelog.keys.spark.with_index`)."""

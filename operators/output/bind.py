@@ -10,13 +10,15 @@ from operators.output.config import OutputConfig, Split
 from operators.output.operator import Output, by_source_file, group_column, write_plan
 from operators.output.projection import project, shown_columns
 from operators.output.undeclared_columns import takes_undeclared
+from storage import formats
+from storage.files.path_tokens import PathTemplate
+from storage.formats.layouts import load_layout
+from storage.formats.splitting import SplitPlan
 
 
 @node_type("output", OutputConfig)
 def bind(spec: NodeSpec, binding: Binding) -> Output | None:
     """Check an output and give its operator."""
-    from storage import formats
-
     config: OutputConfig = spec.config
     if config.type not in formats.names():
         known = ", ".join(formats.names())
@@ -33,9 +35,6 @@ def bind(spec: NodeSpec, binding: Binding) -> Output | None:
 
 def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:
     """Whether a path has the tokens that there are."""
-    from storage import formats
-    from storage.files.path_tokens import PathTemplate
-
     try:
         PathTemplate.parse(path)
     except formats.FormatError as error:
@@ -46,8 +45,6 @@ def _parsed_path(path: str, place: ConfigPath, binding: Binding) -> bool:
 
 def _written(config: OutputConfig, output: Output, binding: Binding) -> bool:
     """Whether the format takes its options."""
-    from storage import formats
-
     try:
         formats.writer(config.type, config.options, write_plan(output, tuple(output.projection.data.items())))
     except formats.OptionError as error:
@@ -58,8 +55,6 @@ def _written(config: OutputConfig, output: Output, binding: Binding) -> bool:
 
 def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> bool:
     """Whether a source has the section of which the header of an interchange is made."""
-    from storage import formats
-
     tag, section = formats.writer_type(config.type).echoes, output.echoed
     if tag is None or section is None or binding.headers.get(section) == tag or binding.input.guessed:
         return True
@@ -73,8 +68,6 @@ def _echoes_known(config: OutputConfig, output: Output, binding: Binding) -> boo
 
 def _may_stand_there(config: OutputConfig, binding: Binding) -> bool:
     """Whether the path may stand in a pipeline file; a table may be in an object store."""
-    from storage import formats
-
     place = ("config", "path")
     if not formats.writer_type(config.type).versioned:
         if config.path.lower().endswith((".gz", ".zst", ".zip", ".bz2", ".xz")):
@@ -128,8 +121,6 @@ UNCUT = {
 
 
 def _may_be_cut(config: OutputConfig, binding: Binding) -> bool:
-    from storage import formats
-
     if config.split is None or formats.writer_type(config.type).splittable:
         return True
     code, message = UNCUT.get(config.type, ("E345", f"a {config.type} output is not written in parts"))
@@ -153,9 +144,6 @@ def _cut_by_known(spec: NodeSpec, binding: Binding) -> bool:
 
 
 def _parts_named(split: Split, binding: Binding) -> bool:
-    from storage import formats
-    from storage.formats.splitting import SplitPlan
-
     try:
         SplitPlan(**split.model_dump())
     except formats.OptionError as error:
@@ -166,9 +154,6 @@ def _parts_named(split: Split, binding: Binding) -> bool:
 
 def _with_layout(spec: NodeSpec, binding: Binding) -> Output | None:
     """The operator with its layout loaded; None where that was reported."""
-    from storage import formats
-    from storage.formats.layouts import load_layout
-
     config: OutputConfig = spec.config
     key = "schema" if config.schema_ is not None else "format_schema"
     given = config.schema_ if config.schema_ is not None else config.format_schema

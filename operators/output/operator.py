@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from changelog.columns import ENVELOPE, column
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
-from cxl.types.types import Type
+from cxl.types.types import Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_text import member_keys
 from operators.core.operator import Linear
@@ -20,10 +20,12 @@ from operators.core.settings import NodeSpec
 from operators.output.config import OutputConfig
 from operators.output.projection import Projection
 from operators.output.undeclared_columns import UndeclaredFields, takes_undeclared
+from storage import formats
+from storage.files.path_tokens import PathTemplate
+from storage.formats import FormatError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
 
 
 _MEMBER = "__member:"
@@ -68,8 +70,6 @@ class Output(Linear):
     @property
     def versioned(self) -> bool:
         """Whether the output is a table with versions, not a file."""
-        from storage import formats
-
         return formats.writer_type(self.config.type).versioned
 
     @property
@@ -99,8 +99,6 @@ class Output(Linear):
 
     def previewed(self, records: int, folder: Path) -> Self:
         """The same output into a file of its own in a folder: JSON lines where its format is no text."""
-        from storage import formats
-
         shown = {} if formats.writer_type(self.config.type).legible else {"type": "json", "options": {"format": "ndjson"}}
         place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
         return self.with_attributes(config=self.config.model_copy(update=place | shown))
@@ -140,9 +138,6 @@ class Output(Linear):
 
 def by_source_file(config: OutputConfig) -> bool:
     """Whether the path asks for one file for each source file."""
-    from storage.files.path_tokens import PathTemplate
-    from storage.formats import FormatError
-
     try:
         template = PathTemplate.parse(config.path)
     except FormatError:
@@ -184,9 +179,6 @@ def _sort_bytes(key: SortKey, given: Column, value: Column) -> Column:
 
 def write_plan(output: Output, columns: Sequence[tuple[str, Type]], interchange: Sequence[str] | None = None, optional: Collection[str] = ()) -> Any:
     """The writer's plan for these columns. `interchange`: the header elements that the file shall echo; `optional`: columns that only some records have."""
-    from cxl.types.types import type_name
-    from storage import formats
-
     config = output.config
     typed = tuple(formats.Column(name, type_name(type_), name in optional) for name, type_ in columns)
     return formats.WritePlan(typed, config.include_header, config.preserve_nulls, output.layout, None if interchange is None else tuple(interchange))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from changelog.lazy_imports import F, pa
 from operators.source.file_changes import FileRecord, Part
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage.engines import Engine
 
 NO_END: Final = 1 << 62
 KEY: Final = "arrivals"

@@ -14,6 +14,8 @@ from operators.core.row_type import RowType, is_reserved
 from operators.core.settings import NodeSpec, check_path
 from operators.source.config import Column, Files, SourceConfig
 from operators.source.node import SourceNode, make_reader, row_type_of
+from storage import formats
+from storage.files.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
 
 
 def _provisional(config: SourceConfig, inputs: Sequence[RowType]) -> Schema:
@@ -89,7 +91,6 @@ def _check_matchers(config: SourceConfig, report: Any, binding: Binding) -> None
 
 def _misread(config: SourceConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Patterns and bounds of files that cannot be understood, each with its place and why."""
-    from storage.files.discovery import PathRefused, path_matcher, pattern_of, size_bound, time_bound
 
     def instant(text: str) -> object:
         return time_bound(text, datetime.now(UTC))
@@ -108,8 +109,6 @@ def _misread(config: SourceConfig) -> Iterator[tuple[tuple[str | int, ...], str]
 
 
 def _names_a_table(config: SourceConfig) -> bool:
-    from storage import formats
-
     return config.service is None and config.type in formats.names() and formats.reader_type(config.type).versioned
 
 
@@ -131,8 +130,6 @@ def _check_table(config: SourceConfig, report: Any, binding: Binding) -> None:
 
 def _check_service(config: SourceConfig, matchers: Sequence[str], report: Any) -> None:
     """What a source of a service may not say: names of files, formats that are no documents."""
-    from storage import formats
-
     for place, message in config.service.misfits() if config.service else ():
         report("CFG-004", f"'{place[-1] if place else 'transport'}': {message}", ("config", "transport", *place))
     for name in matchers:
@@ -211,8 +208,6 @@ def _check_watermark(config: SourceConfig, report: Any) -> None:
 
 def _reader_of(config: SourceConfig, binding: Binding) -> Any:
     """The reader of a source; None where its format or an option of it was reported."""
-    from storage import formats
-
     problems = binding.problems
     if config.type not in formats.names():
         known = ", ".join(formats.names())

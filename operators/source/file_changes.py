@@ -6,13 +6,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from changelog.keys.positions import labels_between
-
-if TYPE_CHECKING:
-    from storage.formats import Range
-
+from storage.formats import Range
 
 Label = tuple[int, ...]
 

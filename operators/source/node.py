@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from cxl import Program
 from cxl.types.types import STRING, Schema, Type, parse_type
@@ -14,11 +14,11 @@ from operators.core.node import BoundNode
 from operators.core.row_type import CK, KeyShape, RowType, key_type
 from operators.core.settings import NodeSpec, PipelineSettings
 from operators.source.config import SourceConfig
+from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
-
-if TYPE_CHECKING:
-    from operators.source.reading import FileReader
-
+from storage import formats
+from storage.formats.document_sections import sections_in
+from storage.formats.layouts import load_layout
 
 
 class SourceNode(BoundNode):
@@ -99,14 +99,11 @@ class SourceNode(BoundNode):
         plan = replace(self._reader.plan, document="_doc" in self.output.hidden)
         if self.config.service is None:
             return replace(self._reader, plan=plan)
-        from storage import formats
 
         return formats.reader("json", {"format": "ndjson"}, replace(plan, array_paths=()))
 
     def files(self, number: int, folder: Path, local: Callable[[Path], Path] | None = None) -> FileReader:
         """What makes op rows of the source's files. `number`: its first key byte; `folder`: where relative paths start; `local`: where a file is read instead."""
-        from operators.source.reading import FileReader
-
         return FileReader(self.reader(), self.shape, number, folder, self.first_records, self.kept, local)
 
     def page_reader(self) -> Any:
@@ -147,10 +144,6 @@ def _unread(config: SourceConfig) -> Any:
 
 def make_reader(config: SourceConfig, settings: PipelineSettings) -> Any:
     """The reader that a source's configuration asks for. Raises storage.formats.OptionError and KeyError (unknown format)."""
-    from storage import formats
-    from storage.formats.document_sections import sections_in
-    from storage.formats.layouts import load_layout
-
     plan = formats.ReadPlan(
         declared=tuple(
             formats.Column(column.source_name or column.name, column.type, required=not column.optional, declared=column.name) for column in config.schema_

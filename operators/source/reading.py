@@ -13,6 +13,8 @@ from changelog.keys.positions import row_label
 from changelog.lazy_imports import np, pa, pc
 from operators.source.file_changes import FileRecord, Part
 from operators.source.row_layout import RowShape, shaped_schema
+from storage.engines import Engine
+from storage.formats import Column, Reader
 from storage.formats.base import ROW
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from storage.engines import Engine
-    from storage.formats import Reader
     from storage.formats.content_chunks import ContentChunks
     from storage.formats.tasks import Task
 
@@ -183,8 +183,6 @@ def _columns(part: Part) -> tuple[tuple[str, str], ...]:
 
 
 def _reader_of(reader: Reader, record: FileRecord) -> Reader:
-    from storage.formats import Column
-
     return reader.with_undeclared([Column(name, type_) for name, type_ in record.undeclared])
 
 
@@ -197,6 +195,5 @@ def _dynamic(record: FileRecord) -> frozenset[str]:
 
 def _finish(batch: pa.RecordBatch, values: Mapping[str, Any], shape: RowShape, schema: pa.Schema, dynamic: frozenset[str]) -> pa.RecordBatch:
     if values["beyond"]:
-
         batch = batch.filter(pc.greater(batch.column(ROW), values["beyond"]))
     return shape.batch(batch, bytes(values["prefix"]), values["file"], values["order"], dynamic).cast(schema)

@@ -8,19 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from changelog.lazy_imports import pa
+from operators.core.evaluate import Narrow
+from operators.core.run_values import RunValues
 from operators.source.arrivals import Arrival
+from operators.source.config import SourceConfig
+from operators.source.diff.chunk_index import ChunkList
 from operators.source.file_changes import FileChanges, FileRecord, Label
+from operators.source.node import SourceNode
 from operators.source.reading import FileReader
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from operators.core.evaluate import Narrow
-    from operators.core.run_values import RunValues
-    from operators.source.config import SourceConfig
-    from operators.source.diff.chunk_index import ChunkList
-    from operators.source.node import SourceNode
-    from storage.engines import Engine
 
 
 class InputChanged(Exception):

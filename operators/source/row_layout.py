@@ -73,7 +73,6 @@ class RowShape:
         return pc.replace_with_mask(keys, bad, pa.array([place + b"!" for place in places.to_pylist()], pa.binary()))
 
     def _hidden(self, name: str, batch: pa.RecordBatch, file: str) -> pa.Array:
-
         if name == "_event_time":
             return self.event_times(batch)
         if name == "_file":

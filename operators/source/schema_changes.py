@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 from changelog.frames import any_of, chosen, mapped, told, united
 from changelog.lazy_imports import F, pa, pc
 from changelog.ops import Op
+from cxl.types.types import Schema
+from operators.core.evaluate import Narrow
 from operators.source.file_changes import FileRecord
+from operators.source.node import SourceNode
 from operators.source.request import IngestRequest
 from operators.source.row_layout import RowShape, shaped_schema
 from operators.source.strategies.keyed_events import place_key
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-    from cxl.types.types import Schema
-    from operators.core.evaluate import Narrow
-    from operators.source.node import SourceNode
 
 WIDENED = "_widened"
 
@@ -173,7 +173,6 @@ class _Work:
         return values.is_valid()
 
     def _rows(self, columns: Mapping[str, pa.Array], ops: pa.Array, concerned: pa.Array) -> pa.RecordBatch:
-
         whole = {**columns, "_op": ops, "_cause": pa.repeat(self.cause, len(ops))}
         return pa.RecordBatch.from_arrays([whole[field.name].cast(field.type) for field in self.schema], schema=self.schema).filter(concerned)
 
@@ -187,7 +186,6 @@ def _members(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _texts(members: Iterable[Mapping[str, Any]]) -> pa.Array:
-
     return pa.array([canonical(one) if one else None for one in members], pa.string())
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cxl import Program
 from cxl.typed import tree
 from cxl.types.types import Type
 from operators.core.row_type import RowType
 from operators.core.run_values import rider, riding
-
-if TYPE_CHECKING:
-
-    from cxl import Program
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ their keys: a change reaches the records behind it. All other assignments are fu
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from cxl import Program
 from cxl.typed.target import PIPELINE, SOURCE
 from cxl.types.types import Kind, Type
 from operators.core.binding import Binding
@@ -18,9 +18,6 @@ from operators.core.settings import NodeSpec
 from operators.state.assignments import Writes, expression_of
 from operators.state.config import StateConfig
 from operators.state.operator import PassingState, PlainState
-
-if TYPE_CHECKING:
-    from cxl import Program
 
 _BUILT_IN = {"pipeline": frozenset(PIPELINE), "source": frozenset(SOURCE), "record": frozenset()}
 

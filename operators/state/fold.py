@@ -75,7 +75,6 @@ class Fold:
             yield pa.RecordBatch.from_arrays(self._columns(batch), [*self.kept, *self.results.values(), WHY])
 
     def _columns(self, records: Any) -> list[Any]:
-
         left = list(self._passed(records))
         types = {one.variable: one.type for one in self.assigned}
         made = [pa.array([encode(values.get(name), types[name]) for values, _ in left], arrow_type(types[name])) for name in self.results]

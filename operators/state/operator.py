@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import mapped, mapped_groups, united
 from changelog.lazy_imports import F
-from cxl import spark
+from cxl import Program, spark
 from cxl.spark import FAILED
 from cxl.typed import tree
 from cxl.types.types import Schema, Type
@@ -24,9 +24,6 @@ from operators.state.fold import WHY, Assigned, Fold, Given
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from cxl import Program
-
 
 
 ENVELOPE = ("_epoch", "_op", "_key", "_cause")

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from cxl.functions.aggregate import is_less
+from cxl.functions.aggregate import exact_sum, is_less, nearest, quotient, total
 from cxl.typed.tree import AggregateUse
 
 State = Any
@@ -50,8 +50,6 @@ def _added(state: _Sum, values: Sequence[Any]) -> _Sum:
     if value is None:
         return state
     if isinstance(value, bool) or not isinstance(value, int | float):
-        from cxl.functions.aggregate import total
-
         total([value])  # raises
     if not isfinite(value):
         return _Sum(state.total, state.count, True, (*state.odd, value))
@@ -59,8 +57,6 @@ def _added(state: _Sum, values: Sequence[Any]) -> _Sum:
 
 
 def _sum(state: _Sum) -> Any:
-    from cxl.functions.aggregate import exact_sum, nearest, total
-
     if state.odd:
         return exact_sum(state.odd)
     if state.floats:
@@ -69,8 +65,6 @@ def _sum(state: _Sum) -> Any:
 
 
 def _mean(state: _Sum) -> float | None:
-    from cxl.functions.aggregate import exact_sum, quotient
-
     if state.odd:
         return exact_sum(state.odd)
     return quotient(state.total, Fraction(state.count)) if state.count else None

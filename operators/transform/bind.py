@@ -6,8 +6,8 @@ Programs with `distinct` are `operators.transform.distinct`, those with `$window
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from cxl import Program
 from cxl.types.types import ANY, Schema
 from operators.core.binding import Binding
 from operators.core.operator import Operator
@@ -19,10 +19,6 @@ from operators.transform.checks import condition, missing_argument
 from operators.transform.config import TransformConfig
 from operators.transform.operator import Transform, VolatileTransform
 from operators.transform.row_logic import Check, Directive, RowLogic
-
-if TYPE_CHECKING:
-
-    from cxl import Program
 
 
 def _provisional(config: TransformConfig, inputs: Sequence[RowType]) -> Schema | None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F, Window
-from cxl import spark
+from cxl import Program, spark
 from cxl.typed import tree
+from cxl.typed.tree import Distinct
 from operators.core.binding import Binding
 from operators.core.evaluate import as_new, prepare
 from operators.core.operator import INEXACT, Keyed, shared_number
@@ -26,9 +27,8 @@ from operators.transform.row_logic import RowLogic
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
     from cxl.spark import Applied, DistinctKey
-    from cxl.typed.tree import Distinct
+
 
 _KEYED, _UNKEYED = b"\x01", b"\x00"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-
-
 class Transform(Linear):
     """A transform whose program gives the same answer in every run."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.frames import united, with_rejects
 from changelog.lazy_imports import F, Window
-from cxl import spark
+from cxl import Program, spark
 from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, as_output, evaluate, prepare, rejects
 from operators.core.provenance import is_first, without_index
 from operators.core.row_type import META, KeyShape, RowType
@@ -18,7 +18,6 @@ from operators.transform.config import LogDirective, TransformConfig, Validation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
 
 RECORD = "__record"
 """The key of the record that a row comes from, where records may have failed ahead of the program."""

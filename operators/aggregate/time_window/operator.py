@@ -16,6 +16,7 @@ from changelog.frames import chosen, united
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
 from changelog.spark_algebra import as_appends, undone
+from cxl import Program
 from cxl.types.types import DATE_TIME, INT, Type
 from operators.aggregate.group_functions import grouped
 from operators.aggregate.operator import Aggregate
@@ -34,7 +35,6 @@ from operators.core.settings import NodeSpec
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl import Program
 
 _BOUNDS = {"window.start": START, "window.end": END}
 

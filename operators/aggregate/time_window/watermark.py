@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from changelog.columns import column
 from changelog.lazy_imports import F, Window
 from changelog.spark_algebra import undone
+from operators.core.evaluate import Narrow
+from operators.core.operator import OperatorContext
 from operators.core.provenance import source_name_of
 from operators.core.row_type import KeyShape, RowType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.evaluate import Narrow
-    from operators.core.operator import OperatorContext
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""

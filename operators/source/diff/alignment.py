@@ -6,19 +6,16 @@ rest (patience diff: the longest run of anchors in order), and what lies between
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
+from changelog.lazy_imports import np
 from operators.source.file_changes import longest_ascending
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from numpy.typing import NDArray
 
-    Hashes: TypeAlias = NDArray[np.int64]
-    Positions: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = "NDArray[np.int64]"
+Positions: TypeAlias = "NDArray[np.int64]"
 
 
 def align(old: Hashes, new: Hashes) -> tuple[Positions, Positions]:

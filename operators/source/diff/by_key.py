@@ -10,20 +10,20 @@ from changelog.columns import column
 from changelog.frames import any_of, chosen, united
 from changelog.lazy_imports import F, np, pa, pc, pl
 from changelog.spark_algebra import as_retractions, diff
+from operators.source.diff.alignment import Positions
 from operators.source.diff.chunk_index import FETCHED_BYTES, FETCHED_ROWS, REGION_BYTES, ChunkList, is_little, matched
 from operators.source.diff.chunk_spans import ChunkSpans, standing
 from operators.source.diff.sides import image_hash, joined
 from operators.source.file_changes import FileRecord, Label, Part, whole
+from operators.source.reading import FileReader
 from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.unique_keys import UniqueKeys
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
-    from operators.source.diff.alignment import Positions
-    from operators.source.reading import FileReader
-    from storage.engines import Engine
     from storage.formats.content_chunks import ContentChunks
 
 

@@ -258,7 +258,6 @@ class _Versions:
         return self._labels(first), self._labels(last)
 
     def _labels(self, positions: Any) -> pa.Array:
-
         left, right = self.stayed
         everything = pa.concat_arrays([self.old.column("_key").combine_chunks(), self.keys])
         at = np.empty(self.new.num_rows, np.int64)
@@ -337,7 +336,6 @@ def _new_keys(old: pa.ChunkedArray, stayed: tuple[Any, Any], came: Any, prefix: 
 
 
 def _run(prefix: bytes, low: Label | None, high: Label | None, count: int) -> pa.Array:
-
     if high is None:
         return row_labels(prefix, np.arange(count) + (low[0] if low else 0) + 1)
     return pa.array([prefix + row_label(label) for label in labels_between(low, high, count)], pa.binary())

@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.frames import mapped, without
-from changelog.keys.encoding import key_column
+from changelog.keys.encoding import decode_key, key_column
 from changelog.lazy_imports import F, Window, pa, pl
+from changelog.spark_algebra import diff
+from operators.core.settings import PipelineSettings
+from operators.source.diff.sides import image_hash, joined
 from operators.source.file_changes import FileChanges, FileRecord
+from operators.source.node import SourceNode
 from operators.source.request import IngestRequest, IngestResult, InputChanged
+from operators.source.unique_keys import UniqueKeys
 from storage.delta.external_table import NotFollowed, Versions, table_at
 from storage.errors import StorageError
+from storage.formats import Column as FileColumn
 from storage.state.location import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.settings import PipelineSettings
-    from operators.source.node import SourceNode
 
 LABEL = (1,)
 REJECTED = b"\xff"
@@ -114,8 +118,6 @@ class TableRequest:
     @property
     def shaped(self) -> Any:
         """What makes op rows of a batch of the table's rows. Picklable."""
-        from storage.formats import Column as FileColumn
-
         files = self.intake.files
         reader = files.reader.with_undeclared([FileColumn(name, type_) for name, type_ in self.record.undeclared])
         return partial(_shaped, reader, files.shape, files.schema(), self.record.path)
@@ -136,8 +138,6 @@ class TableRequest:
 
     def based(self, rows: DataFrame) -> DataFrame:
         """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""
-        from operators.source.diff.sides import image_hash
-
         names = [name for name in self.intake.files.shape.columns if name != "_row"]
         return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
 
@@ -170,9 +170,6 @@ class TableRequest:
 
 
 def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
-
-    from operators.source.unique_keys import UniqueKeys
-
     UniqueKeys(intake, None).check(delta)
     wrong = delta.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3)).groupBy("_key").agg(F.count(F.lit(1)).alias("n"), F.first("_error").alias("error"))
     twice = intake.engine.to_arrow(wrong.where(F.col("n") > 1).orderBy("_key"), 1).to_pylist()
@@ -181,7 +178,6 @@ def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
 
 
 def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-
     at = schema.get_field_index("_row")
     for typed in reader.typed(batch):
         made = shape.batch(typed, b"", path, 0, frozenset(column.name for column in reader.plan.undeclared))
@@ -189,7 +185,6 @@ def _shaped(reader: Any, shape: Any, schema: pa.Schema, path: str, batch: pa.Rec
 
 
 def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
-
     return pa.Table.from_batches([made for batch in rows.to_batches() for made in shaped(batch)], schema)
 
 
@@ -202,8 +197,6 @@ def ingest(intake: IngestRequest) -> IngestResult:
 
 def _whole(one: TableRequest) -> IngestResult:
     """All rows of the table against all that stood."""
-    from changelog.spark_algebra import diff
-
     intake = one.intake
     rows = one.numbered(one.based(one.rows()))
     names = [column(name) for name in intake.files.shape.columns]
@@ -218,7 +211,6 @@ def _whole(one: TableRequest) -> IngestResult:
 
 
 def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
-
     fresh = F.when(F.col("_op") == 0, F.lit(one.intake.fresh_cause)).otherwise(F.col("_cause"))
     return IngestResult(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
 
@@ -245,8 +237,6 @@ def _followed(one: TableRequest) -> IngestResult | None:
 
 def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     """The delta of what came and went since a version. Raises NotFollowed."""
-    from changelog.spark_algebra import diff
-
     intake, engine = one.intake, one.intake.engine
     change = one.table.changes(int(since.version or 0))
     rows = change.rows.append_column(_WEIGHT, change.weights)
@@ -295,8 +285,6 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
 def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
-    from operators.source.diff.sides import joined
-
     engine, before = one.intake.engine, one.intake.before
     assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()
@@ -322,7 +310,6 @@ def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFram
 
 
 def _is_reject() -> pl.Expr:
-
     return pl.col(_BASE).bin.starts_with(REJECTED)
 
 
@@ -350,8 +337,6 @@ def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) ->
 
 
 def _not_unique(one: TableRequest, base: bytes) -> str:
-    from changelog.keys.encoding import decode_key
-
     identity = one.intake.source.identity
     values = decode_key(base, [kind for _, kind in identity])
     shown = ", ".join(f"{name}={'null' if value is None else value}" for (name, _), value in zip(identity, values, strict=True))
@@ -371,5 +356,4 @@ def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataF
 
 
 def _typed(stood: pa.Table, columns: list[str]) -> pa.Schema:
-
     return pa.schema([pa.field(_BASE, pa.binary()), pa.field(_COPY, pa.int64()), *(stood.schema.field(name) for name in columns)])

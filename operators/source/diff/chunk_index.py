@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import pyarrow as pa
-
 from changelog.keys.positions import parse_label, row_labels
-from changelog.lazy_imports import F
-from operators.source.diff.alignment import align
+from changelog.lazy_imports import F, np, pa
+from operators.source.diff.alignment import Positions, align
+from operators.source.file_changes import Label
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from operators.source.diff.alignment import Positions
-    from operators.source.file_changes import Label
-    from storage.engines import Engine
     from storage.formats.content_chunks import ContentChunks
 
 FETCHED_ROWS: Final = 500_000
@@ -37,17 +33,17 @@ MOST_CHANGED: Final = 1 / 3
 FEW_RANGES: Final = 8
 """So many ranges of keys are conditions of a query or of a read; more are joined."""
 BIN_BYTES: Final = 5
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("digest", pa.binary()),
-        pa.field("records", pa.int64()),
-        pa.field("first", pa.binary()),
-        pa.field("last", pa.binary()),
-        pa.field("spans", pa.binary()),
-    ]
-)
-"""Of each stretch its hash and number of records. `first` and `last`: their labels, without a primary key. `spans`: with one, the rows under which
-its records stand, as triples of 8 bytes each: the epoch that read them, the first row, the last row."""
+
+
+@cache
+def chunk_schema() -> pa.Schema:
+    """Return the Arrow schema of a list of chunks: the hash and the number of records of each, and where its records are.
+
+    `first` and `last` are the order keys of the first and the last record, for sources without a primary key. `spans` belong to sources with one:
+    triples of 8 bytes each, the epoch that read the records, their first row and their last row.
+    """
+    binary = ("digest", "first", "last", "spans")
+    return pa.schema([pa.field(name, pa.binary() if name in binary else pa.int64()) for name in ("digest", "records", "first", "last", "spans")])
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class ChunkList:
 
     @cached_property
     def table(self) -> pa.Table:
-        """The stretches with the columns of `SCHEMA`: made when it is asked for, since that waits for the hashes of a file."""
+        """The stretches with the columns of `chunk_schema`: made when it is asked for, since that waits for the hashes of a file."""
         return self.made()
 
     @property
@@ -147,7 +143,7 @@ def own_labels(rows: Positions) -> pa.Array:
 
 def _table(stretches: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
     digests = pa.array(stretches.digests, pa.binary())
-    return pa.Table.from_arrays([digests, pa.array(np.diff(stretches.rows)), first, last, spans], schema=SCHEMA)
+    return pa.Table.from_arrays([digests, pa.array(np.diff(stretches.rows)), first, last, spans], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:

@@ -12,20 +12,17 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import pyarrow as pa
-
 from changelog.frames import known, told
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, np, pa
+from operators.core.evaluate import Narrow
 from operators.source.diff import chunk_index as listed
+from operators.source.diff.alignment import Positions
+from operators.source.diff.chunk_index import ChunkList
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from operators.core.evaluate import Narrow
-    from operators.source.diff.alignment import Positions
-    from operators.source.diff.chunk_index import ChunkList
-    from storage.engines import Engine
     from storage.formats.content_chunks import ContentChunks
 
 GAP: Final = 1024

@@ -10,16 +10,14 @@ from changelog.arrow_algebra import images
 from changelog.equality import parts
 from changelog.frames import of_keys
 from changelog.lazy_imports import F, pa, pl
-from operators.source.diff.chunk_index import FEW_RANGES
+from operators.source.diff.chunk_index import FEW_RANGES, ChunkList
+from operators.source.file_changes import FileRecord, Part
+from operators.source.reading import FileReader
+from operators.source.request import IngestRequest
+from storage.engines import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from operators.source.diff.chunk_index import ChunkList
-    from operators.source.file_changes import FileRecord, Part
-    from operators.source.reading import FileReader
-    from operators.source.request import IngestRequest
-    from storage.engines import Engine
 
 
 FEW_BYTES: Final = 2 << 20
@@ -98,7 +96,6 @@ def new_hashes(intake: IngestRequest, fresh: DataFrame) -> pa.Table:
 
 
 def _ordered(table: pa.Table, by: str) -> pa.Table:
-
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)  # a table is no array
     return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()

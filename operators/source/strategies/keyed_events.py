@@ -16,6 +16,7 @@ from changelog.columns import column
 from changelog.equality import alike, fingerprint, parts
 from changelog.equality import parts as image_parts
 from changelog.frames import any_of, chosen, united
+from changelog.keys.spark import row_label_column
 from changelog.lazy_imports import F, Window, pa
 from changelog.spark_algebra import as_retractions, consolidate, diff
 from operators.source.arrivals import in_turn, replaced_places
@@ -261,8 +262,6 @@ def _key() -> Column:
 
 def place_key() -> Column:
     """The key of a rejected record."""
-    from changelog.keys.spark import row_label_column
-
     return F.concat(F.lit(REJECT_TAG), F.col("_file").cast("binary"), F.lit(b"\x00"), row_label_column(F.col("_row")), F.lit(b"!"))
 
 

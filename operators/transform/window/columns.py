@@ -19,6 +19,7 @@ from changelog.exact.windows import WindowSum, shared_unit
 from changelog.lazy_imports import F, Window
 from cxl.check.split import read_results
 from cxl.typed import tree
+from cxl.typed.tree import WindowUse
 from cxl.types.types import Kind, Type
 from operators.aggregate.accumulators import Sum
 from operators.aggregate.group_functions import INEXACT, OVERFLOW, first_true
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.window import WindowSpec
 
-    from cxl.typed.tree import WindowUse
 
 PART, WRONG = "__part", "__window_wrong"
 """Columns: bytes of a row's partition; why a row's functions have no value, or null."""

@@ -12,6 +12,8 @@ from changelog.columns import column
 from changelog.frames import united
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
+from cxl import Program
+from cxl.typed.program import WindowLayer
 from cxl.types.types import Kind, Type
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.core.binding import Binding
@@ -28,9 +30,6 @@ from operators.transform.window.columns import PART, POSITIONAL, WRONG, Frames, 
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from cxl import Program
-    from cxl.typed.program import WindowLayer
 
 
 class AnalyticTransform(Keyed):

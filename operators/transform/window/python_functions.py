@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.lazy_imports import F, pa
+from cxl.spark.worker import arrow_type, decoded, encode
+from cxl.typed.tree import WindowUse
+from cxl.values.failure import CxlFailure
 from operators.core.row_type import physical_type
 from operators.transform.window.running_sum import running_sums
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from cxl.typed.tree import WindowUse
 
 SUMS = frozenset({"sum", "cumulative_sum", "avg"})
 
@@ -47,14 +49,10 @@ class _Call:
 
     def values(self, flat: pa.Array) -> list[Any]:
         """The arguments of all rows of a batch."""
-        from cxl.spark.worker import decoded
-
         return decoded(flat.field(self.argument), self.argument_type)
 
     def results(self, values: Sequence[Any], whole: bool) -> Iterator[tuple[Any, str | None]]:
         """For each row of a partition its value as the column holds it, and what failed."""
-        from cxl.spark.worker import encode
-
         if whole:
             yield from repeat(self._result(values), len(values))
         elif self.function.name in SUMS:
@@ -64,9 +62,6 @@ class _Call:
             yield from (self._result(values[: place + 1]) for place in range(len(values)))
 
     def _result(self, values: Sequence[Any]) -> tuple[Any, str | None]:
-        from cxl.spark.worker import encode
-        from cxl.values.failure import CxlFailure
-
         try:
             return encode(self.function.python(values), self.type), None  # type: ignore[misc]  # these functions have a Python form
         except CxlFailure as failure:
@@ -82,9 +77,6 @@ def _worker(calls: Sequence[_Call], whole: bool) -> Callable[[Iterator[pa.Record
 
 
 def _answered(rows: pa.Array, calls: Sequence[_Call], whole: bool) -> pa.RecordBatch:
-
-    from cxl.spark.worker import arrow_type
-
     flat = rows.flatten()
     offsets = rows.offsets.to_pylist()
     spans = [(start - offsets[0], end - offsets[0]) for start, end in pairwise(offsets)]
