@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
+PLACE = re.compile(r"`((?:cxl|changelog|storage|operators|errata|tests|benchmarks|deploy)/[\w./-]*\.\w+)`")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -40,3 +41,9 @@ def test_pages_that_the_code_names_exist():
     modules = [path for path in tracked("*.py") if path != Path(__file__)]
     named = {(path.relative_to(ROOT).as_posix(), page) for path in modules for page in PAGE.findall(path.read_text(encoding="utf-8"))}
     assert {(path, page) for path, page in named if not (ROOT / page).exists()} == set()
+
+
+@pytest.mark.parametrize("page", tracked("docs/*.md", "README.md"), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_pages_name_exist(page):
+    named = set(PLACE.findall(CODE.sub("", page.read_text(encoding="utf-8"))))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
