@@ -1,20 +1,54 @@
-"""What the storage layer raises when the outside does not answer as it should (exit code 4 of CONTRACT.md)."""
+"""Errors of the storage layer, and how exceptions of libraries become one of them.
 
+    OutsideError                something outside of Errata failed
+    ├── StorageError            a table, file or folder cannot be read or written (exit code 4)
+    │   ├── Damaged             a table differs from what the ledger committed
+    │   └── LedgerMoved         another run committed first (exit code 6)
+    ├── EngineUnavailable       no engine of the wanted kind (exit code 4)
+    └── Overtaken               another run took the pipeline over (exit code 6)
+
+`exhausted` names the limit that an engine's message reports: memory, the spill cap or the spill volume.
+"""
+
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
-__all__ = ["Damaged", "Overtaken", "StorageError", "damaged", "engine_failures", "first_line", "storing", "unreadable"]
+from storage.uris import settings_missing
+
+__all__ = [
+    "Damaged", "EngineUnavailable", "LedgerMoved", "OutsideError", "Overtaken", "StorageError",
+    "damaged", "engine_failures", "exhausted", "first_line", "storing", "unreadable",
+]  # fmt: skip
 
 DISK_TROUBLE = ("No space left", "Permission denied", "Read-only file system", "Disk quota", "AccessDenied")
 FILE_TROUBLE = ("Parquet error", "Object Store error", "FAILED_READ_FILE", "is not a Parquet file")
-"""What engines say of a file that is lost or damaged."""
+"""Words in an engine's message about a lost or damaged file."""
 ARROW_PREFIX = "C Data interface error: "
-"""What Arrow puts before each error that it hands from one library to the other."""
+"""Prefix that Arrow adds to errors that it passes from one library to another."""
+NO_EXECUTORS = "no executor"
+ENDED = ("StatusCode.UNAVAILABLE", "SparkContext was shut down", "stopped SparkContext", "INVALID_HANDLE.SESSION")
+"""Words in the message of an engine that has ended, or that restarted without the session."""
+WAITING = ("look at the cluster, then run again", "`--engine-wait SECONDS` waits longer")
+
+Limit = Literal["memory", "spill cap", "spill volume"]
+_LIMITS: tuple[tuple[Limit, tuple[str, ...]], ...] = (
+    ("spill cap", ("exceeded the allowable limit",)),
+    ("memory", ("Failed to allocate additional", "java.lang.OutOfMemoryError", "UNABLE_TO_ACQUIRE_MEMORY", "SparkOutOfMemoryError")),
+    ("spill volume", ("No space left on device",)),
+)
+_TABLE_FILES = ("LocalFileSystem", "_delta_log")
+"""Words in messages about files of tables, which are not spill files."""
 
 
-class StorageError(Exception):
-    """A table, file or folder cannot be read or written. `place` is its path or URI, `reason` what the system said."""
+class OutsideError(Exception):
+    """Something outside of Errata failed: a file system, an engine, or another run."""
+
+
+class StorageError(OutsideError):
+    """A table, file or folder cannot be read or written. `place` is its path or URI, `reason` the system's message."""
 
     def __init__(self, place: str, reason: str) -> None:
         self.place = place
@@ -23,23 +57,127 @@ class StorageError(Exception):
 
 
 class Damaged(StorageError):
-    """A table of the state is not what the ledger's last epoch committed."""
+    """A table of the state differs from what the ledger's last epoch committed."""
 
     def __init__(self, place: str, version: int, reason: str) -> None:
         super().__init__(place, f"{reason}, the ledger says version {version}; put it back from a copy, or let --full-refresh make all tables anew")
 
 
-class Overtaken(Exception):
-    """Another run took the pipeline over, or wrote to a table that this run alone was to write. `place` says where that was seen."""
+class LedgerMoved(StorageError):
+    """Another run has committed since this run read the head of the ledger."""
+
+    def __init__(self, place: str, expected: int | None) -> None:
+        super().__init__(place, f"another run has committed after epoch {expected or 0}")
+
+
+class Overtaken(OutsideError):
+    """Another run took the pipeline over, or wrote to a table that only this run may write. `place` is where that was seen."""
 
     def __init__(self, place: str) -> None:
         self.place = place
         super().__init__(f"{place}: another run wrote here")
 
 
+class EngineUnavailable(OutsideError):
+    """No engine of the wanted kind.
+
+    `reason` is one sentence, `ways_out` lists remedies, `log` is the end of the engine's own output. `again`: the same run can succeed unchanged.
+    """
+
+    def __init__(self, reason: str, ways_out: tuple[str, ...] = (), log: str = "", *, again: bool = False) -> None:
+        self.reason = reason
+        self.ways_out = ways_out
+        self.log = log
+        self.again = again
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        return "\n".join([self.reason, *(f"  = help: {way}" for way in self.ways_out), *([self.log] if self.log else [])])
+
+    @classmethod
+    def no_java(cls, found: str) -> "EngineUnavailable":
+        """Return the error for a Spark engine without a suitable Java. `found` says which Java there is."""
+        return cls(
+            f"Apache Spark needs Java 17 or later, and {found}",
+            ("install Java 17 or 21 and put it on PATH, or name it in JAVA_HOME", "run with `--engine sail`, which needs no Java"),
+        )
+
+    @classmethod
+    def no_remote(cls, url: str, cause: str) -> "EngineUnavailable":
+        """Return the error for a Spark Connect server that does not answer."""
+        return cls(f"no Spark Connect server answers at {url}: {cause}", ("check the address and that the server runs", "run without `--remote`"))
+
+    @classmethod
+    def no_jars(cls, cause: str) -> "EngineUnavailable":
+        """Return the error for Delta jars that are neither cached nor downloadable."""
+        return cls(
+            f"the Delta Lake jars for Spark could not be fetched: {cause}",
+            (
+                "connect to the network once; later runs work off-line",
+                "set ERRATA_DELTA_JARS to a folder that holds them",
+                "run with `--engine sail`, which needs none",
+            ),
+        )
+
+    @classmethod
+    def spark_failed(cls, cause: str, log: str) -> "EngineUnavailable":
+        """Return the error for a Spark session that did not start."""
+        return cls(f"Apache Spark did not start: {cause}", ("`errata doctor` shows what is there", "run with `--engine sail`"), log)
+
+    @classmethod
+    def stranger(cls) -> "EngineUnavailable":
+        """Return the error for another process that connected to the engine's port before the port was closed."""
+        return cls("another process of this machine connected to the engine while it started", ("see who else is at work here, and run again",), again=True)
+
+    @classmethod
+    def silent(cls) -> "EngineUnavailable":
+        """Return the error for a server that was started and does not answer."""
+        return cls("the engine was started and does not answer", ("run again", "`errata doctor` shows what is there"), again=True)
+
+    @classmethod
+    def open_port(cls, others: Sequence[str]) -> "EngineUnavailable":
+        """Return the error for an engine that other users of this machine could use. `others` are their names."""
+        return cls(
+            f"this system cannot keep other users from the port of the engine, and others are logged on: {', '.join(others)}",
+            (
+                "where they may read and write whatever you may, set `shared_host = true` under `[engine]` in errata.toml",
+                "run with `--engine spark`, which asks for a token",
+            ),
+        )
+
+    @classmethod
+    def no_executors(cls, master: str, seconds: float) -> "EngineUnavailable":
+        """Return the error for a cluster whose executors took no work."""
+        return cls(f"{NO_EXECUTORS} of {master} took work for {seconds:.0f} s", WAITING, again=True)
+
+    @classmethod
+    def no_answer(cls, url: str, seconds: float) -> "EngineUnavailable":
+        """Return the error for a server that stopped answering."""
+        return cls(f"the Spark Connect server at {url} gave no answer for {seconds:.0f} s", WAITING, again=True)
+
+    @classmethod
+    def too_little(cls, has: str, command: str, needed: str) -> "EngineUnavailable":
+        """Return the error for a resource limit of the system that is too low for tables or an engine."""
+        return cls(f"the system lets this process have {has} (`{command}`), and it needs {needed}", (f"raise the limit, or lift it with `{command} unlimited`",))
+
+    @classmethod
+    def gone(cls, cause: str) -> "EngineUnavailable | None":
+        """Return the error for a server that ended or became unreachable, by the text of a failure. None for other failures."""
+        awaited = re.search(f"{NO_EXECUTORS} of .* s$", cause, re.MULTILINE)
+        if awaited:
+            return cls(awaited[0], WAITING, again=True)
+        if not any(sign in cause for sign in ENDED):
+            return None
+        return cls(
+            "the engine ended in the middle of its work, or cannot be reached any more",
+            ("run again; where the system ended it for want of memory, `--memory-limit` has it take less",),
+            again=True,
+        )
+
+
 @contextmanager
 def damaged(place: str, version: int) -> Iterator[None]:
-    """Turn whatever opening a table raises into `Damaged`."""
+    """Turn every exception of opening a table into `Damaged`."""
     try:
         yield
     except Damaged:
@@ -50,10 +188,8 @@ def damaged(place: str, version: int) -> Iterator[None]:
 
 @contextmanager
 def storing(place: str) -> Iterator[None]:
-    """Turn what the file system, delta-rs and the engine's disk say into `StorageError`; other failures of the engine pass."""
+    """Turn exceptions of the file system, of delta-rs and of the engine's disk into `StorageError`. Other failures of the engine pass."""
     from deltalake.exceptions import DeltaError
-
-    from storage.files.object_stores import settings_missing
 
     try:
         yield
@@ -68,17 +204,23 @@ def storing(place: str) -> Iterator[None]:
 
 
 def engine_failures(*others: type[Exception]) -> tuple[type[Exception], ...]:
-    """The engines' exceptions behind some others, where pyspark is loaded at all: loading it takes longer than reading a small table."""
+    """Return `others` and PySpark's exceptions, for an `except` clause. Does not load PySpark, which takes longer than reading a small table."""
     raised = getattr(sys.modules.get("pyspark.errors"), "PySparkException", None)  # another thread may be importing pyspark
     return others if raised is None else (*others, raised)
 
 
-def unreadable(told: str) -> str | None:
-    """The line of an engine's failure that says which file of a table is lost or damaged; None where none does."""
-    return next((line.strip() for line in told.splitlines() if any(word in line for word in FILE_TROUBLE)), None)
+def unreadable(message: str) -> str | None:
+    """Return the line of an engine's message that names a lost or damaged file of a table. None where there is none."""
+    return next((line.strip() for line in message.splitlines() if any(word in line for word in FILE_TROUBLE)), None)
+
+
+def exhausted(message: str) -> Limit | None:
+    """Return the limit that a query exceeded, by the engine's message. None for other failures."""
+    found = next((limit for limit, words in _LIMITS if any(word in message for word in words)), None)
+    return None if found == "spill volume" and any(word in message for word in _TABLE_FILES) else found
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of what an error says, without what libraries put before it."""
-    told = (str(problem).splitlines() or [type(problem).__name__])[0]
-    return told.removeprefix(ARROW_PREFIX) or "its data cannot be decoded"
+    """Return the first line of an error's message, without the prefixes of libraries."""
+    line = (str(problem).splitlines() or [type(problem).__name__])[0]
+    return line.removeprefix(ARROW_PREFIX) or "its data cannot be decoded"

@@ -18,8 +18,8 @@ from errata.core.options import EngineOptions, RunOptions
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine
 from errata.execution.run import Run
 from storage.delta.changelog_table import ChangelogTable
+from storage.durable import undoing
 from storage.state.ledger import Entry, Ledger
-from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
@@ -101,7 +101,7 @@ class Compaction(Run):
 
     def _tidy(self, committed: Entry) -> None:
         """What no reader needs any more, in tables and ledger."""
-        from storage.delta.integrity import anchor_ledger
+        from storage.state.integrity import anchor_ledger
 
         ledger = Ledger(self.state.ledger)
         ledger.compact()

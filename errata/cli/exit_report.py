@@ -8,7 +8,7 @@ import click
 from errata.cli.console import Console
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import AGAIN, REPAIR, Exit, Failure, Usage, repair
-from storage.engines.errors import EngineUnavailable
+from storage.errors import EngineUnavailable
 from storage.errors import StorageError, engine_failures, unreadable
 
 

@@ -6,7 +6,7 @@ from errata.cli.console import Console
 from errata.cli.parameters import PIPELINE_WORDS, pairs
 from errata.core.diagnostics import PipelineErrors, did_you_mean
 from errata.core.failures import Usage
-from storage.engines.process_limits import enough_for_tables
+from storage.engines.machine import require_for_tables
 
 if TYPE_CHECKING:  # the command line starts without what loads a pipeline
     from errata.api.pipeline import Pipeline
@@ -30,7 +30,7 @@ def load_pipeline(console: Console, words: dict[str, Any], *, commits: bool = Fa
     pipeline = load(chosen.pop("pipeline"), **chosen)
     console.diagnostics(pipeline.diagnostics)
     if commits:
-        enough_for_tables()
+        require_for_tables()
         console.head_epoch = pipeline.head_epoch
     return pipeline
 
@@ -43,7 +43,7 @@ def load_for_reading(console: Console, words: dict[str, Any]) -> "Pipeline | Sna
     """
     from errata.api.pipeline import stored
 
-    enough_for_tables()
+    require_for_tables()
     given = dict(words)
     try:
         return load_pipeline(console, words)

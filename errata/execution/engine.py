@@ -35,7 +35,7 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecisi
 
 
 def start_engine(chosen: EngineDecision, listener: Callable[[Event], None]) -> Engine:
-    """The engine that was chosen, starting; the listener hears what it waits for. Raises storage.engines.EngineUnavailable."""
+    """The engine that was chosen, starting; the listener hears what it waits for. Raises EngineUnavailable."""
     from storage.engines import engine
 
     found = engine(chosen.choice)

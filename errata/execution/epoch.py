@@ -62,10 +62,9 @@ def exclusive(project: Pipeline, options: RunOptions, make: Callable[..., Made],
     from datetime import UTC, datetime
 
     from errata.core.uuid7 import uuid7
-    from storage.engines import EngineUnavailable
-    from storage.errors import Overtaken, StorageError
-    from storage.state import durable
-    from storage.state.ledger import Ledger, LedgerMoved
+    from storage import durable
+    from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
+    from storage.state.ledger import Ledger
 
     started = datetime.now(UTC)
     name = uuid7(started)
@@ -107,7 +106,7 @@ class _Alone:
 
 def _require(one: Run) -> None:
     """Raise StorageError where the state is not what the last epoch committed; a refresh removes what is not."""
-    from storage.delta.integrity import require_ledger
+    from storage.state.integrity import require_ledger
 
     require_ledger(one.state, one.head)
     if one.head is None:

@@ -41,7 +41,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _tell(node: str, problem: Exception) -> None:
     """Raise StorageFailed for a problem that tells of a limit."""
-    from storage.engines.exhausted import exhausted
+    from storage.errors import exhausted
 
     limit = exhausted(str(problem))
     if limit is not None:

@@ -31,12 +31,12 @@ from errata.rollback.cost import retract_counters
 from errata.rollback.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.rollback.outcome import Settled
 from errata.state.trigger_table import TRIGGERS
-from storage.delta.integrity import check_content
 from storage.delta.maintenance import put_entries_together, put_together
+from storage.durable import undoing
+from storage.engines.spark.user_jars import require_jars
 from storage.errors import StorageError
-from storage.files.object_stores import require_jars
+from storage.state.integrity import check_content
 from storage.state.ledger import Entry, Ledger
-from storage.state.on_failure import undoing
 
 if TYPE_CHECKING:
 
@@ -418,7 +418,7 @@ class Run:
 
     def append(self, entry: Entry) -> Entry:
         """Commit an entry, with the seals of what the run wrote. Raises Overtaken where the claim was lost, or where a table has a version that the run did not write."""
-        from storage.delta.integrity import anchor_ledger, seal_tables
+        from storage.state.integrity import anchor_ledger, seal_tables
 
         before = self.head
         known = before.tables if before else {}

@@ -13,8 +13,8 @@ from changelog.ops import is_negative, weight
 from errata.core.options import EngineOptions
 from errata.inspect.snapshot import Snapshot
 from errata.state.committed_node import CommittedNode
-from storage.delta.integrity import check_ledger_end, check_ledger_files, check_tables
 from storage.errors import StorageError, engine_failures, first_line
+from storage.state.integrity import check_ledger_end, check_ledger_files, check_tables
 from storage.state.ledger import Entry, Ledger, verify_chain
 
 if TYPE_CHECKING:

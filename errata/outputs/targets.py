@@ -16,7 +16,7 @@ from errata.outputs.writer import StagedFiles, is_intact
 from errata.plan.own_files import HELP, ProtectedFiles
 from operators.core.row_type import CK
 from operators.core.settings import leads_out
-from storage.state.location import is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from errata.execution.run import Run

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from changelog.lazy_imports import pa
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import StorageFailed
-from storage.state import durable
-from storage.state.on_failure import undoing
+from storage import durable
+from storage.durable import undoing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from errata.core.failures import StorageFailed
-from storage.state.location import STATE_FOLDER, is_local
+from storage.state.location import STATE_FOLDER
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from errata.core.diagnostics import Diagnostic

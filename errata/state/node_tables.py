@@ -21,7 +21,7 @@ from operators.core.run_values import qualifying
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.columns import declared
 from storage.errors import Damaged
-from storage.state.location import is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -22,13 +22,14 @@ from changelog.columns import EPOCH, ERROR, KEY, OP, column
 from changelog.frames import making, told
 from changelog.lazy_imports import F, pa
 from changelog.ops import NEGATIVE, Op
+from storage import durable
 from storage.delta.columns import Placement, Storing, TableSchema, declared, in_place, logical_column, logical_table, place, stored_columns
 from storage.delta.marks import mark_of
 from storage.delta.scan import Condition, Given, Ranges, Within, add_actions, scanned
 from storage.delta.time_travel import frame_at
+from storage.engines.plain_paths import engine_uri
 from storage.errors import Damaged, Overtaken, StorageError, damaged, engine_failures, storing
-from storage.state import durable
-from storage.state.location import engine_uri, is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

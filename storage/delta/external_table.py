@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from changelog.lazy_imports import pa, pc
+from storage.engines.plain_paths import engine_uri
 from storage.errors import StorageError, storing
-from storage.state.location import engine_uri, is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

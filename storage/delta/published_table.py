@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from changelog.lazy_imports import pa, pl
+from storage import durable
 from storage.delta.copy_on_write import Rewriting
 from storage.delta.data_files import FILE_BYTES, TableFiles
 from storage.delta.external_table import QUIET
@@ -17,8 +18,7 @@ from storage.delta.maintenance import MANY_FILES, SMALL_FILE
 from storage.delta.multisets import Leaving
 from storage.delta.scan import add_actions
 from storage.errors import storing
-from storage.state import durable
-from storage.state.location import is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable

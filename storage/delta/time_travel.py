@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from storage.delta.scan import scanned
+from storage.engines.plain_paths import engine_uri
 from storage.errors import storing
-from storage.state.location import engine_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

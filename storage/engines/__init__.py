@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.engines.base import Engine
     from storage.engines.choice import EngineChoice, EngineDecision, decided
-    from storage.engines.errors import EngineUnavailable
     from storage.engines.registry import engine, stop_engines
 
 _PLACES = {
-    "Engine": "base", "EngineChoice": "choice", "EngineDecision": "choice", "decided": "choice", "EngineUnavailable": "errors", "engine": "registry", "stop_engines": "registry",
+    "Engine": "base", "EngineChoice": "choice", "EngineDecision": "choice", "decided": "choice", "engine": "registry", "stop_engines": "registry",
 }  # fmt: skip
 
-__all__ = ["Engine", "EngineChoice", "EngineDecision", "EngineUnavailable", "decided", "engine", "stop_engines"]
+__all__ = ["Engine", "EngineChoice", "EngineDecision", "decided", "engine", "stop_engines"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,14 +1,15 @@
 """What a user can say about the engine, and what `auto` makes of a run's work."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from storage.engines.memory import machine_memory
+from storage.engines.machine import machine_memory
 from storage.engines.spark.java import find_java
 from storage.engines.waiting import PATIENCE_SECONDS
 
-__all__ = ["MEMORY_OF_WORK", "EngineChoice", "EngineDecision", "decided", "fits", "shown_bytes"]
+__all__ = ["MEMORY_OF_WORK", "EngineChoice", "EngineDecision", "decided", "fits", "has_session", "shown_bytes"]
 
 MEMORY_OF_WORK = 16
 """Bytes of memory that Sail is given for each byte of work. It took up to ten; the rest is for Python and the system."""
@@ -58,8 +59,6 @@ def decided(choice: EngineChoice, work: int = 0) -> EngineDecision:
 
 
 def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], str]:
-    from storage.engines.spark.remote import has_session
-
     if choice.master or choice.remote:
         return "spark", "a cluster is named"
     if has_session():
@@ -69,6 +68,12 @@ def _auto(choice: EngineChoice, work: str) -> tuple[Literal["spark", "sail"], st
     if find_java() is None:
         return "sail", f"work of {work} exceeds memory, but there is no Java for Spark"
     return "spark", f"work of {work} exceeds memory"
+
+
+def has_session() -> bool:
+    """Return whether this process already runs Spark, as a notebook or a program that uses Errata does."""
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # another thread may be importing pyspark
+    return context is not None and context._active_spark_context is not None  # noqa: SLF001  # `getOrCreate` would make one
 
 
 def fits(work: int, memory: int | None = None) -> bool:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from storage.state.on_failure import undoing
+from storage.durable import undoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,8 @@ from weakref import finalize
 
 from changelog.frames import told
 from changelog.lazy_imports import F, pa
-from storage.state.location import engine_uri
-from storage.state.on_failure import undoing
+from storage.durable import undoing
+from storage.engines.plain_paths import engine_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

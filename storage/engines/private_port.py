@@ -21,8 +21,8 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, run
 from typing import TYPE_CHECKING
 
-from storage.engines.errors import EngineUnavailable
-from storage.state.on_failure import undoing
+from storage.durable import undoing
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     import grpc

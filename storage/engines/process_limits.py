@@ -7,7 +7,7 @@ import os
 import resource
 from functools import cache
 
-from storage.engines.errors import EngineUnavailable
+from storage.errors import EngineUnavailable
 
 __all__ = ["enough_for_engines", "enough_for_tables"]
 
@@ -21,7 +21,7 @@ ENGINE_BYTES, CORE_BYTES = 5 << 30, 128 << 20
 
 
 @cache
-def enough_for_tables() -> None:
+def require_for_tables() -> None:
     """Raise EngineUnavailable where the process may not have what reading a table takes. Asks for more open files where the user may have them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _below(soft, USUAL_FILES):
@@ -35,7 +35,7 @@ def enough_for_tables() -> None:
 @cache
 def enough_for_engines() -> None:
     """Raise EngineUnavailable where the process may not have what an engine takes."""
-    enough_for_tables()
+    require_for_tables()
     _memory(ENGINE_BYTES + CORE_BYTES * (os.cpu_count() or 1), "an engine")
 
 

@@ -5,7 +5,7 @@ import threading
 from dataclasses import replace
 
 from storage.engines.base import Engine
-from storage.engines.choice import EngineChoice, decided
+from storage.engines.choice import EngineChoice, decided, has_session
 from storage.engines.spill import own_folder, remove_folders
 
 __all__ = ["engine", "stop_engines"]
@@ -49,7 +49,7 @@ def _made(choice: EngineChoice) -> Engine:
 
         return Sail(choice)
     from storage.engines.spark.local import Spark
-    from storage.engines.spark.remote import SharedSpark, has_session
+    from storage.engines.spark.remote import SharedSpark
 
     return SharedSpark() if has_session() else Spark(choice)
 

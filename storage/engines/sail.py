@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pa
+from storage.durable import undoing
 from storage.engines.base import Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
-from storage.engines.errors import EngineUnavailable
 from storage.engines.loading import SAIL
 from storage.engines.private_port import PrivatePort, files_to_come, others_logged_on
-from storage.state.on_failure import undoing
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from pysail.spark import SparkConnectServer

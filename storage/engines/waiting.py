@@ -6,7 +6,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from storage.engines.errors import EngineUnavailable
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
+from storage import durable
 from storage.files.discovery import path_matcher
-from storage.state import durable
 
 GRACE_SECONDS = 10.0
 """A file that is younger may belong to a run that has not yet locked it."""

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage import durable
 from storage.rest.client import CachedPages, Page, Pull
-from storage.state import durable
 
 if TYPE_CHECKING:
     from storage.rest.config import Rest

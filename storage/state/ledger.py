@@ -15,23 +15,16 @@ from urllib.parse import unquote
 import orjson
 
 from changelog.lazy_imports import pa
-from storage.engines.process_limits import enough_for_tables
-from storage.errors import StorageError, storing
-from storage.state import durable
+from storage import durable
+from storage.engines.machine import require_for_tables
+from storage.errors import LedgerMoved, StorageError, storing
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["ChainFault", "Entry", "Ledger", "LedgerMoved", "ledger_ways_out", "verify_chain"]
+__all__ = ["ChainFault", "Entry", "Ledger", "ledger_ways_out", "verify_chain"]
 
 Json = dict[str, Any]
-
-
-class LedgerMoved(StorageError):
-    """Another run has committed since this one read the ledger's head."""
-
-    def __init__(self, place: str, expected: int | None) -> None:
-        super().__init__(place, f"another run has committed after epoch {expected or 0}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +33,7 @@ class Entry:
 
     `plan` has the fingerprints by node, `tables` the version of each table by its path in the state folder, `nodes` the
     counts by node (`+A`, `-R`, `-C`, `+C`, `rows_in`, `rows_out`, `filtered`, `rejected`), `sources` cursor and files by
-    source, `files` the seals of what the run wrote by table (`storage.delta.integrity`), `marks` what each table consists of (`storage.delta.marks`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. `base` the epoch that older ones were folded to. An entry whose counters have the `kind` compact is
+    source, `files` the seals of what the run wrote by table (`storage.state.integrity`), `marks` what each table consists of (`storage.delta.marks`), the counter `gone` the output files that it removes, `replaces` the hash of the head of the chain that it replaces. `base` the epoch that older ones were folded to. An entry whose counters have the `kind` compact is
     maintenance: it keeps the epoch of the entry before and changes no row. `previous` is the hash of the entry before, empty for the first; `hash` is filled in by `sealed`.
     """
 
@@ -110,7 +103,7 @@ class Ledger:
 
     def __init__(self, uri: str) -> None:
         """Open it later. Raises EngineUnavailable where this process may not have what reading tables takes."""
-        enough_for_tables()
+        require_for_tables()
         self.uri = uri
         self._opened: DeltaTable | None = None
 

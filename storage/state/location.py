@@ -1,30 +1,20 @@
 """Where state lives: `<workspace>/.errata/<pipeline>/`, or under the folder or URI that the user names (CONTRACT.md, "Files of a project")."""
 
 import atexit
-import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from typing import TypeAlias
 
+from storage import durable
 from storage.errors import StorageError
-from storage.files.object_stores import require_settings
-from storage.state import durable
+from storage.uris import is_local, settings_refused
 
-__all__ = ["State", "engine_uri", "is_local", "state_of", "temporary_state"]
+__all__ = ["State", "state_of", "temporary_state"]
 
 STATE_FOLDER = ".errata"
 REFUSED_BY_DELTA = re.compile(r"[\x00-\x1f\x7f\[\]^|\\]|%[0-9A-Fa-f]{2}")
-PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
-
-
-def is_local(uri: str) -> bool:
-    """Whether a path or URI names a place in the local file system."""
-    return "://" not in uri or uri.startswith("file://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +57,10 @@ class State:
     def prepare(self) -> None:
         """Make the local folder, for its owner only, and keep it out of version control. Raises StorageError, also where an object store cannot be reached as things are."""
         if not self.local:
-            require_settings(self.root)
+            if setting := settings_refused(self.root):
+                raise StorageError(self.root, setting)
             return
-        refused = REFUSED_BY_DELTA.search(self.root)
-        if refused:
+        if refused := REFUSED_BY_DELTA.search(self.root):
             raise StorageError(self.root, f"Delta Lake cannot use a path with {refused[0]!r} in it; name another place with --state")
         if not Path(self.root, ".gitignore").exists():
             durable.step("prepare:state", self._make)
@@ -118,67 +108,3 @@ def temporary_state(pipeline: str) -> State:
     folder = tempfile.mkdtemp(prefix="errata-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return State(f"{folder}/{pipeline}")
-
-
-Born: TypeAlias = tuple[int, int]
-"""When and as what file the first entry of a table's log was written: another table at the same place has another one."""
-
-_aliases: dict[str, str] = {}
-_shown: dict[str, tuple[Born, str]] = {}
-"""The tables that engines were shown, by their places, and where."""
-
-
-def engine_uri(uri: str) -> str:
-    """A table's place as engines take it: local ones may be links, which last as long as the process.
-
-    Sail misreads blanks, brackets and non-ASCII letters in local paths (it writes beside the table), so such a folder has a link with a plain name.
-    It keeps what it knows of a version of a table by the place, so a table that takes the place of one that was deleted has a link of its own.
-    """
-    if not is_local(uri):
-        return uri
-    born, (before, place) = _born(uri), _shown.get(uri, (None, ""))
-    if born is None or born == before:
-        return place or _plain(uri)
-    place = _plain(uri) if before is None else _beside(uri, _linked)
-    _shown[uri] = born, place
-    return place
-
-
-def _born(uri: str) -> Born | None:
-    """Of the table that is at a place; None where its log does not begin with its first entry."""
-    try:
-        first = Path(uri.removeprefix("file://"), "_delta_log", f"{0:020}.json").stat()
-    except OSError:
-        return None
-    return first.st_ino, first.st_mtime_ns
-
-
-def _plain(uri: str) -> str:
-    """A place whose name engines read."""
-    return uri if PLAIN_PATH.fullmatch(uri) else _beside(uri, _alias)
-
-
-def _beside(uri: str, link: Callable[[str], str]) -> str:
-    """A place by way of a link to its folder."""
-    folder, _, name = uri.removeprefix("file://").rpartition("/")
-    return f"{link(folder)}/{name}"
-
-
-def _alias(folder: str) -> str:
-    if folder not in _aliases:
-        _aliases[folder] = _linked(folder)
-    return _aliases[folder]
-
-
-def _linked(folder: str) -> str:
-    place = tempfile.mkdtemp(prefix="errata-links-", dir=_links())
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    link = Path(place, blake2b(folder.encode(), digest_size=8).hexdigest())
-    link.symlink_to(folder, target_is_directory=True)
-    return str(link)
-
-
-def _links() -> str:
-    """The folder for links: the one for temporary files, or one that there is on every Unix where engines do not read that one's name."""
-    given = tempfile.gettempdir()
-    return given if PLAIN_PATH.fullmatch(given) or not os.access("/tmp", os.W_OK) else "/tmp"  # noqa: S108  # a folder of one's own is made in it

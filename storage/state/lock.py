@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import orjson
 
+from storage import durable
+from storage.durable import undoing
 from storage.errors import Overtaken, StorageError, storing
-from storage.state import durable
-from storage.state.location import State, is_local
-from storage.state.on_failure import undoing
+from storage.state.location import State
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from types import TracebackType

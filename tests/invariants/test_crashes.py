@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.state import durable
+from storage import durable
 from tests.invariants.sales import KEYED, KEYLESS, pipeline
 from tests.invariants.test_incremental import FIXED, Files, check_outputs, lay_out
 from tests.support.killing import Died, Killed, dies_at, kill_points, leftovers

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from errata.core.failures import Busy
-from storage.state import durable
-from storage.state.durable import Moment
+from storage import durable
+from storage.durable import Moment
 from tests.support.audited import BRIEF, LINES, lines, project
 from tests.support.pipelines import Folder
 

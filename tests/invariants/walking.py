@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 
 import errata
 from errata.core.options import Correction, EngineOptions, RunOptions
-from storage.state import durable
-from storage.state.durable import Moment
+from storage import durable
+from storage.durable import Moment
 from tests.invariants.dags import CHANNEL, PASSING, Pipeline, Story
 from tests.invariants.laying import lay_out
 from tests.invariants.scripts import KEYS, ManualCorrections, Step

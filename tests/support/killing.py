@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.state import durable
-from storage.state.durable import Moment, Probe
+from storage import durable
+from storage.durable import Moment, Probe
 from tests.support.pipelines import Folder
 
 COMMIT = "append:ledger"

@@ -26,7 +26,7 @@ from operators.source.unique_keys import UniqueKeys
 from storage.delta.external_table import NotFollowed, Versions, table_at
 from storage.errors import StorageError
 from storage.formats import Column as FileColumn
-from storage.state.location import is_local
+from storage.uris import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

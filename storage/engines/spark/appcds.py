@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from uuid import uuid4
 
-from storage.engines.spark.cache import cache_folder
+from storage.engines.spark.jars import cache_folder
 from storage.engines.spark.java import Java
 
 __all__ = ["Archive", "archive"]

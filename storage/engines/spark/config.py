@@ -7,7 +7,7 @@ from pathlib import Path
 
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import SESSION_SETTINGS
-from storage.engines.memory import machine_memory
+from storage.engines.machine import machine_memory
 
 __all__ = ["SERVER", "is_local_master", "python_path", "secrets", "session_settings", "spark_settings"]
 

@@ -1,6 +1,7 @@
-"""The Delta jars for Spark: resolved once by Ivy, which comes with Spark, then taken from the user's cache; no network afterwards.
+"""Delta jars for Spark, and the user's cache folder that holds them.
 
-Two jars are all that Delta needs; a transitive resolution would fetch 33.
+Ivy, which is part of Spark, fetches the jars once; later runs take them from the cache and need no network. Delta needs only two jars,
+so nothing is resolved transitively: that would fetch 33.
 """
 
 import os
@@ -11,11 +12,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from storage.engines.errors import EngineUnavailable
-from storage.engines.spark.cache import cache_folder
 from storage.engines.spark.java import Java
+from storage.errors import EngineUnavailable
 
-__all__ = ["DELTA_JARS", "DELTA_VERSION", "Jar", "delta_jars", "found_jars", "spark_home"]
+__all__ = ["DELTA_JARS", "DELTA_VERSION", "Jar", "cache_folder", "delta_jars", "found_jars", "spark_home"]
 
 DELTA_VERSION = "4.4.0"
 PATIENCE_SECONDS = 300
@@ -23,14 +23,14 @@ PATIENCE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar of the Maven repository, by its module and the SHA-256 of its bytes."""
+    """A jar of the Maven repository: its module and the SHA-256 of its bytes."""
 
     module: str
     digest: str
 
     @property
     def file(self) -> str:
-        """Its file name."""
+        """File name of the jar."""
         return f"{self.module}-{DELTA_VERSION}.jar"
 
 
@@ -40,15 +40,27 @@ DELTA_JARS = (
 )
 
 
+def cache_folder() -> Path:
+    """Return the folder for jars and JVM archives that later runs use: ERRATA_CACHE, else `errata` in XDG_CACHE_HOME, else `~/.cache/errata`.
+
+    Does not create the folder.
+    """
+    named = os.environ.get("ERRATA_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "errata"
+
+
 def spark_home() -> Path:
-    """Where Spark's own jars and scripts are: SPARK_HOME, else the pyspark package."""
+    """Return the folder of Spark's own jars and scripts: SPARK_HOME, else the pyspark package."""
     import pyspark
 
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def delta_jars(java: Java) -> list[Path]:
-    """The jars, fetched where they are not there yet. Raises `EngineUnavailable`."""
+    """Return the Delta jars; fetch them if they are missing. Raises `EngineUnavailable`."""
     found = found_jars()
     if found:
         return found
@@ -62,7 +74,7 @@ def delta_jars(java: Java) -> list[Path]:
 
 
 def found_jars() -> list[Path]:
-    """The jars that are there without asking the network; empty unless both are."""
+    """Return the Delta jars on this machine. Empty unless both are there. Does not use the network."""
     paths = [_folder() / jar.file for jar in DELTA_JARS]
     return paths if all(path.is_file() for path in paths) else []
 
@@ -101,7 +113,7 @@ def _ivy(jar: Jar, java: Java, place: str) -> list[str]:
 
 
 def _complaint(output: str) -> str:
-    """The line of Ivy's report that says what went wrong."""
+    """Return the line of Ivy's report that names the problem."""
     lines = [line.strip(" \t:") for line in output.splitlines()]
     return next(
         (line for line in lines if "UnknownHost" in line or "timed out" in line or "not found" in line or "ERROR" in line.upper()), ""

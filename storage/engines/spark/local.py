@@ -16,15 +16,15 @@ from uuid import uuid4
 
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
-from storage.engines.errors import EngineUnavailable
 from storage.engines.loading import JVM
 from storage.engines.spark.appcds import archive
 from storage.engines.spark.config import SERVER, is_local_master, python_path, secrets, spark_settings
 from storage.engines.spark.jars import delta_jars, spark_home
 from storage.engines.spark.java import any_java, find_java
 from storage.engines.spark.jobs import SparkEngine
-from storage.engines.spark.user_jars import Given, given_jars
+from storage.engines.spark.user_jars import UserJars, user_jars
 from storage.engines.waiting import ExecutorWatch
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -67,7 +67,7 @@ class Spark(SparkEngine):
             raise EngineUnavailable.no_java(_what_was_found())
         jars = delta_jars(java)
         self._scratch = Path(tempfile.mkdtemp(prefix="errata-spark-"))
-        given = given_jars(spark_home())
+        given = user_jars(spark_home())
         kept = archive(java, f"{spark_home()} {jars} {dict(given.settings) or ''} connect")
         token = str(uuid4())
         settings = spark_settings(self._choice, jars, (*jvm_options(self._choice), *kept.options()), self._scratch) | SERVER
@@ -141,7 +141,7 @@ def _end_of(log: IO[bytes]) -> str:
 
 
 @contextmanager
-def _launch_environment(master: str, given: Given) -> Iterator[None]:
+def _launch_environment(master: str, given: UserJars) -> Iterator[None]:
     """What the JVM, and the Python workers that it starts, see of the environment."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     wanted = (

@@ -7,27 +7,19 @@ from urllib.parse import urlsplit
 
 from storage.engines.base import Engine
 from storage.engines.connect import open_connect
-from storage.engines.errors import EngineUnavailable
 from storage.engines.loading import CLASSIC, CLIENT
 from storage.engines.spark.config import session_settings
 from storage.engines.spark.jobs import SparkEngine
 from storage.engines.waiting import PATIENCE_SECONDS, patient_policy
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RemoteSpark", "SharedSpark", "has_session"]
+__all__ = ["RemoteSpark", "SharedSpark"]
 
 CONNECT_PORT = 15002
 KNOCK_SECONDS = 10.0
-
-
-def has_session() -> bool:
-    """Whether this process runs Spark already, as a notebook or a program around Errata does."""
-    import sys
-
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # another thread may be importing pyspark
-    return context is not None and context._active_spark_context is not None  # noqa: SLF001  # `getOrCreate` would make one
 
 
 class SharedSpark(SparkEngine):

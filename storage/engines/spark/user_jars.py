@@ -1,32 +1,42 @@
-"""Jars that the user gives to Spark, by `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`: joined with Errata's jars, which they would displace."""
+"""Jars that the user gives to Spark with `PYSPARK_SUBMIT_ARGS` or `spark-defaults.conf`, and whether they hold what S3 needs.
+
+Spark would let the user's jars displace Errata's, so both are joined.
+"""
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Given", "given_jars"]
+from storage.engines.choice import EngineChoice, has_session
+from storage.engines.spark.jars import found_jars, spark_home
+from storage.errors import EngineUnavailable
+from storage.uris import on_s3
+
+__all__ = ["RECIPE", "UserJars", "jars_missing", "require_jars", "user_jars"]
 
 JARS, CLASS_PATH, PACKAGES = "spark.jars", "spark.driver.extraClassPath", "spark.jars.packages"
 SEPARATORS = {JARS: ",", CLASS_PATH: os.pathsep}
+HADOOP_AWS = "hadoop-aws"
+RECIPE = 'docs/deployment.md, "State on S3"'
 OPTIONS = {"--jars": JARS, "--driver-class-path": CLASS_PATH, "--packages": PACKAGES}
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What the user gives: Spark's settings for jars, and the other arguments of spark-submit."""
+class UserJars:
+    """Spark's settings for the user's jars, and the user's other arguments of spark-submit."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
 
     @property
     def submit_arguments(self) -> str:
-        """PYSPARK_SUBMIT_ARGS without the jars that are joined with ours."""
+        """PYSPARK_SUBMIT_ARGS without the jars that `joined` adds to the settings."""
         return shlex.join(self.arguments or ("pyspark-shell",))
 
     def joined(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a driver with these jars behind its own."""
+        """Return the settings of a driver, with the user's jars after its own."""
         both = dict(settings)
         for name, separator in SEPARATORS.items():
             parts = [part for text in (settings.get(name, ""), self.settings.get(name, "")) for part in text.split(separator) if part]
@@ -34,13 +44,13 @@ class Given:
         return both
 
     def mentions(self, artifact: str) -> bool:
-        """Whether a jar of an artifact is among these, by its name, or in a folder that a class path names."""
+        """Return whether the user's jars include an artifact, by file name or in a folder of the class path."""
         named = [part for name, text in self.settings.items() for part in text.split(SEPARATORS.get(name, ","))]
         return any(artifact in Path(part).name or _holds(part, artifact) for part in named if part)
 
 
-def given_jars(home: Path) -> Given:
-    """What the environment says; `home` is Spark's folder, which has a configuration where SPARK_CONF_DIR names none."""
+def user_jars(home: Path) -> UserJars:
+    """Return what the environment names. `home` is Spark's folder; its configuration counts unless SPARK_CONF_DIR names another."""
     folder = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
     settings, arguments = _defaults(folder / "spark-defaults.conf"), list[str]()
     words = iter(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
@@ -50,11 +60,11 @@ def given_jars(home: Path) -> Given:
             arguments += [word] if not name else ["--packages", value] if name == PACKAGES else ["--conf", f"{name}={value}"]
         if name:
             settings[name] = value
-    return Given({name: value for name, value in settings.items() if name in (*SEPARATORS, PACKAGES)}, tuple(arguments))
+    return UserJars({name: value for name, value in settings.items() if name in (*SEPARATORS, PACKAGES)}, tuple(arguments))
 
 
 def _setting(word: str, words: Iterator[str]) -> tuple[str, str]:
-    """The setting that an argument of spark-submit makes, which may be in two words; empty where it makes none."""
+    """Return name and value of the setting in an argument of spark-submit, which may take two words. Both are empty for other arguments."""
     option, equals, value = word.partition("=")
     if option in OPTIONS:
         return OPTIONS[option], value if equals else next(words, "")
@@ -65,7 +75,7 @@ def _setting(word: str, words: Iterator[str]) -> tuple[str, str]:
 
 
 def _defaults(file: Path) -> dict[str, str]:
-    """The settings of a `spark-defaults.conf`: a name and a value a line."""
+    """Read a `spark-defaults.conf`: one name and value per line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -75,11 +85,25 @@ def _defaults(file: Path) -> dict[str, str]:
 
 
 def _holds(part: str, artifact: str) -> bool:
-    """Whether a folder of a class path, `/opt/jars/*` or `/opt/jars`, has a jar of an artifact."""
+    """Return whether a folder of a class path (`/opt/jars/*` or `/opt/jars`) holds a jar of an artifact."""
     folder = Path(part).parent if part.endswith("*") else Path(part)
     return folder.is_dir() and any(folder.glob(f"*{artifact}*.jar"))
 
 
-def found(artifact: str, home: Path, given: Given, ours: Sequence[Path] = ()) -> bool:
-    """Whether the JVM will have a jar of an artifact: Spark's own, ours, or the user's."""
-    return given.mentions(artifact) or any(artifact in jar.name for jar in ours) or _holds(str(home / "jars"), artifact)
+def jars_missing() -> str:
+    """Return what Spark in a JVM of this process lacks for S3. Empty where nothing is missing."""
+    home = spark_home()
+    ours = any(HADOOP_AWS in jar.name for jar in found_jars())
+    found = ours or user_jars(home).mentions(HADOOP_AWS) or _holds(str(home / "jars"), HADOOP_AWS)
+    return "" if found else f"Apache Spark needs the jar {HADOOP_AWS} for S3, and nothing names it"
+
+
+def require_jars(choice: EngineChoice, places: Iterable[str]) -> None:
+    """Raise EngineUnavailable where Spark would start in this process without the jars for a place on S3."""
+    place = next(filter(on_s3, places), None)
+    if place is None or choice.kind != "spark" or choice.remote or has_session():
+        return
+    missing = jars_missing()
+    if missing:
+        ways = (f'give them with PYSPARK_SUBMIT_ARGS="--jars …" or spark-defaults.conf ({RECIPE})', "run with `--engine sail`, which needs none")
+        raise EngineUnavailable(f"{place}: {missing}", ways)

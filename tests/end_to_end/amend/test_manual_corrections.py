@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 import errata
 from errata.core.failures import Usage
 from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
-from storage.state import durable
-from storage.state.durable import Moment
+from storage import durable
+from storage.durable import Moment
 from tests.support.audited import BRIEF, LINES, lines, with_history
 from tests.support.killing import Died, kill_points, leftovers
 from tests.support.pipelines import Folder, command

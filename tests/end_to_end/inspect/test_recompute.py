@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from errata.core.failures import Stopped, Usage
 from errata.core.options import Correction, EngineOptions, RunOptions
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.integrity import anchor_ledger, seal_tables
+from storage.state.integrity import anchor_ledger, seal_tables
 from storage.state.ledger import Ledger
 from tests.invariants.sales import HEADER, KEYED, pipeline
 from tests.support import rollback_model as rollback

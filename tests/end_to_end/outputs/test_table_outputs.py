@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from errata.core.options import EngineOptions
 from errata.inspect.explain import explain
 from errata.outputs import changes_file
-from storage.state import durable
+from storage import durable
 from tests.invariants.test_crashes import steps_of
 from tests.support.examples import examples
 from tests.support.killing import Died, dies_at

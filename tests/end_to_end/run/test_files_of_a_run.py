@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from errata.core.options import EngineOptions, RunOptions
-from storage.state import durable
-from storage.state.durable import Moment
+from storage import durable
+from storage.durable import Moment
 from tests.support.killing import Died
 from tests.support.pipelines import Folder, command, standing_in
 

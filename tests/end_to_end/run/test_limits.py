@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.engines.exhausted import exhausted
+from storage.errors import exhausted
 
 PIPELINE = """
 pipeline: {name: large}

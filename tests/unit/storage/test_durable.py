@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from storage import durable
 from storage.delta.changelog_table import ChangelogTable
-from storage.state import durable
 from storage.state.ledger import Entry, Ledger
 from storage.state.location import State
 
@@ -119,7 +119,7 @@ KILLED = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
 from test_durable import run
-from storage.state import durable
+from storage import durable
 from storage.state.location import State
 number, side = sys.argv[2].split(":")
 def probe(moment):

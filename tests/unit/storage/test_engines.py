@@ -26,20 +26,21 @@ from changelog.keys.encoding import encode_key
 from errata.cli.console import Console
 from errata.cli.exit_report import ended
 from errata.core.failures import Exit
-from storage.engines import EngineChoice, EngineUnavailable, decided, engine, stop_engines
+from storage.engines import EngineChoice, decided, engine, stop_engines
+from storage.errors import EngineUnavailable
 from storage.engines.choice import fits
 from storage.engines.connect import open_connect
-from storage.engines.large_rows import by_file
-from storage.engines.memory import machine_memory
+from storage.engines.arrow import frame_from_file
+from storage.engines.machine import machine_memory
 from storage.engines.registry import _serves
 from storage.engines.sail import server_settings
 from storage.engines.spark.appcds import Archive, archive
-from storage.engines.spark.cache import cache_folder
 from storage.engines.spark.config import is_local_master, spark_settings
-from storage.engines.spark.jars import DELTA_JARS, delta_jars, found_jars
+from storage.engines.spark.jars import DELTA_JARS, cache_folder, delta_jars, found_jars
 from storage.engines.spark.java import Java, any_java, find_java
 from storage.engines.spark.local import PATIENT_COMPILER, jvm_options
 from storage.engines.spark.remote import RemoteSpark, is_loopback
+from storage.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from storage.engines import Engine
@@ -431,7 +432,8 @@ SHARES = """
 import pyarrow as pa
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as F
-from storage.engines import engine, EngineChoice, EngineUnavailable
+from storage.engines import engine, EngineChoice
+from storage.errors import EngineUnavailable
 from storage.engines.spark.jars import delta_jars
 from storage.engines.spark.java import find_java
 from storage.engines.spark.config import spark_settings

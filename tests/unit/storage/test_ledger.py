@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.state import durable
-from storage.state.ledger import Entry, Ledger, LedgerMoved, verify_chain
+from storage import durable
+from storage.errors import LedgerMoved
+from storage.state.ledger import Entry, Ledger, verify_chain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.engines.plain_paths import engine_uri
 from storage.errors import StorageError
-from storage.state.location import REFUSED_BY_DELTA, State, engine_uri, state_of, temporary_state
+from storage.state.location import REFUSED_BY_DELTA, State, state_of, temporary_state
 
 
 def test_where_the_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

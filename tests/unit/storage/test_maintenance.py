@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from storage.delta import maintenance
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.delta.maintenance import MANY_FILES, put_entries_together, put_together
+from storage.state.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.state.ledger import Entry, Ledger
 from storage.state.location import State
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.engines import EngineChoice, EngineUnavailable
+from storage.engines import EngineChoice
 from storage.engines.spark.jars import spark_home
-from storage.engines.spark.user_jars import given_jars
-from storage.errors import StorageError, storing
-from storage.files.object_stores import require_jars, settings_missing
+from storage.engines.spark.user_jars import require_jars, user_jars
+from storage.errors import EngineUnavailable, StorageError, storing
 from storage.state.location import State
+from storage.uris import settings_missing
 from tests.support.pipelines import Folder, command
 
 PLACE = "s3://bucket/state"
@@ -103,7 +103,7 @@ OURS = {"spark.jars": "/e/delta.jar", "spark.driver.extraClassPath": "/e/delta.j
 )
 def test_the_users_jars_are_joined_with_ours(monkeypatch: pytest.MonkeyPatch, arguments: str, jars: str, path: str, left: str) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
-    given = given_jars(spark_home())
+    given = user_jars(spark_home())
     assert given.joined(OURS) == {"spark.jars": jars, "spark.driver.extraClassPath": path, "spark.master": "local"}
     assert given.submit_arguments == left
 

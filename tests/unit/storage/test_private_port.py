@@ -9,9 +9,10 @@ from contextlib import closing
 import pytest
 from pysail.spark import SparkConnectServer
 
-from storage.engines import EngineChoice, EngineUnavailable, engine
+from storage.engines import EngineChoice, engine
 from storage.engines import sail as sail_engine
 from storage.engines.private_port import PrivatePort, files_to_come, filters_work
+from storage.errors import EngineUnavailable
 
 ATTACK = """
 import os, socket, sys

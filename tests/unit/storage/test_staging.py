@@ -9,8 +9,8 @@ import time
 import pytest
 from blake3 import blake3
 
+from storage import durable
 from storage.files.staging import GRACE_SECONDS, Staging, StagingError, StagingSettings, purge
-from storage.state import durable
 
 
 @pytest.fixture

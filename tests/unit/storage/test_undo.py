@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.state.on_failure import undoing
+from storage.durable import undoing
 
 
 @pytest.mark.parametrize("ending", [ValueError("wrong"), KeyboardInterrupt()])

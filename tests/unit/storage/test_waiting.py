@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.engines import EngineChoice, EngineUnavailable
+from storage.engines import EngineChoice
 from storage.engines.spark.jars import spark_home
 from storage.engines.spark.java import find_java
 from storage.engines.spark.remote import RemoteSpark
 from storage.engines.waiting import Waiting
+from storage.errors import EngineUnavailable
 from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 import orjson
 
+from storage import durable
 from storage.errors import Damaged, StorageError
 from storage.files.discovery import content_hash
-from storage.state import durable
 from storage.state.ledger import Entry, Ledger, ledger_ways_out, verify_chain
 from storage.state.location import State
 
