@@ -18,6 +18,7 @@ from errata.core.options import EngineOptions, RunOptions
 from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine
 from errata.execution.run import Run
 from storage.delta.changelog_table import ChangelogTable
+from storage.delta.maintenance import WHOLE_FILE
 from storage.durable import undoing
 from storage.state.ledger import Entry, Ledger
 
@@ -61,11 +62,11 @@ class Compaction(Run):
 
     def _compacted(self, path: str) -> int:
         table = self.tables.raw(path)
-        files, rows = table.files(), table.rows()
+        files, rows = table.statistics.files(), table.statistics.rows()
         if self._base(path) is not None:
             self._fold(table, path)
-        table.optimize()
-        self.told.append({"table": path, "files_before": files, "files": table.files(), "rows_before": rows, "rows": table.rows()})
+        table.optimize(WHOLE_FILE)
+        self.told.append({"table": path, "files_before": files, "files": table.statistics.files(), "rows_before": rows, "rows": table.statistics.rows()})
         return table.version() or 0
 
     def _base(self, path: str) -> int | None:
@@ -77,9 +78,9 @@ class Compaction(Run):
 
     def _fold(self, table: ChangelogTable, path: str) -> None:
         base = self._base(path)
-        if base is None or not table.rows():
+        if base is None or not table.statistics.rows():
             return
-        engine = start_engine(choose_engine(self.options.engine, self.plan, table.rows() * BYTES_A_ROW), self.options.listener)
+        engine = start_engine(choose_engine(self.options.engine, self.plan, table.statistics.rows() * BYTES_A_ROW), self.options.listener)
         rows = (newest if path.startswith("state/") else folded)(table.read(engine, at=base), base)
         kept = engine.to_arrow(rows, SMALL_BASE + 1)
         before = _sound(table, base)
@@ -113,4 +114,4 @@ class Compaction(Run):
 def _sound(table: ChangelogTable, last: int) -> int:
     """How many op rows up to an epoch are no rejects."""
     rejects = table.rejects_arrow(last).num_rows if ERROR in table.columns() else 0
-    return table.rows_before(last + 1) - rejects
+    return table.statistics.rows_before(last + 1) - rejects

@@ -13,8 +13,7 @@ from errata.core.failures import REPAIR
 from errata.rendering.diagnostics import as_text
 from errata.rendering.rows import render
 from errata.rendering.terminal import columns_of, escaped, harmless, is_terminal, styled, wants_color
-from storage.errors import EngineUnavailable
-from storage.errors import StorageError
+from storage.errors import EngineUnavailable, StorageError
 
 LEVELS = ("error", "warn", "info", "debug", "trace")
 NOTHING_CHANGED = "Nothing was changed."

@@ -13,8 +13,7 @@ from errata.core.options import EngineKind
 from storage.engines.choice import MEMORY_OF_WORK, shown_bytes
 from storage.engines.machine import machine_memory
 from storage.engines.private_port import filters_work, others_logged_on
-from storage.engines.spark.jars import cache_folder
-from storage.engines.spark.jars import DELTA_VERSION, found_jars
+from storage.engines.spark.jars import DELTA_VERSION, cache_folder, found_jars
 from storage.engines.spark.java import OLDEST_JAVA, any_java
 from storage.engines.spark.user_jars import RECIPE, jars_missing
 from storage.uris import on_s3, settings_missing, settings_refused

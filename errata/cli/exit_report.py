@@ -8,8 +8,7 @@ import click
 from errata.cli.console import Console
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import AGAIN, REPAIR, Exit, Failure, Usage, repair
-from storage.errors import EngineUnavailable
-from storage.errors import StorageError, engine_failures, unreadable
+from storage.errors import EngineUnavailable, StorageError, engine_failures, unreadable
 
 
 def ended(error: BaseException, console: Console) -> int:

@@ -102,7 +102,7 @@ class NodeRunner:
 
     def offset(self, node: Node, epoch: int) -> int:
         """The number of the first op row that an epoch brought to an output, which rejects nothing: rows are numbered over all epochs, folded ones too."""
-        return self.folded.get(node.name, 0) + self.tables.changelog(node).rows_before(epoch)
+        return self.folded.get(node.name, 0) + self.tables.changelog(node).statistics.rows_before(epoch)
 
     def rejected_live(self, name: str) -> int:
         """How many rejects of a node stand."""
@@ -333,7 +333,7 @@ class NodeRunner:
         if not appended.rows:
             return NodeDelta(node.name, None, signed, 0)
         frame = without(changelog.read(self.engine, epochs=(self.epoch, self.epoch)), "_epoch")
-        sound = changelog.sound(self.epoch)
+        sound = changelog.statistics.accepted_counts(self.epoch)
         ops, rejected, repaired = self._counted(frame) if sound is None else (_named(sound), 0, 0)
         return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
 

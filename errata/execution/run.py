@@ -31,7 +31,7 @@ from errata.rollback.cost import retract_counters
 from errata.rollback.cursors import cursor_of, floors_before, rewind_at_combine
 from errata.rollback.outcome import Settled
 from errata.state.trigger_table import TRIGGERS
-from storage.delta.maintenance import put_entries_together, put_together
+from storage.delta.maintenance import compact_small_files
 from storage.durable import undoing
 from storage.engines.spark.user_jars import require_jars
 from storage.errors import StorageError
@@ -398,7 +398,7 @@ class Run:
         kept = {"largest": self.settled.largest, "rules": rules(self.plan), "retract": retract_counters(self.plan, flow, self.settled)}
         nodes[TRIGGERS] = {"rejected_live": flow.rejected_live(TRIGGERS), **kept}
         rejects = self._rejects(flow, sources, files) if flow.total_rejected() else None
-        put_together(map(flow.tables.by_path, sorted(flow.tables.versions())))
+        compact_small_files(map(flow.tables.by_path, sorted(flow.tables.versions())))
         entry = Entry(
             self.epoch, self.execution_id, self.batch_id, self.started, datetime.now(UTC), 2 if flow.total_rejected() else 0,
             plan=self.plan.summary(), tables={**(self.head.tables if self.head else {}), **flow.tables.versions()}, nodes=nodes,
@@ -432,7 +432,7 @@ class Run:
         ledger = Ledger(self.state.ledger)
         committed = ledger.append(sealed, self.standing, afresh=self.former is not None)
         anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
-        if put_entries_together(ledger):
+        if ledger.compact_if_fragmented():
             anchor_ledger(self.state, ledger, committed, {})
         return committed
 

@@ -62,7 +62,7 @@ def odf_events(flow: NodeRunner, node: Node, form: str, made: tuple[int, datetim
     shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], flow.tables.changelog(node)
     rows = expanded(flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
-    count = sum(stored.counts(epoch).values())
+    count = sum(stored.statistics.counts(epoch).values())
     few = count <= DRIVER_ROWS
     table = flow.engine.to_arrow(events, None if few else 0)
     found = OutputRows(table, None) if few else OutputRows(None, events)

@@ -252,7 +252,7 @@ class Writing:
         """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
         first, stored = since is None, self.flow.tables.changelog(self.node)
         for epoch, execution, moment in self._epochs(since or 0):
-            if not first and epoch != self.mark.epoch and not any(stored.counts(epoch).values()):
+            if not first and epoch != self.mark.epoch and not any(stored.statistics.counts(epoch).values()):
                 continue
             events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment), self.fields)
             mark = self._mark(epoch, execution).text

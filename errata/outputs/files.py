@@ -252,7 +252,7 @@ def _changed(run: Run, flow: NodeRunner, node: Node, wanted: ChangelogFile, extr
     from errata.state.stream_forms import Stream, formed
 
     kept, stored = CommittedNode.of(node.name, run.plan.summary()[node.name]), flow.tables.changelog(node)
-    rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.counts(epoch).values()) <= DRIVER_ROWS
+    rows, few = flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), sum(stored.statistics.counts(epoch).values()) <= DRIVER_ROWS
     changes = in_order(flow.engine, rows, kept, flow.offset(node, epoch), few=few)
     if wanted.format == "csv":
         shape = output_columns(cast("Output", node.operator), extra)[1]

@@ -31,7 +31,7 @@ def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: Ch
     if not any(record.listed for record in known) or not table.exists():
         return {}
     rows = table.read_arrow().sort_by("_key")
-    base, found = changelog.first_epoch(), {}
+    base, found = changelog.statistics.first_epoch(), {}
     for label, start, stop in _files(rows):
         record = next((one for one in known if one.label == label and one.listed), None)
         content = rows.column(FILE)[start].as_py()

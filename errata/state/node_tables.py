@@ -132,7 +132,7 @@ class Tables:
     def few_live(self, node: Node, at: int) -> pa.Table | None:
         """The live rows of a node with a table on the driver, None where they may be many."""
         table = self.changelog(node)
-        return standing(table.read_arrow(at=at)) if table.exists() and table.rows() <= SMALL_ROWS else None
+        return standing(table.read_arrow(at=at)) if table.exists() and table.statistics.rows() <= SMALL_ROWS else None
 
     def rejects(self, engine: Engine, node: Node, at: int | None = None) -> DataFrame:
         """The live rejects of a node as a frame, also of one that keeps no other rows; few of them come by way of the driver."""
@@ -147,7 +147,7 @@ class Tables:
     def _few_rejects(self, node: Node, at: int | None) -> pa.Table | None:
         """The live rejects of a node without an engine, None where they may be many."""
         table = self.changelog(node)
-        rows = table.rejected_rows()
+        rows = table.statistics.rejected_rows()
         return None if rows is None or rows > DRIVER_ROWS else standing(table.rejects_arrow(at))
 
     def _rejects_by_engine(self, engine: Engine, node: Node, at: int | None) -> DataFrame:
@@ -159,7 +159,7 @@ class Tables:
         table = self.state(name)
         if not table.exists():
             return None
-        if table.rows() <= SMALL_ROWS:
+        if table.statistics.rows() <= SMALL_ROWS:
             return narrow(engine.from_arrow(with_more_than_keys(newest(table.read_arrow(at=at)))))
         rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
         rows = narrow(stored_rows(engine, table, at=at))
@@ -170,7 +170,7 @@ class Tables:
     def state_of(self, engine: Engine, name: str, at: int, keys: pa.ChunkedArray) -> pa.Table | None:
         """The same of a few keys, on the driver."""
         table = self.state(name)
-        if table.exists() and table.rows() <= SMALL_ROWS:
+        if table.exists() and table.statistics.rows() <= SMALL_ROWS:
             rows = table.read_arrow(at=at)
             return with_more_than_keys(newest(rows.filter(pc.is_in(rows.column("_key"), value_set=keys))))
         found = self.latest_state(engine, name, at, lambda rows: of_keys(rows, engine.from_arrow(pa.table({"_key": keys})), "_key"))
@@ -240,16 +240,16 @@ class Tables:
 
 def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
     """The op rows of a table as a frame, with `_epoch`: those of small tables, or of few and small files, come by way of the driver."""
-    if (table.rows() if epochs is None else table.rows_near(epochs)) <= SMALL_ROWS:
+    if (table.statistics.rows() if epochs is None else table.statistics.rows_near(epochs)) <= SMALL_ROWS:
         return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
     return table.read(engine, epochs=epochs, at=at)
 
 
 def folded(engine: Engine, table: ChangelogTable, at: int | None = None, narrow: Narrow = as_it_is) -> DataFrame:
     """The live rows of a table, rejects among them. Few rows are folded on the driver; what few retractions of many rows took back comes from there, so that the many need not meet it in a shuffle."""
-    if table.rows() <= SMALL_ROWS:
+    if table.statistics.rows() <= SMALL_ROWS:
         return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
-    most = table.retractions()
+    most = table.statistics.retractions()
     taken = engine.from_arrow(table.taken_back(at)) if 0 < most <= SMALL_ROWS else None
     return live(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow)
 

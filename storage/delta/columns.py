@@ -18,6 +18,7 @@ from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, S
 from changelog.columns import quoted
 from changelog.lazy_imports import F, pa, pc
 from storage.delta.type_changes import JSON, converted, converted_array, in_words
+from storage.engines.arrow import plain, plain_type, timestamp_type
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
@@ -53,8 +54,6 @@ REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
 @cache
 def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
     """The plain types: of Arrow, and what Delta and Spark call them."""
-    from storage.engines.arrow import TIMESTAMP
-
     return (
         (pa.string(), "string", "string"),
         (pa.int64(), "long", "bigint"),
@@ -65,7 +64,7 @@ def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
         (pa.float32(), "float", "float"),
         (pa.bool_(), "boolean", "boolean"),
         (pa.date32(), "date", "date"),
-        (TIMESTAMP, "timestamp", "timestamp"),
+        (timestamp_type(), "timestamp", "timestamp"),
         (pa.binary(), "binary", "binary"),
     )
 
@@ -106,8 +105,6 @@ class Placement:
 def declared(schema: TableSchema) -> list[pa.Field]:
     """The columns of a schema, each nullable and of a plain Arrow type."""
     if isinstance(schema, pa.Schema):
-        from storage.engines.arrow import plain_type
-
         return [pa.field(column.name, plain_type(column.type)) for column in schema]
     if isinstance(schema, Mapping):
         return [_holding(name, pa.string(), kind) if kind in STRINGS else pa.field(name, _in_arrow()[kind]) for name, kind in schema.items()]
@@ -234,8 +231,6 @@ def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.
 
 def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
     """What was read from a table under the logical names; columns that it does not have are null."""
-    from storage.engines.arrow import plain
-
     found = plain(table)
     return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column.remove_metadata() for where in placements]))
 

@@ -1,28 +1,37 @@
-"""What keeps the hundredth small run as quick as the tenth: tables of many files are put together by the run that finds them so."""
+"""Settings and compaction that keep the hundredth small run as fast as the tenth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from storage.delta.changelog_table import ChangelogTable
-from storage.state.ledger import Ledger
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
+    from storage.delta.changelog_table import ChangelogTable
+
+__all__ = ["MANY_FILES", "PROPERTIES", "SMALL_FILE", "WHOLE_FILE", "compact_small_files", "is_fragmented"]
+
+PROPERTIES = {
+    "delta.dataSkippingNumIndexedCols": "3",  # `_epoch`, `_op`, `_error`: readers skip files by them, and counts come from them
+    "delta.enableExpiredLogCleanup": "false",  # the version that the ledger names must stay restorable
+    "delta.checkpointInterval": "10",  # a run opens a table a few times, and each time reads the log since the last checkpoint
+}
+"""Properties of the tables of a state."""
 MANY_FILES = 20
-"""A table with more small files is put together."""
+"""A table with more small files than this is compacted."""
 SMALL_FILE = 4 << 20
-"""Bytes up to which a file is a small one: to write it anew costs less than to open it run by run."""
+"""Bytes below which a file counts as small: to write it anew costs less than to open it in every run."""
+WHOLE_FILE = 32 << 20
+"""Bytes from which `errata compact` leaves a file alone."""
 
 
-def put_together(tables: Iterable[ChangelogTable]) -> None:
-    """Put the small files of those tables together that have too many, in new versions of the tables; large files stay as they are."""
+def is_fragmented(sizes: Iterable[int]) -> bool:
+    """Return whether files of these sizes (bytes) include too many small ones."""
+    return sum(size < SMALL_FILE for size in sizes) > MANY_FILES
+
+
+def compact_small_files(tables: Iterable[ChangelogTable]) -> None:
+    """Compact the small files of each fragmented table in a new version. Large files stay unchanged."""
     for table in tables:
-        if table.files(below=SMALL_FILE) > MANY_FILES:
+        if is_fragmented(table.data_files().values()):
             table.optimize(SMALL_FILE)
-
-
-def put_entries_together(ledger: Ledger) -> bool:
-    """Whether the ledger had many small files, which are put together."""
-    many = ledger.files() > MANY_FILES
-    if many:
-        ledger.compact()
-    return many

@@ -14,7 +14,7 @@ from storage import durable
 from storage.delta.copy_on_write import Rewriting
 from storage.delta.data_files import FILE_BYTES, TableFiles
 from storage.delta.external_table import QUIET
-from storage.delta.maintenance import MANY_FILES, SMALL_FILE
+from storage.delta.maintenance import SMALL_FILE, is_fragmented
 from storage.delta.multisets import Leaving
 from storage.delta.scan import add_actions
 from storage.errors import storing
@@ -126,8 +126,7 @@ class PublishedTable:
     def _put_together(self) -> None:
         """Make few files of many small ones; no row changes."""
         table = self._known()
-        small = sum(size < SMALL_FILE for (size,) in add_actions(table, "size_bytes"))
-        if small > MANY_FILES and self._plain():
+        if is_fragmented(size for (size,) in add_actions(table, "size_bytes")) and self._plain():
             self._commit("optimize", partial(table.optimize.compact, target_size=SMALL_FILE))
 
     def _known(self) -> DeltaTable:

@@ -29,7 +29,7 @@ _PAGE_ROWS = 20_000
 _TOLD: Final = "path string, size bigint, modified bigint, stats string"
 
 
-def write(table: DeltaTable, made: Made, storing: Storing, epoch: int, properties: CommitProperties) -> None:
+def write_made_rows(table: DeltaTable, made: Made, storing: Storing, epoch: int, properties: CommitProperties) -> None:
     """Let tasks write the rows that they make, under an epoch, and commit the files, which nobody sees before."""
     from deltalake.transaction import AddAction
 

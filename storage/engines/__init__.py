@@ -1,11 +1,10 @@
-"""Engines: where data work runs (DESIGN section 7). `engine(EngineChoice("sail"))` gives the one engine of its kind.
+"""Engines, where data work runs. `engine(EngineChoice("sail"))` returns the one engine of its kind.
 
-Everything above speaks `pyspark.sql` DataFrames and Columns and asks an `Engine` for its session; what differs between
-Apache Spark in the process, a Spark Connect server and Sail is hidden here. One engine is *current* at a time: Columns that
-`pyspark.sql.functions` and `Window` make are for the current engine, so make them after `engine(...)` and after `session`
-was asked for, and never keep them over a change of the engine.
+Code above uses `pyspark.sql` DataFrames and Columns, and asks an `Engine` for its session. The differences between Spark in a JVM,
+a Spark Connect server and Sail are hidden here. One engine is *current* at a time, and `pyspark.sql.functions` and `Window` make Columns for it.
+So make Columns after `engine(...)` and after the first use of `session`, and do not keep them when the engine changes.
 
-Each part is imported when it is first used: a run without change needs but the exception.
+Each module is imported on first use, because a run without changes needs no engine.
 """
 
 from importlib import import_module
@@ -16,14 +15,12 @@ if TYPE_CHECKING:
     from storage.engines.choice import EngineChoice, EngineDecision, decided
     from storage.engines.registry import engine, stop_engines
 
-_PLACES = {
-    "Engine": "base", "EngineChoice": "choice", "EngineDecision": "choice", "decided": "choice", "engine": "registry", "stop_engines": "registry",
-}  # fmt: skip
+_MODULES = {"Engine": "base", "EngineChoice": "choice", "EngineDecision": "choice", "decided": "choice", "engine": "registry", "stop_engines": "registry"}
 
 __all__ = ["Engine", "EngineChoice", "EngineDecision", "decided", "engine", "stop_engines"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'storage.engines' has no attribute {name!r}")
-    return getattr(import_module(f"storage.engines.{_PLACES[name]}"), name)
+    return getattr(import_module(f"storage.engines.{_MODULES[name]}"), name)

@@ -1,57 +1,69 @@
-"""Arrow tables as engines give and take them, brought to one set of types."""
+"""Arrow tables as engines take and give them, brought to one set of types."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-import pyarrow as pa
+from weakref import finalize
 
 from changelog.frames import told
+from changelog.lazy_imports import F, pa
+from storage.durable import undoing
+from storage.engines.plain_paths import engine_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["TIMESTAMP", "collected", "frame_of", "plain", "plain_type", "row_of_nulls", "spark_schema", "without_dictionaries"]
+__all__ = ["MESSAGE_BYTES", "collected", "frame_from_file", "frame_of", "plain", "plain_type", "row_of_nulls", "spark_schema", "timestamp_type"]
 
-TIMESTAMP = pa.timestamp("us", "UTC")
 INLINE_BYTES = 1 << 19
-"""Smaller tables go with the plan; the server may want larger ones to be sent ahead of it."""
+"""Tables below this size travel with the query; a server may want larger ones ahead of it."""
+MESSAGE_BYTES = 4 << 20
+"""Tables above this size go to a server by way of a file. A server takes messages of 128 MB, and a query may hold a table several times."""
+
+
+@cache
+def timestamp_type() -> pa.DataType:
+    """Return the type of all timestamps: microseconds in UTC."""
+    return pa.timestamp("us", "UTC")
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The table with plain types: no large, view or dictionary types, timestamps in UTC microseconds."""
+    """Return the table in plain types: no large, view or dictionary types, and timestamps in UTC microseconds."""
     schema = pa.schema([pa.field(column.name, plain_type(column.type)) for column in table.schema])
     return table.replace_schema_metadata() if table.schema.equals(schema) else table.cast(schema)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The plain type that holds the same values."""
+    """Return the plain type that holds the same values."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(member.name, plain_type(member.type)) for member in kind])
     if pa.types.is_timestamp(kind):
-        return TIMESTAMP
-    return _PLAIN.get(kind, kind)
+        return timestamp_type()
+    return _plain_types().get(kind, kind)
 
 
-_PLAIN = {
-    pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
-}
+@cache
+def _plain_types() -> dict[pa.DataType, pa.DataType]:
+    return {pa.large_string(): pa.string(), pa.string_view(): pa.string(), pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
 
 
-def without_dictionaries(table: pa.Table) -> pa.Table:
-    """The table as `createDataFrame` takes it on both engines."""
+def _without_dictionaries(table: pa.Table) -> pa.Table:
+    """Return the table as `createDataFrame` of both engines takes it."""
     return plain(table) if any(pa.types.is_dictionary(kind) for kind in table.schema.types) else table
 
 
 def frame_of(session: Any, table: pa.Table) -> DataFrame:
-    """A DataFrame of the rows of a table that has some. Its columns are known, so nobody need ask the engine for them."""
-    given = without_dictionaries(table)
+    """Return a DataFrame of a table with at least one row. Its schema is known, so the engine need not be asked for it."""
+    given = _without_dictionaries(table)
     schema = spark_schema(given.schema)
     if given.nbytes < INLINE_BYTES and type(session).__module__.startswith("pyspark.sql.connect"):
         return told(_inline(session, given, schema), schema)
@@ -59,7 +71,7 @@ def frame_of(session: Any, table: pa.Table) -> DataFrame:
 
 
 def _inline(session: Any, table: pa.Table, schema: StructType) -> DataFrame:
-    """What `createDataFrame` makes of a small table, which asks the server for thirteen settings each time."""
+    """Do what `createDataFrame` does for a small table, which asks the server for thirteen settings each time."""
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
     from pyspark.sql.connect.plan import LocalRelation
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -67,17 +79,46 @@ def _inline(session: Any, table: pa.Table, schema: StructType) -> DataFrame:
     return cast("DataFrame", ConnectFrame(LocalRelation(table.cast(to_arrow_schema(schema, timezone="UTC"))), session))
 
 
+def frame_from_file(session: Callable[[], SparkSession], table: pa.Table, folder: Path | None) -> DataFrame | None:
+    """Write a table to a private file, and return a DataFrame that reads it. None where a file cannot hold the types.
+
+    The file is removed when no frame needs it, at the latest when the process ends. Its columns are numbered, because a file may not take their names.
+
+    Args:
+        session: Returns the session; not called where the result is None.
+        table: The rows.
+        folder: Folder for the file. None: the folder for temporary files.
+    """
+    import pyarrow.parquet as pq
+
+    given = _without_dictionaries(table)
+    if any(pa.types.is_null(kind) for kind in given.schema.types):
+        return None
+    numbered = [f"c{at}" for at in range(given.num_columns)]
+    handle, path = tempfile.mkstemp(prefix="errata-rows-", suffix=".parquet", dir=folder)
+    with undoing(partial(_remove, path)):
+        with os.fdopen(handle, "wb") as file:
+            pq.write_table(given.rename_columns(numbered), file, compression="none", write_statistics=False)  # statistics leave NaN out
+        read = session().read.parquet(engine_uri(path))
+    finalize(cast("Any", read)._plan, _remove, path)  # noqa: SLF001  # every frame made from this one refers to its plan
+    return told(read.select(*(F.col(place).alias(name) for place, name in zip(numbered, given.column_names, strict=True))), spark_schema(given.schema))
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The schema as an engine has it."""
+    """Return the schema in the engine's types."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
 
 
 def collected(frame: DataFrame) -> pa.Table:
-    """The rows of a DataFrame in the types of its columns.
+    """Return the rows of a DataFrame in the types of its columns.
 
-    `toArrow` of a Spark Connect DataFrame has the query analysed for its types before it is run, though the rows come with theirs.
+    `toArrow` of a Spark Connect DataFrame first asks the server for the types, although they come with the rows.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -89,5 +130,5 @@ def collected(frame: DataFrame) -> pa.Table:
 
 
 def row_of_nulls(schema: pa.Schema) -> pa.Table:
-    """One row of these columns, all null."""
+    """Return one row of these columns, all null."""
     return pa.table({column.name: pa.nulls(1, plain_type(column.type)) for column in schema})

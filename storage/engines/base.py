@@ -1,4 +1,4 @@
-"""What every engine offers: a session that starts when it is first asked for, and Arrow tables in and out."""
+"""What every engine offers: a session that starts on first use, and Arrow tables in and out."""
 
 import os
 import threading
@@ -6,50 +6,59 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
+from changelog.columns import column
+from changelog.frames import mapped
 from changelog.lazy_imports import pa
-from storage.engines.loading import load
+from storage.engines.arrow import collected, frame_of, plain, row_of_nulls
+from storage.engines.machine import require_for_engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Engine"]
+__all__ = ["CLASSIC", "CLIENT", "Engine"]
 
-CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"  # what pyspark.sql.functions looks at, in every call, to choose the kind of Column
+CONNECT_SWITCH = "SPARK_CONNECT_MODE_ENABLED"
+"""Environment variable that every call of `pyspark.sql.functions` reads to choose the kind of Column."""
+CLASSIC = ("pyspark.sql", "pyspark.errors")
+"""Modules of a session within this process."""
+CLIENT = (*CLASSIC, "pyspark.sql.connect.session", "grpc._channel", "grpc._auth", "grpc._plugin_wrapping")
+"""Modules of a Spark Connect client. gRPC imports its three when it opens a channel."""
 
 
 class Engine(ABC):
-    """A place where DataFrames are evaluated. Made by `storage.engines.engine`, kept for the life of the process.
+    """A place where DataFrames are evaluated. `storage.engines.engine` makes it, and it lives as long as the process.
 
     `name` is `spark` or `sail`; `speaks_connect` says whether its Columns are Spark Connect's.
     """
 
     name: ClassVar[str]
     libraries: ClassVar[tuple[str, ...]]
-    """The modules that `_open` imports. They are loaded before the thread of the start begins."""
+    """Modules that `_open` imports. They are loaded before the starting thread begins."""
     constants_hide_nan: ClassVar[bool] = False
-    """Whether a column of floats is read as the one value that a Delta file's statistics have for it, though NaN, which these leave out, stands beside it."""
+    """Whether the engine reads a float column as a constant where the statistics of a Delta file have one value, although NaN, which they leave out, is there too."""
     loses_versions: ClassVar[bool] = False
-    """Whether a version of a Delta table may not be found once a checkpoint of a later one stands."""
+    """Whether the engine may not find a version of a Delta table after a checkpoint of a later version."""
 
     def __init__(self, *, speaks_connect: bool) -> None:
         self.speaks_connect = speaks_connect
         self._starting: Future[SparkSession] | None = None
         self._lock = threading.Lock()
-        self._kept: list[DataFrame] = []
+        self._cached: list[DataFrame] = []
         self.tell: Callable[[str], None] = lambda text: None
-        """The listener that gets the text of what the engine waits for."""
+        """Listener for messages about what the engine waits for."""
 
     def awaits(self, text: str) -> None:
-        """Pass on what the engine waits for to whoever listens now."""
+        """Pass a message about a wait to the present listener."""
         self.tell(text)
 
     @property
     def session(self) -> "SparkSession":
-        """The session; starts it, or waits for the start under way. Raises `EngineUnavailable`."""
+        """The session. Starts it, or waits for the start under way. Raises `EngineUnavailable`."""
         return self._begin().result()
 
     @property
@@ -63,69 +72,62 @@ class Engine(ABC):
         return self._starting is not None and not self._starting.done()
 
     def start(self) -> None:
-        """Start the session in the background. What goes wrong is raised by `session`."""
+        """Start the session in the background. `session` raises the errors of the start."""
         self._begin()
 
     def make_current(self) -> None:
-        """From now on `pyspark.sql.functions` makes Columns for this engine."""
+        """Let `pyspark.sql.functions` make Columns for this engine from now on."""
         if self.speaks_connect:
             os.environ[CONNECT_SWITCH] = "1"
         else:
             os.environ.pop(CONNECT_SWITCH, None)
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
-        """A DataFrame of an Arrow table's rows, in any order."""
-        from changelog.columns import column
-        from storage.engines.arrow import frame_of, row_of_nulls
-
+        """Return a DataFrame of an Arrow table's rows, in any order."""
         if table.num_rows == 0:  # a Spark Connect client takes no types from a table without rows
-            # a filter, not a limit of 0: what Sail knows to be empty it takes out of joins, and then writes the columns of the
-            # other side into every expression that reads them, which takes minutes to plan where those are computed ones
+            # A filter, not a limit of 0: Sail removes inputs that it knows to be empty from joins. It then copies the other side's columns
+            # into every expression that reads them, which takes minutes to plan for computed columns.
             nothing = frame_of(self.session, row_of_nulls(table.schema))
             return nothing.where(column(table.column_names[0]).isNotNull())
         return frame_of(self.session, table)
 
     def spread(self, work: "pa.Table") -> "DataFrame":
-        """Rows of which each is work for a task."""
+        """Return rows of which each is the work of one task."""
         return self.from_arrow(work).repartition(max(1, work.num_rows))
 
     def keys_frame(self, keys: "Iterable[bytes]", name: str = "_key") -> "DataFrame":
-        """Bytes, each once, as a frame of one column."""
+        """Return the distinct keys as a frame with one binary column."""
         return self.from_arrow(pa.table({name: pa.array(sorted(set(keys)), pa.binary())}))
 
     def to_arrow(self, frame: "DataFrame", limit: int | None = None) -> "pa.Table":
-        """The rows of a DataFrame on the driver, at most `limit` of them; text, binary and timestamps in their plain Arrow types."""
-        from storage.engines.arrow import collected, plain
-
+        """Return the rows of a DataFrame on the driver, at most `limit` of them, in plain Arrow types."""
         return plain(collected(frame if limit is None else frame.limit(limit)))
 
     def up_to(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
-        """The rows of a frame on the driver where they are no more than `limit`, else the frame."""
+        """Return the rows on the driver where there are at most `limit`, else the frame."""
         rows = self.to_arrow(frame, limit + 1)
         return rows if rows.num_rows <= limit else frame
 
     def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
-        """The rows of several DataFrames, read at a time where the engine has cores left over."""
+        """Return the rows of several DataFrames. Reads them at the same time where the engine has free cores."""
         return [self.to_arrow(frame) for frame in frames]
 
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
-        """The rows of a frame that is expected to have at most `limit` on the driver, where it does and where that saves time; else the frame.
+        """Return the rows on the driver where there are at most `limit` and where that saves time, else the frame.
 
-        What this keeps in memory meanwhile lasts until `release`.
+        Caches of this method last until `release`.
         """
         return frame
 
     def release(self) -> None:
-        """Let go of what `few` kept."""
-        while self._kept:
-            self._kept.pop().unpersist()
+        """Drop the caches of `few`."""
+        while self._cached:
+            self._cached.pop().unpersist()
 
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> "Iterator[bytes]":
-        """What `make` makes of each batch of a sorted frame, in its order; the engine's tasks do the work."""
-        from changelog.frames import mapped
+        """Yield `make` of each batch of a sorted frame, in its order. The tasks of the engine call `make`."""
 
         def work(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-
             for batch in batches:
                 yield pa.RecordBatch.from_pydict({"blob": pa.array([make(batch)], pa.binary())})
 
@@ -134,21 +136,21 @@ class Engine(ABC):
 
     @contextmanager
     def sized(self, rows: int | None) -> Iterator[None]:
-        """Set the engine up, for the body of a `with`, for tables of at most so many rows; None: it is not known."""
+        """Set the engine up for tables of at most `rows` rows, for the body of a `with`. None: unknown."""
         yield
 
     def also_reads(self, rows: int | None) -> None:  # noqa: B027  # most engines need not know
-        """Say, within `sized`, that the work under way reads a table of so many rows besides; None: it is not known."""
+        """Say, within `sized`, that the present work also reads a table of `rows` rows. None: unknown."""
 
     @property
     @abstractmethod
     def cores(self) -> int:
-        """The number of tasks that run at a time."""
+        """Number of tasks that run at the same time."""
 
     @property
     @abstractmethod
     def jobs(self) -> int | None:
-        """How many jobs have run since the session started, where the engine can tell."""
+        """Number of jobs since the session started. None where the engine does not count them."""
 
     def stop(self) -> None:
         """End the session. A later `session` starts a new one."""
@@ -163,15 +165,27 @@ class Engine(ABC):
 
     @abstractmethod
     def _shut(self, session: "SparkSession") -> None:
-        """End the session and what stands behind it."""
+        """End the session and its server."""
 
     def _begin(self) -> "Future[SparkSession]":
-        """The start under way or done; a new one where there is none or the last one failed."""
+        """Return the start under way or done. Begins a new one where there is none, or where the last one failed."""
         with self._lock:
             future = self._starting
             if future is None or (future.done() and future.exception() is not None):
-                load(self.libraries)
+                _load(self.libraries)
                 starter = ThreadPoolExecutor(1, thread_name_prefix="engine-start")
                 future = self._starting = starter.submit(self._open)
                 starter.shutdown(wait=False)
             return future
+
+
+def _load(modules: tuple[str, ...]) -> None:
+    """Import modules in this thread.
+
+    Modules of pyspark import each other in circles. Two threads that enter such a circle at different modules each see half a module.
+    So the thread that asks for an engine imports everything, and the starting thread imports nothing.
+    """
+    require_for_engines()
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # else starting a JVM later makes gRPC warn on standard error
+    for module in modules:
+        import_module(module)

@@ -1,4 +1,4 @@
-"""What a user can say about the engine, and what `auto` makes of a run's work."""
+"""What users say about the engine, and which engine `auto` is for a run's work."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -12,17 +12,24 @@ from storage.engines.waiting import PATIENCE_SECONDS
 __all__ = ["MEMORY_OF_WORK", "EngineChoice", "EngineDecision", "decided", "fits", "has_session", "shown_bytes"]
 
 MEMORY_OF_WORK = 16
-"""Bytes of memory that Sail is given for each byte of work. It took up to ten; the rest is for Python and the system."""
+"""Bytes of memory that Sail needs for each byte of work. It took up to ten; the rest is for Python and the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The wanted engine. Two equal choices name the same engine.
+    """The wanted engine. Equal choices name the same engine.
 
-    `kind` may be `auto` (see `decided`). `master` is a Spark master URL (`local[*]` when absent), `remote` a Spark Connect URL (`sc://host:port`);
-    either means Spark. `memory` is in bytes and `threads` counts cores: both are hints. `spill` is the folder for temporary data, `spill_cap` the
-    bytes that it may have, where the engine can keep to that. `patience` is for how many seconds a cluster or a server is awaited.
-    `small` says that the work fits in memory: a hint for an engine that starts. `shared_host`: users of this machine whom the system cannot keep from the engine may use it.
+    Args:
+        kind: `auto` is decided by `decided`.
+        master: Spark master URL, `local[*]` when absent. Implies Spark.
+        remote: Spark Connect URL (`sc://host:port`). Implies Spark.
+        memory: Bytes; a hint.
+        threads: Number of cores; a hint.
+        spill: Folder for temporary data.
+        spill_cap: Bytes of temporary data, for an engine that supports a cap.
+        patience: Seconds to wait for a cluster or a server.
+        small: The work fits in memory; a hint for an engine that starts.
+        shared_host: Users of this machine may use the engine where the system cannot keep them out.
     """
 
     kind: Literal["auto", "spark", "sail"] = "auto"
@@ -39,17 +46,17 @@ class EngineChoice:
 
 @dataclass(frozen=True, slots=True)
 class EngineDecision:
-    """An engine of one kind, and why it is this one."""
+    """An engine of one kind, and the reason for it."""
 
     choice: EngineChoice
     reason: str
 
 
 def decided(choice: EngineChoice, work: int = 0) -> EngineDecision:
-    """The engine for `work` bytes of work.
+    """Return the engine for `work` bytes of work.
 
-    `auto` is Spark where a cluster is named, where this process has a Spark session, and where the work does not fit in memory; else Sail.
-    Without Java it is Sail for any work on this machine.
+    `auto` is Spark where a cluster is named, where this process has a Spark session, and where the work exceeds memory; else Sail.
+    Without Java it is Sail for all work on this machine.
     """
     small = replace(choice, small=fits(work, choice.memory))
     if choice.kind != "auto":
@@ -77,12 +84,12 @@ def has_session() -> bool:
 
 
 def fits(work: int, memory: int | None = None) -> bool:
-    """Whether Sail has memory enough for `work` bytes of work: the machine's memory, or `memory` where this limit is lower."""
+    """Return whether Sail has enough memory for `work` bytes of work. `memory` lowers the machine's memory."""
     return work * MEMORY_OF_WORK <= min(machine_memory(), memory or machine_memory())
 
 
 def shown_bytes(size: int) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes as text for people."""
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):
         if size >= 1000**power:
             return f"{size / 1000**power:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""One engine of each choice a process, reused from call to call and ended with the process."""
+"""The engines of this process: one of each kind, reused from call to call, and ended with the process."""
 
 import atexit
 import threading
@@ -15,27 +15,27 @@ _lock = threading.Lock()
 
 
 def engine(choice: EngineChoice) -> Engine:
-    """The engine of this choice, made current. It is not started: ask for its `session`, or `start()` it in the background.
+    """Return the engine of this choice, and make it current. It starts with its `session`, or in the background with `start()`.
 
-    A process has one engine of a kind at a time: a different choice of the same kind ends the older one, and so does work that does not fit one that was made for
-    little. Memory, the size of the work and `shared_host` are for an engine that starts; `auto` is decided as for little work.
+    A process has one engine of a kind at a time. A different choice of the same kind ends the older engine; so does large work, where the older
+    engine was made for small work. Memory, the size of the work and `shared_host` count only when an engine starts. `auto` is decided for small work.
     """
     wanted = choice if choice.kind != "auto" else decided(choice).choice
     with _lock:
-        kept = _engines.get(wanted.kind)
-        if kept is not None and not _serves(kept[0], wanted):
-            kept[1].stop()
-            kept = None
-        if kept is None:
-            kept = _engines[wanted.kind] = (wanted, _made(wanted))
-    kept[1].make_current()
-    return kept[1]
+        found = _engines.get(wanted.kind)
+        if found is not None and not _serves(found[0], wanted):
+            found[1].stop()
+            found = None
+        if found is None:
+            found = _engines[wanted.kind] = (wanted, _made(wanted))
+    found[1].make_current()
+    return found[1]
 
 
-def _serves(kept: EngineChoice, wanted: EngineChoice) -> bool:
-    """Whether the engine of one choice is that of another too."""
-    outgrown = kept.kind == "spark" and kept.small and not wanted.small
-    return not outgrown and replace(kept, memory=wanted.memory, small=wanted.small, shared_host=wanted.shared_host) == wanted
+def _serves(present: EngineChoice, wanted: EngineChoice) -> bool:
+    """Return whether the engine of the present choice also serves the wanted one."""
+    outgrown = present.kind == "spark" and present.small and not wanted.small
+    return not outgrown and replace(present, memory=wanted.memory, small=wanted.small, shared_host=wanted.shared_host) == wanted
 
 
 def _made(choice: EngineChoice) -> Engine:
@@ -56,9 +56,9 @@ def _made(choice: EngineChoice) -> Engine:
 
 @atexit.register
 def stop_engines() -> None:
-    """End every engine of the process."""
+    """End all engines of the process."""
     with _lock:
-        ending = [kept for _, kept in _engines.values()]
+        ending = [one for _, one in _engines.values()]
         _engines.clear()
     for one in ending:
         one.stop()

@@ -1,4 +1,4 @@
-"""Sail: a Spark Connect server inside the process, no JVM (the `sail` engine)."""
+"""Sail, the `sail` engine: a Spark Connect server inside this process, without a JVM."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import pa
 from storage.durable import undoing
-from storage.engines.base import Engine
+from storage.engines.arrow import MESSAGE_BYTES, frame_from_file, plain
+from storage.engines.base import CLIENT, Engine
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
-from storage.engines.loading import SAIL
 from storage.engines.private_port import PrivatePort, files_to_come, others_logged_on
 from storage.errors import EngineUnavailable
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Sail"]
 
-IDLE_SECONDS = 30 * 24 * 3600  # a session must outlive every pause of its process; the server's own default is 15 minutes
+IDLE_SECONDS = 30 * 24 * 3600
+"""A session must outlive every pause of its process. The server's default is 15 minutes."""
 
 
 class Sail(Engine):
-    """The in-process server of pysail and a client session of its own."""
+    """The in-process server of pysail, and a client session for it."""
 
     name = "sail"
-    libraries = SAIL
+    libraries = ("pysail.spark", *CLIENT)
     constants_hide_nan = True
     loses_versions = True
 
@@ -40,7 +41,7 @@ class Sail(Engine):
 
     @property
     def cores(self) -> int:
-        """The threads that were asked for, else the machine's."""
+        """Threads of the choice, else cores of the machine."""
         return self._choice.threads or os.cpu_count() or 1
 
     @property
@@ -49,25 +50,21 @@ class Sail(Engine):
         return None
 
     def from_arrow(self, table: "pa.Table") -> "DataFrame":
-        """A DataFrame of an Arrow table's rows; many bytes of them go by way of a file, as Sail takes a table in a single message."""
-        from storage.engines.large_rows import MESSAGE_BYTES, by_file
-
-        large = by_file(lambda: self.session, table, self._choice.spill) if table.nbytes > MESSAGE_BYTES else None
+        """Return a DataFrame of an Arrow table's rows. Large tables go by way of a file, because Sail takes a table in a single message."""
+        large = frame_from_file(lambda: self.session, table, self._choice.spill) if table.nbytes > MESSAGE_BYTES else None
         return super().from_arrow(table) if large is None else large
 
     def spread(self, work: "pa.Table") -> "DataFrame":
-        """Over as many tasks as there are cores: more of them wait for each other's turn in the interpreter, which took a third of their time."""
+        """Return rows spread over as many tasks as cores. More tasks wait for the interpreter, which took a third of their time."""
         return self.from_arrow(work).repartition(max(1, min(work.num_rows, self.cores)))
 
     def side_by_side(self, *frames: "DataFrame") -> "list[pa.Table]":
-        """All at a time: files that are parsed in Python leave cores to a table that is not."""
+        """Return the rows of all DataFrames, read at the same time: files that Python parses leave cores for tables."""
         with ThreadPoolExecutor(len(frames)) as pool:
             return list(pool.map(self.to_arrow, frames))
 
     def in_order(self, frame: "DataFrame", make: "Callable[[pa.RecordBatch], bytes]") -> Iterator[bytes]:
-        """On the driver, which is where Sail runs: its optimizer takes a sort away whose rows go through Python."""
-        from storage.engines.arrow import plain
-
+        """Yield `make` of each batch, called on the driver, where Sail runs. Its optimizer would remove a sort before rows that go to Python."""
         connected = cast("Any", frame)  # nothing public gives the batches of a frame one by one
         client, plan = connected._session.client, connected._plan  # noqa: SLF001
         for table in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
@@ -100,7 +97,10 @@ class Sail(Engine):
 
 
 def _closed(address: tuple[str, int], files: range, choice: EngineChoice) -> PrivatePort | None:
-    """The server's port, closed to others; None where the system cannot close it, nor anybody else is logged on. Raises EngineUnavailable."""
+    """Close the server's port to other users. None where the system cannot close it and nobody else is logged on.
+
+    Raises EngineUnavailable where others are logged on and the choice does not allow a shared host.
+    """
     try:
         return PrivatePort(address, files)
     except OSError as problem:
@@ -111,10 +111,10 @@ def _closed(address: tuple[str, int], files: range, choice: EngineChoice) -> Pri
 
 
 def server_settings(choice: EngineChoice) -> dict[str, str]:
-    """The environment that the server reads when it starts: quiet, patient, within the memory and threads that were asked for.
+    """Return the environment variables that the server reads when it starts: quiet, patient, and within the wanted memory and threads.
 
-    `SAIL_PARQUET__PUSHDOWN_FILTERS` stays off. It has each file's rows filtered while they are decoded, also by the keys that a join found. Sail groups binary
-    keys as `LargeBinary` and passes such a filter through the grouping without changing its types, so the query fails.
+    `SAIL_PARQUET__PUSHDOWN_FILTERS` stays off. It would filter rows while files are decoded, also by the keys that a join found.
+    Sail groups binary keys as `LargeBinary`, and passes such a filter through the grouping without changing its types. So the query would fail.
     """
     settings = {"RUST_LOG": "off", "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(IDLE_SECONDS)}
     if choice.threads:
@@ -130,7 +130,7 @@ def server_settings(choice: EngineChoice) -> dict[str, str]:
 
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Variables that the user has not set himself, for as long as the server reads them."""
+    """Set variables that the user has not set, while the server reads them."""
     added = {name: value for name, value in settings.items() if name not in os.environ}
     os.environ.update(added)
     try:

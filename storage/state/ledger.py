@@ -16,6 +16,7 @@ import orjson
 
 from changelog.lazy_imports import pa
 from storage import durable
+from storage.delta.maintenance import MANY_FILES, PROPERTIES
 from storage.engines.machine import require_for_tables
 from storage.errors import LedgerMoved, StorageError, storing
 
@@ -186,6 +187,13 @@ class Ledger:
             table = self._table()
             durable.step("optimize:ledger", table.optimize.compact)
 
+    def compact_if_fragmented(self) -> bool:
+        """Compact the entries if they lie in many files, and return whether they did."""
+        fragmented = self.files() > MANY_FILES
+        if fragmented:
+            self.compact()
+        return fragmented
+
     def verify_chain(self) -> list[ChainFault]:
         """What is wrong with the chain of hashes; empty where nothing is."""
         return verify_chain(self.entries(checked=False))
@@ -224,7 +232,6 @@ class Ledger:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        from storage.delta.changelog_table import PROPERTIES
         from storage.delta.columns import declared, new_fields
 
         try:

@@ -1,7 +1,7 @@
-"""Archives of loaded classes (AppCDS): the first session of a machine writes one as its JVM ends, later ones start from it.
+"""Archives of loaded classes (AppCDS): the JVM of the first session on a machine writes one when it ends, and later sessions start from it.
 
-The JVM writes the archive after the process that used it has gone, so a run does not wait for it. It writes the header last:
-an archive with a header is whole, and the JVM itself refuses one that does not fit it.
+The JVM writes the archive after its process has gone, so a run does not wait for it. It writes the header last, so an archive with a header
+is complete. The JVM itself refuses an archive that does not fit.
 """
 
 import os
@@ -16,7 +16,8 @@ from storage.engines.spark.java import Java
 
 __all__ = ["Archive", "archive"]
 
-GIVEN_UP_SECONDS = 600  # after which a session that was to write the archive is taken for killed
+GIVEN_UP_SECONDS = 600
+"""Seconds after which a session that writes the archive counts as killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,11 @@ class Archive:
 
     @property
     def ready(self) -> bool:
-        """Whether a session can start from it."""
+        """Whether a session can start from the archive."""
         return self.path.is_file()
 
     def options(self) -> tuple[str, ...]:
-        """The JVM's options: use the archive, or write it at the end."""
+        """Return the JVM's options for using the archive, or for writing it at the end."""
         self._adopt()
         if self.ready:
             return ("-Xshare:auto", f"-XX:SharedArchiveFile={self.path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
@@ -40,7 +41,7 @@ class Archive:
         return (f"-XX:ArchiveClassesAtExit={self.path}.{uuid4().hex[:8]}.new", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
     def _claimed(self) -> bool:
-        """Whether this session is the one to write the archive: one at a time, it costs a core for a while."""
+        """Return whether this session may write the archive. One session at a time does, because it costs a core for a while."""
         mark = self.path.with_suffix(".writing")
         if mark.exists() and time.time() - mark.stat().st_mtime > GIVEN_UP_SECONDS:
             mark.unlink(missing_ok=True)
@@ -51,10 +52,10 @@ class Archive:
         return True
 
     def _adopt(self) -> None:
-        """Take what an earlier session has written whole."""
+        """Take over a complete archive of an earlier session."""
         for written in self.path.parent.glob(f"{self.path.name}.*.new"):
             if not _whole(written):
-                continue  # still being written, or its session was killed: the header comes last
+                continue  # still being written, or its session was killed
             if self.ready:
                 written.unlink(missing_ok=True)
             else:
@@ -62,7 +63,7 @@ class Archive:
 
 
 def archive(java: Java, class_path: str) -> Archive:
-    """The archive that fits a Java and a class path."""
+    """Return the archive for a Java and a class path."""
     fit = blake2b(f"{java.banner}\n{java.path}\n{class_path}".encode(), digest_size=8).hexdigest()
     return Archive(cache_folder() / "jvm" / f"spark-{fit}.jsa")
 

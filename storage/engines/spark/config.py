@@ -1,4 +1,4 @@
-"""The settings with which Spark starts: lean for one machine, quiet, in UTC, with Delta."""
+"""Settings of a Spark driver: lean on one machine, quiet, in UTC, with Delta."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ LARGEST_HEAP = 8192 * MEGABYTE
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "1",  # a log of ours is small; the default is 50 tasks to read one
+    "spark.databricks.delta.snapshotPartitions": "1",  # our logs are small; the default reads a log with 50 tasks
 }
 QUIET = {
     "spark.ui.enabled": "false",
@@ -29,7 +29,7 @@ LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.authenticate": "true",  # else whoever reaches the driver's ports, as any user of this machine does, has it read objects of any class
+    "spark.authenticate": "true",  # else every user of this machine reaches the driver's ports, and can have it read objects of any class
 }
 FOR_EVER = "30d"  # a session must outlive every pause of its process
 SERVER = {
@@ -38,22 +38,22 @@ SERVER = {
     "spark.connect.session.manager.defaultSessionTimeout": FOR_EVER,
     "spark.connect.session.manager.maintenanceInterval": FOR_EVER,
 }
-"""The Spark Connect server in the driver, which lives as long as its process."""
+"""Settings of the Spark Connect server in the driver, which lives as long as its process."""
 ARROW = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
-OPTIMIZER = {"spark.sql.constraintPropagation.enabled": "false"}  # its time grows with the square of the expressions: minutes for a window's
+OPTIMIZER = {"spark.sql.constraintPropagation.enabled": "false"}  # takes time quadratic in the expressions: minutes for those of a window
 OBJECT_STORES = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}  # `s3://`, as delta-rs spells it
 
 
 def is_local_master(master: str) -> bool:
-    """Whether driver and tasks share one JVM."""
+    """Return whether driver and tasks share one JVM."""
     return master == "local" or master.startswith("local[")
 
 
 def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Sequence[str], scratch: Path) -> dict[str, str]:
-    """All the settings of the driver. `scratch` is a folder of this process for what Spark leaves lying about."""
+    """Return all settings of the driver. `scratch` is a folder of this process for the files that Spark leaves."""
     master = choice.master or f"local[{choice.threads or '*'}]"
     return {
         "spark.master": master,
@@ -75,16 +75,16 @@ def spark_settings(choice: EngineChoice, jars: Sequence[Path], java_options: Seq
 
 
 def secrets(master: str, token: str) -> dict[str, str]:
-    """The settings that nobody else may read: the token of the Spark Connect server and, where executors are processes of this machine, their password.
+    """Return the settings that nobody else may read: the token of the Spark Connect server, and the password of executors on this machine.
 
-    Of a driver without executors, Spark makes that password itself. On a cluster the cluster's administrator sets it.
+    Spark makes the password itself for a driver without executors. On a cluster the administrator sets it.
     """
     executors = {"spark.authenticate.secret": token} if master.startswith("local-cluster") else {}
     return {"spark.connect.authenticate.token": token, **executors}
 
 
 def session_settings() -> dict[str, str]:
-    """The settings that a session which others have made needs from us."""
+    """Return the settings that Errata needs in a session that somebody else made."""
     return {**SESSION_SETTINGS, **ARROW, **OPTIMIZER}
 
 
@@ -103,7 +103,7 @@ def _elsewhere(jars: Sequence[Path], choice: EngineChoice) -> dict[str, str]:
 
 
 def python_path() -> str:
-    """What Python workers must have on their path to load our functions, before what the user has set."""
+    """Return the path on which Python workers find Errata's functions, followed by the user's own path."""
     root = str(Path(str(resources.files("storage"))).parent)
     return os.pathsep.join(dict.fromkeys([root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
 
@@ -113,7 +113,7 @@ def _logging(scratch: Path) -> list[str]:
 
 
 def _endpoint() -> dict[str, str]:
-    """An S3 endpoint of one's own, named as delta-rs and Sail read it."""
+    """Return the settings for the S3 endpoint in the variable that delta-rs and Sail read too."""
     url = os.environ.get("AWS_ENDPOINT_URL")
     return {"spark.hadoop.fs.s3a.endpoint": url, "spark.hadoop.fs.s3a.path.style.access": "true"} if url else {}
 

@@ -1,4 +1,4 @@
-"""Which Java there is: JAVA_HOME's, else the one on PATH."""
+"""The Java on this machine: that of JAVA_HOME, else the one on PATH."""
 
 import os
 import re
@@ -15,7 +15,7 @@ OLDEST_JAVA = 17
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java run-time: its executable, major version and the line in which it names itself."""
+    """A Java runtime: its executable, major version, and the line with its version."""
 
     path: Path
     major: int
@@ -23,18 +23,18 @@ class Java:
 
     @property
     def suits(self) -> bool:
-        """Whether Spark runs on it."""
+        """Whether Spark runs on this Java."""
         return self.major >= OLDEST_JAVA
 
 
 def find_java() -> Java | None:
-    """The Java that Spark will run on, None where there is none or it is too old."""
+    """Return the Java for Spark. None where there is none, or where it is too old."""
     java = any_java()
     return java if java is not None and java.suits else None
 
 
 def any_java() -> Java | None:
-    """The Java that is found first, whatever its version."""
+    """Return the first Java found, whatever its version."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     return _examined(found) if found else None

@@ -1,4 +1,4 @@
-"""What every session with a JVM behind it has in common: jobs are counted, few rows are worked on with less."""
+"""What all Spark sessions of this process share: counted jobs, and settings for small tables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ LITTLE = {
 
 
 class SparkEngine(Engine):
-    """Apache Spark whose driver this process knows: `context`, None while there is none."""
+    """Apache Spark whose driver this process knows. `context` is None before the session starts."""
 
     name = "spark"
     context: "SparkContext | None" = None
@@ -35,20 +35,20 @@ class SparkEngine(Engine):
 
     @property
     def cores(self) -> int:
-        """The cores of all executors."""
+        """Cores of all executors."""
         _ = self.session  # which makes the context
         return int(self.context.defaultParallelism) if self.context else 1
 
     @property
     def jobs(self) -> int:
-        """The jobs that Spark has run since the session started."""
+        """Number of jobs since the session started."""
         if self.context is None:
             return 0
         return int(self.context._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001  # the only place that counts them all
 
     @contextmanager
     def sized(self, rows: int | None) -> Iterator[None]:
-        """Few rows are interpreted in one partition: to compile a query, and to plan it anew after each shuffle, takes longer than to run it."""
+        """Run queries on few rows in one partition without compiling them. To compile a query, and to plan it anew after each shuffle, takes longer than to run it."""
         before = self._little
         self._set_little(_are_few(rows))
         try:
@@ -57,7 +57,7 @@ class SparkEngine(Engine):
             self._set_little(before)
 
     def also_reads(self, rows: int | None) -> None:
-        """Compiled and spread out from here on, where these are not few."""
+        """Compile and distribute queries from here on, where `rows` is not small."""
         if not _are_few(rows):
             self._set_little(False)
 
@@ -76,11 +76,14 @@ class SparkEngine(Engine):
         self._little = little
 
     def few(self, frame: "DataFrame", limit: int) -> "pa.Table | DataFrame":
-        """On the driver where they are few: a commit to a Delta table costs Spark several jobs, delta-rs none. Else kept, so that it is computed once."""
-        kept = frame.persist()
-        self._kept.append(kept)
-        rows = self.to_arrow(kept.limit(limit + 1).repartition(1))  # a limit by itself looks through the partitions job by job
-        return rows if rows.num_rows <= limit else kept
+        """Return the rows on the driver where they are few, because a commit costs Spark several jobs and delta-rs none.
+
+        Else return the cached frame, so that it is computed once.
+        """
+        cached = frame.persist()
+        self._cached.append(cached)
+        rows = self.to_arrow(cached.limit(limit + 1).repartition(1))  # a limit by itself looks through the partitions job by job
+        return rows if rows.num_rows <= limit else cached
 
 
 def _are_few(rows: int | None) -> bool:

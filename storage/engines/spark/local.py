@@ -1,7 +1,7 @@
-"""Apache Spark in a JVM beside this process: on this machine, or on a cluster by its master (the `spark` engine).
+"""Apache Spark, the `spark` engine: a driver in a JVM of its own, on this machine or on a cluster named by its master.
 
-The JVM is spoken to through a Spark Connect server of its own, on the loopback interface and with a token that is made for it:
-a query is then one message, where the classic session asks the JVM for every column and analyses the query at every step.
+This process talks to the JVM through a Spark Connect server on the loopback interface, with a token made for it. A query is then one
+message. A classic session asks the JVM for every column, and analyses the query at every step.
 """
 
 import os
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
+from storage.engines.base import CLIENT
 from storage.engines.choice import EngineChoice
 from storage.engines.connect import open_connect
-from storage.engines.loading import JVM
 from storage.engines.spark.appcds import archive
 from storage.engines.spark.config import SERVER, is_local_master, python_path, secrets, spark_settings
 from storage.engines.spark.jars import delta_jars, spark_home
@@ -39,16 +39,17 @@ PATIENT_COMPILER = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
-"""Ten times what the JVM takes by itself: a short run is over before the slow compiler has paid for itself, a long one gets there all the same."""
+"""Ten times the JVM's defaults. A short run ends before the slow compiler pays off; a long run still gets compiled."""
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For work that fits in memory: the quick compiler alone, and one thread for garbage. A small run takes a tenth to a quarter less processor time."""
-_leaving: list[Any] = []  # JVMs that were let go; one may still be writing its class archive, and nobody waits for that
+"""For work that fits in memory: only the quick compiler, and one thread for garbage. A small run takes 10 to 25 % less processor time."""
+_leaving: list[Any] = []
+"""JVMs that were released. One may still be writing its class archive, and nobody waits for it."""
 
 
 class Spark(SparkEngine):
-    """A driver in a JVM of its own, which ends with the engine."""
+    """A driver in a JVM that ends with the engine."""
 
-    libraries = JVM
+    libraries = ("pyspark.java_gateway", "py4j.protocol", *CLIENT)
 
     def __init__(self, choice: EngineChoice) -> None:
         super().__init__(speaks_connect=True)
@@ -58,7 +59,7 @@ class Spark(SparkEngine):
 
     @property
     def cores(self) -> int:
-        """The cores of all executors where the session runs, else what the master will have."""
+        """Cores of all executors of a running session, else the cores that the master will have."""
         return super().cores if self.started else self._choice.threads or os.cpu_count() or 1
 
     def _open(self) -> "SparkSession":
@@ -92,7 +93,7 @@ class Spark(SparkEngine):
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _end_jvm(self) -> None:
-        """Let the JVM go, so that another session of this process may have other settings of the JVM."""
+        """Release the JVM, so that the next session of this process may have other JVM settings."""
         from pyspark import SparkContext
 
         gateway = SparkContext._gateway  # noqa: SLF001  # there is no public way to end the JVM
@@ -105,7 +106,7 @@ class Spark(SparkEngine):
 
 
 def jvm_options(choice: EngineChoice) -> tuple[str, ...]:
-    """How the JVM compiles and collects garbage: for a short run where it is known to be one on this machine."""
+    """Return how the JVM compiles and collects garbage; for a short run where the work is small and on this machine."""
     return QUICK if choice.small and is_local_master(choice.master or "local") else PATIENT_COMPILER
 
 
@@ -115,9 +116,9 @@ def _what_was_found() -> str:
 
 
 def _served(settings: dict[str, str], secrets: dict[str, str], log: IO[bytes]) -> "tuple[SparkContext, int]":
-    """A context in a new JVM and the port of the Spark Connect server beside it.
+    """Start a JVM. Return its context, and the port of its Spark Connect server.
 
-    Settings are arguments of the JVM, which every user of the machine can read. Secrets go to it by the gateway, which asks for a password of its own.
+    Settings are arguments of the JVM, which every user of the machine can read. Secrets travel through the gateway, which has a password.
     """
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -142,7 +143,7 @@ def _end_of(log: IO[bytes]) -> str:
 
 @contextmanager
 def _launch_environment(master: str, given: UserJars) -> Iterator[None]:
-    """What the JVM, and the Python workers that it starts, see of the environment."""
+    """Set the environment of the JVM and of the Python workers that it starts."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     wanted = (
         {"PYTHONPATH": python_path(), "SPARK_LOCAL_IP": "127.0.0.1"}

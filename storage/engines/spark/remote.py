@@ -1,13 +1,12 @@
-"""Sessions that somebody else has started: a Spark Connect server (`--remote`), or a session that this process has already."""
+"""Sessions that somebody else started: on a Spark Connect server (`--remote`), or in this process."""
 
 import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from storage.engines.base import Engine
+from storage.engines.base import CLASSIC, CLIENT, Engine
 from storage.engines.connect import open_connect
-from storage.engines.loading import CLASSIC, CLIENT
 from storage.engines.spark.config import session_settings
 from storage.engines.spark.jobs import SparkEngine
 from storage.engines.waiting import PATIENCE_SECONDS, patient_policy
@@ -23,7 +22,7 @@ KNOCK_SECONDS = 10.0
 
 
 class SharedSpark(SparkEngine):
-    """A classic session beside the one that this process has, in the same driver. It does not end with the engine."""
+    """A second classic session in the driver of this process. It does not end with the engine."""
 
     libraries = CLASSIC
 
@@ -44,11 +43,11 @@ class SharedSpark(SparkEngine):
         return session
 
     def _shut(self, session: "SparkSession") -> None:
-        """Nothing: whoever started it ends it."""
+        """Leave the session to whoever started it."""
 
 
 class RemoteSpark(Engine):
-    """A Spark Connect server elsewhere (`--remote sc://…`)."""
+    """A Spark Connect server (`--remote sc://…`)."""
 
     name = "spark"
     libraries = CLIENT
@@ -60,12 +59,12 @@ class RemoteSpark(Engine):
 
     @property
     def cores(self) -> int:
-        """What the server says of its parallelism, 8 where it says nothing."""
+        """The server's default parallelism, 8 where it reports none."""
         return int(self.session.conf.get("spark.default.parallelism", "8") or 8)
 
     @property
     def jobs(self) -> None:
-        """A remote server does not say."""
+        """A remote server reports no jobs."""
         return None
 
     def _open(self) -> "SparkSession":
@@ -83,7 +82,7 @@ class RemoteSpark(Engine):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name or address."""
+    """Return whether a host name or address is this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -91,6 +90,6 @@ def is_loopback(host: str) -> bool:
 
 
 def _knock(url: str) -> None:
-    """Raise OSError where nobody listens: a client of Spark Connect would try for minutes."""
+    """Raise OSError where nobody listens. A client of Spark Connect would try for minutes."""
     place = urlsplit(url)
     socket.create_connection((place.hostname or "", place.port or CONNECT_PORT), timeout=KNOCK_SECONDS).close()

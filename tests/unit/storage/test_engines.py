@@ -27,10 +27,9 @@ from errata.cli.console import Console
 from errata.cli.exit_report import ended
 from errata.core.failures import Exit
 from storage.engines import EngineChoice, decided, engine, stop_engines
-from storage.errors import EngineUnavailable
+from storage.engines.arrow import frame_from_file
 from storage.engines.choice import fits
 from storage.engines.connect import open_connect
-from storage.engines.arrow import frame_from_file
 from storage.engines.machine import machine_memory
 from storage.engines.registry import _serves
 from storage.engines.sail import server_settings
@@ -193,7 +192,7 @@ def test_the_file_of_large_rows_may_lie_in_a_folder_of_any_name(sail: Engine, tm
     folder = tmp_path / "a b [c] ü"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    frame = by_file(lambda: sail.session, ROWS, folder if named else None)
+    frame = frame_from_file(lambda: sail.session, ROWS, folder if named else None)
     assert frame is not None
     assert len(list(folder.glob("errata-rows-*"))) == 1
     assert sail.to_arrow(frame).equals(ROWS)
@@ -202,7 +201,7 @@ def test_the_file_of_large_rows_may_lie_in_a_folder_of_any_name(sail: Engine, tm
 def test_a_file_of_large_rows_that_cannot_be_written_whole_is_removed(tmp_path: Path) -> None:
     no_file_holds = pa.table({"i": pa.array([None], pa.month_day_nano_interval())})
     with pytest.raises(pa.ArrowNotImplementedError):
-        by_file(lambda: pytest.fail("there is no file to read"), no_file_holds, tmp_path)
+        frame_from_file(lambda: pytest.fail("there is no file to read"), no_file_holds, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

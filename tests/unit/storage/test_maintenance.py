@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from storage.delta import maintenance
 from storage.delta.changelog_table import ChangelogTable
-from storage.delta.maintenance import MANY_FILES, put_entries_together, put_together
+from storage.delta.maintenance import MANY_FILES, compact_small_files
 from storage.state.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
 from storage.state.ledger import Entry, Ledger
 from storage.state.location import State
@@ -33,20 +33,20 @@ def runs(root: Path) -> tuple[State, list[Entry]]:
     for epoch in range(1, RUNS + 1):
         table = ChangelogTable(state.table(PATH), {"_op": "tinyint", "_key": "binary", "_cause": "string", "word": "string"})
         table.append(pa.table({"_op": pa.array([0], pa.int8()), "_key": [bytes([epoch])], "_cause": ["ingest"], "word": ["x"]}), epoch)
-        put_together([ChangelogTable(state.table(PATH))])
+        compact_small_files([ChangelogTable(state.table(PATH))])
         before, tables = entries[-1].tables if entries else {}, {PATH: ChangelogTable(state.table(PATH)).version()}
         entry = Entry(epoch, str(epoch), "b", NOON, NOON, 0, tables=tables, files=seal_tables(state, before, tables))
         entries.append(ledger.append(entry, entries[-1] if entries else None))
-        put_entries_together(ledger)
+        ledger.compact_if_fragmented()
         anchor_ledger(state, ledger, entries[-1], {PATH: ChangelogTable(state.table(PATH)).data_files()})
     return state, entries
 
 
 def test_tables_stay_small_and_quick_to_open_and_sealed(tmp_path: Path) -> None:
     state, entries = runs(tmp_path / "state")
-    assert ChangelogTable(state.table(PATH)).rows() == RUNS
+    assert ChangelogTable(state.table(PATH)).statistics.rows() == RUNS
     assert [entry.epoch for entry in Ledger(state.ledger).entries()] == list(range(1, RUNS + 1))
-    for place, files in ((PATH, ChangelogTable(state.table(PATH)).files()), ("ledger", Ledger(state.ledger).files())):
+    for place, files in ((PATH, ChangelogTable(state.table(PATH)).statistics.files()), ("ledger", Ledger(state.ledger).files())):
         log = Path(state.table(place)) / "_delta_log"
         versions = sorted(int(file.name[:20]) for file in log.glob("*.json"))
         checkpoint = max(int(file.name[:20]) for file in log.glob("*.checkpoint.parquet"))
@@ -67,11 +67,11 @@ def test_large_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(maintenance, "SMALL_FILE", Path(first).stat().st_size)
     for epoch in range(2, MANY_FILES + 3):
         table.append(rows.slice(epoch, 1), epoch)
-    assert table.files() == MANY_FILES + 2
-    put_together([table])
-    assert table.files() == 2
+    assert table.statistics.files() == MANY_FILES + 2
+    compact_small_files([table])
+    assert table.statistics.files() == 2
     assert first in table._required().file_uris()
-    assert table.rows() == 5_000 + MANY_FILES + 1
+    assert table.statistics.rows() == 5_000 + MANY_FILES + 1
 
 
 def test_a_checkpoint_that_was_changed_is_told(tmp_path: Path) -> None:

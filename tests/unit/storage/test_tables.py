@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from changelog.lazy_imports import F
 from changelog.ops import NEGATIVE, Op
 from storage.delta.changelog_table import Appended, ChangelogTable
+from storage.delta.maintenance import WHOLE_FILE
 from storage.errors import Overtaken, StorageError
 from tests.support.examples import examples
 
@@ -94,7 +95,7 @@ def test_how_many_rows_lie_near_some_epochs(tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     for epoch in (1, 2, 4):
         table.append(ROWS, epoch)
-    assert [table.rows_near(epochs) for epochs in ((2, 3), (2, 4), (3, 3), (1, 9))] == [5, 10, 0, 15]
+    assert [table.statistics.rows_near(epochs) for epochs in ((2, 3), (2, 4), (3, 3), (1, 9))] == [5, 10, 0, 15]
 
 
 def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
@@ -102,10 +103,10 @@ def test_how_many_rows_earlier_epochs_have(tmp_path: Path) -> None:
     for epoch in (1, 2, 4):
         table.append(ROWS, epoch)
     expected = {1: 0, 2: 5, 3: 10, 4: 10, 5: 15}
-    assert {epoch: table.rows_before(epoch) for epoch in expected} == expected
-    table.optimize()
-    assert table.files() == 1
-    assert {epoch: table.rows_before(epoch) for epoch in expected} == expected
+    assert {epoch: table.statistics.rows_before(epoch) for epoch in expected} == expected
+    table.optimize(WHOLE_FILE)
+    assert table.statistics.files() == 1
+    assert {epoch: table.statistics.rows_before(epoch) for epoch in expected} == expected
 
 
 @given(ops=st.lists(st.tuples(st.integers(1, 3), st.sampled_from(list(Op))), max_size=12))
@@ -116,10 +117,10 @@ def test_counts_are_those_of_the_rows(tmp_path_factory: pytest.TempPathFactory, 
         mine = [op for at, op in ops if at == epoch]
         table.append(pa.table({"_op": pa.array(mine, pa.int8()), "_key": pa.array([b"k"] * len(mine), pa.binary())}), epoch)
     for epoch in (1, 2, 3):
-        assert table.counts(epoch) == {op: ops.count((epoch, op)) for op in Op}
-    assert table.rows() == len(ops)
-    assert table.retractions() >= sum(op in NEGATIVE for _, op in ops)
-    assert table.retractions() == 0 or any(op is not Op.APPEND for _, op in ops)
+        assert table.statistics.counts(epoch) == {op: ops.count((epoch, op)) for op in Op}
+    assert table.statistics.rows() == len(ops)
+    assert table.statistics.retractions() >= sum(op in NEGATIVE for _, op in ops)
+    assert table.statistics.retractions() == 0 or any(op is not Op.APPEND for _, op in ops)
     for at in (None, 1, 2):
         taken = [(b"k", epoch) for epoch, op in ops if op in NEGATIVE and epoch <= (at or 3)]
         assert sorted(map(tuple, (row.values() for row in table.taken_back(at).to_pylist()))) == sorted(taken)
@@ -129,8 +130,8 @@ def test_counts_of_what_an_engine_wrote(engine: Engine, tmp_path: Path) -> None:
     table = ChangelogTable(str(tmp_path / "t"), ROWS.schema)
     table.append(engine.from_arrow(ROWS.slice(0, 2)), 1)
     table.append(engine.from_arrow(ROWS), 2)
-    assert table.counts(1) == {Op.APPEND: 2, Op.RETRACT: 0, Op.CORRECT_FROM: 0, Op.CORRECT_TO: 0}
-    assert table.counts(2) == {Op.APPEND: 2, Op.RETRACT: 1, Op.CORRECT_FROM: 1, Op.CORRECT_TO: 1}
+    assert table.statistics.counts(1) == {Op.APPEND: 2, Op.RETRACT: 0, Op.CORRECT_FROM: 0, Op.CORRECT_TO: 0}
+    assert table.statistics.counts(2) == {Op.APPEND: 2, Op.RETRACT: 1, Op.CORRECT_FROM: 1, Op.CORRECT_TO: 1}
 
 
 def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_path: Path) -> None:
@@ -143,9 +144,9 @@ def test_statistics_tell_the_counts_of_sound_rows(engine: Engine, way: Way, tmp_
     table.append(way(rows([Op.APPEND, Op.APPEND], [None, None])), 7)
     table.append(way(rows([Op.APPEND, Op.APPEND], [None, "{}"])), 8)
     table.append(way(rows([Op.APPEND, Op.RETRACT], [None, None])), 9)
-    assert table.sound(7) == nothing | {Op.APPEND: 2}
-    assert table.sound(8) is None
-    assert table.sound(9) in (None, nothing | {Op.APPEND: 1, Op.RETRACT: 1})
+    assert table.statistics.accepted_counts(7) == nothing | {Op.APPEND: 2}
+    assert table.statistics.accepted_counts(8) is None
+    assert table.statistics.accepted_counts(9) in (None, nothing | {Op.APPEND: 1, Op.RETRACT: 1})
 
 
 def test_statistics_of_a_column_that_no_file_has_tell_nothing(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_statistics_of_a_column_that_no_file_has_tell_nothing(tmp_path: Path) ->
     ChangelogTable(str(tmp_path / "t"), narrow).append(pa.table({"_op": pa.array([0], pa.int8()), "_key": pa.array([b"k"])}), 1)
     table = ChangelogTable(str(tmp_path / "t"), {**narrow, "_error": "string"})
     table.create()
-    assert (table.rejected_rows(), table.sound(1), table.rows()) == (None, None, 1)
+    assert (table.statistics.rejected_rows(), table.statistics.accepted_counts(1), table.statistics.rows()) == (None, None, 1)
 
 
 def test_a_wider_schema_and_a_changed_type(engine: Engine, way: Way, tmp_path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_cleared_table_is_empty_until_it_is_restored(engine: Engine, way: Way,
     table.clear()
     committed = table.append(way(ROWS), 1).version
     table.clear()
-    assert table.read_arrow().num_rows == engine.to_arrow(table.read(engine)).num_rows == table.rows() == 0
+    assert table.read_arrow().num_rows == engine.to_arrow(table.read(engine)).num_rows == table.statistics.rows() == 0
     table.append(way(ROWS), 1)
     assert in_order(engine.to_arrow(table.read(engine))).equals(stamped(ROWS, 1))
     assert table.restore(committed)

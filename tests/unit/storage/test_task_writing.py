@@ -40,7 +40,7 @@ def frame_of(engine: Engine) -> object:
 
 def told(table: ChangelogTable) -> tuple[object, ...]:
     rows = table.read_arrow().sort_by([("_epoch", "ascending"), ("_key", "ascending")])
-    return rows.to_pylist(), table.counts(2), table.rejected_rows(), table.sound(1), table.sound(2), table.retractions()
+    return rows.to_pylist(), table.statistics.counts(2), table.statistics.rejected_rows(), table.statistics.accepted_counts(1), table.statistics.accepted_counts(2), table.statistics.retractions()
 
 
 def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_tables_are_alike(engine: Engine, tmp_path: Path) -> None:
     whole = pa.concat_tables([rows_of(0, 20), rows_of(40, 33), rows_of(200, 1)]).drop_columns(["_row"])
     assert one.append(frame, 2).rows == other.append(whole, 2).rows == 54
     assert told(one) == told(other)
-    assert one.counts(2)[Op.APPEND] == 54
+    assert one.statistics.counts(2)[Op.APPEND] == 54
     assert engine.to_arrow(one.read(engine, epochs=(2, 2))).num_rows == 54
 
 
@@ -69,7 +69,7 @@ def test_a_failing_task_leaves_the_table_as_it_was(engine: Engine, tmp_path: Pat
     frame = made_in_tasks(Made(engine.spread(pa.table({"n": [0, 1]})), work), from_arrow_schema(SCHEMA))
     with pytest.raises(Exception, match="no record"):
         table.append(frame, 1)
-    assert (table.version(), table.rows()) == (0, 0)
+    assert (table.version(), table.statistics.rows()) == (0, 0)
 
 
 def test_no_rows_are_no_version(engine: Engine, tmp_path: Path) -> None:
@@ -83,5 +83,5 @@ def test_many_rows_become_several_files(sail: Engine, tmp_path: Path, monkeypatc
     monkeypatch.setattr(task_writer, "HELD_BYTES", 200)
     table = ChangelogTable(str(tmp_path / "t"), COLUMNS)
     assert table.append(frame_of(sail), 1).rows == 54
-    assert table.files() > 4
-    assert table.counts(1)[Op.APPEND] == 54
+    assert table.statistics.files() > 4
+    assert table.statistics.counts(1)[Op.APPEND] == 54
