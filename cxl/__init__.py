@@ -1,6 +1,6 @@
-"""CXL: the typed expression language of Errata (user guide, CXL chapters).
+"""CXL: the typed expression language of Errata.
 
-`compile_program` turns text into a `Program`; `cxl.runtime.interpret` runs it on records, `cxl.spark` turns it into Spark columns.
+`compile_program` turns text into a `Program`. `cxl.runtime.interpret` runs it on records, `cxl.spark` turns it into Spark columns.
 A program that does not compile raises `CxlErrors`, a record that cannot be evaluated `CxlFailure`.
 """
 

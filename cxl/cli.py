@@ -1,6 +1,6 @@
-"""The `cxl` command (user guide, "The cxl CLI Tool"): eval, check, fmt, fn.
+"""The `cxl` command: eval, check, fmt, fn.
 
-Exit codes: 0 success or warnings only, 1 the program or a record is in error, 2 input cannot be read or the call is wrong,
+Exit codes: 0 success or warnings only, 1 the program or a record has an error, 2 input cannot be read or the call is wrong,
 70 the engine failed on a program.
 """
 
@@ -25,7 +25,7 @@ for _command in (evaluate.command, check.command, fmt.command, functions.command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; answers the exit code and never exits."""
+    """Run the command and return the exit code. It never exits."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         outcome = cli.main(arguments, prog_name="cxl", standalone_mode=False)

@@ -1,4 +1,4 @@
-"""Every diagnostic code of CXL: what it means, a program that has it, the program put right (`errata explain --code`)."""
+"""The diagnostic codes of CXL: meaning, a program with the error, the corrected program (`errata explain --code`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,12 @@ from cxl.types.types import STRING, Schema
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One code. `setting` says what the examples are compiled against, a key of `SETTINGS`; the repaired one may need another."""
+    """One code.
+
+    Args:
+        setting: What the example is compiled against, a key of `SETTINGS`.
+        repaired_setting: The same for the corrected program, where it differs.
+    """
 
     code: str
     title: str
@@ -35,7 +40,7 @@ SETTINGS: Mapping[str, Target] = {
     "document": Target(**_ROWS, system=SystemTypes(doc={"Head": {"batch_id": STRING}})),
     "body": Target(**_ROWS, system=SystemTypes(withheld=frozenset({"pipeline.cutoff"}))),
 }
-"""What examples are compiled against: fields amount, price, name, ok, day, items, info."""
+"""What the examples are compiled against: fields amount, price, name, ok, day, items, info."""
 
 CODES: tuple[Code, ...] = (
     # Syntax
@@ -104,12 +109,12 @@ CODES: tuple[Code, ...] = (
 
 
 def find(code: str) -> Code | None:
-    """The entry of a code, None where there is none."""
+    """Return the entry of a code, None where there is none."""
     return next((one for one in CODES if one.code == code), None)
 
 
 def page(entry: Code) -> str:
-    """The page of a code: what it means, an example, its repair."""
+    """Return the page of a code: meaning, example, correction."""
     wrong = entry.wrong if len(entry.wrong) <= 120 else f"{entry.wrong[:60]} ... {entry.wrong[-40:]}"
     parts = [f"{entry.code}: {entry.title}", entry.why, f"For example\n\n{_indented(wrong)}", f"Instead\n\n{_indented(entry.right)}"]
     return "\n\n".join(parts) + "\n"

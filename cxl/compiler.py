@@ -1,4 +1,4 @@
-"""From text to `Program`: parse, resolve, check, and take apart what an operator computes (user guide, "Compile-time type checking")."""
+"""From text to `Program`: parse, check, and split off what an operator computes."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,10 +23,12 @@ _EXPRESSION_MODES = ("predicate", "expression", "set")
 
 
 def compile_program(text: str, schema: Schema | None = None, *, origin: Origin | None = None, **settings: Any) -> Program:
-    """Compile a text against a schema; `settings` are the fields of `Target` (mode, system, inputs, modules, ...).
+    """Compile a text against a schema.
 
-    The modes predicate, expression and set take one expression, the others statements. Raises `CxlErrors` with every
-    independent error.
+    The modes predicate, expression and set take one expression, the others statements. Raises `CxlErrors` with every independent error.
+
+    Args:
+        settings: Fields of `Target`: mode, system, inputs, modules, ...
     """
     return compile_for(text, Target(schema=schema if schema is not None else Schema(), **settings), origin)
 
@@ -68,14 +70,14 @@ def _expression(check: Checker, parsed: Parsed) -> tree.Expr | None:
 
 
 def module_findings(module: Module, modules: Modules) -> tuple[Diagnostic, ...]:
-    """The errors of a module: of its text, its functions with arguments of any type, its constants."""
+    """Return the errors of a module: of its text, its constants, and its functions with arguments of any type."""
     target = Target(modules=modules, mode="expression")
     findings = Findings()
     return module_errors(Checker(target, findings, Resolver(target, findings), VISITORS), module)
 
 
 def findings_of(text: str, target: Target, origin: Origin | None = None) -> tuple[Diagnostic, ...]:
-    """The errors and warnings of a text; empty when there is nothing to say."""
+    """Return the errors and warnings of a text; empty where there are none."""
     try:
         return compile_for(text, target, origin).warnings
     except CxlErrors as errors:

@@ -1,4 +1,4 @@
-"""pyarrow, imported on first use: a program is checked without it.
+"""pyarrow, imported on first use. A program is checked without it.
 
     from cxl.lazy_imports import pa, pc
 """

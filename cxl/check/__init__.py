@@ -1,1 +1,1 @@
-"""From an untyped tree to a typed one: names, types, calls."""
+"""The checker: from the syntax tree to the typed tree, with every error."""

@@ -1,4 +1,4 @@
-"""Calls: methods, aggregates, window functions (user guide, "Built-in Methods", "Aggregate Functions", "Window Functions")."""
+"""Calls of methods, aggregates and window functions."""
 
 from dataclasses import replace
 from typing import TypeGuard
@@ -19,7 +19,7 @@ from cxl.types import rules
 from cxl.types.types import ANY, INT, NULL, Kind, Type
 
 ROW_FUNCTIONS = ("first", "last", "lag", "lead")
-"""Window functions that give a row, of which a field is read."""
+"""Window functions that return a row, from which a field is read."""
 _AGGREGATE_MODES = ("aggregate", "set")
 
 
@@ -47,7 +47,7 @@ def _checked_arguments(check: Checker, node: ast.MethodCall) -> tree.Expr:
 
 
 def _by_closure(found: tuple[Builtin, ...], args: tuple[ast.Expr | ast.Closure, ...]) -> tuple[Builtin, ...]:
-    """The entries that want a closure where there is one, or a value where there is none; all where none does."""
+    """The builtins that take a closure where the first argument is one, else the others; all where none fits."""
     given = bool(args) and isinstance(args[0], ast.Closure)
     return tuple(entry for entry in found if bool(entry.params and entry.params[0].closure) == given) or found
 
@@ -91,7 +91,7 @@ def _call_type(found: tuple[Builtin, ...], receiver: Type, args: tuple[tree.Expr
 def _arguments(
     check: Checker, entry: Builtin, nodes: tuple[ast.Expr | ast.Closure, ...], what: str, span: Span
 ) -> tuple[tree.Expr, ...] | None:
-    """The arguments of a call, or None where one is in error or their number is wrong."""
+    """The typed arguments of a call; None where one has an error, or where there are too few or too many."""
     if not _number_fits(check, entry, len(nodes), what, span):
         for node in nodes:
             if not isinstance(node, ast.Closure):
@@ -190,7 +190,7 @@ def _aggregate(check: Checker, node: ast.FreeCall, entry: Builtin) -> tree.Expr:
 
 
 def _aggregate_refusal(check: Checker, name: str) -> tuple[str, str, str] | None:
-    """Why an aggregate call may not stand here: code, message, help."""
+    """Why an aggregate call is not allowed here: code, message, help."""
     shown = f"aggregate function '{name}'"
     if check.target.mode not in _AGGREGATE_MODES:
         return "CXL-A001", f"{shown} is not allowed in a row-level program", "use an aggregate node, or $window functions"
@@ -224,7 +224,7 @@ def _aggregate_use(check: Checker, node: ast.FreeCall, entry: Builtin, args: tup
 
 
 def is_row_call(node: ast.Expr) -> TypeGuard[ast.MethodCall]:
-    """Whether it is `$window.lag(n)` or another call that gives a row."""
+    """Whether it is `$window.lag(n)` or another call that returns a row."""
     is_window = isinstance(node, ast.MethodCall) and isinstance(node.receiver, ast.SystemRoot) and node.receiver.namespace == "window"
     return is_window and isinstance(node, ast.MethodCall) and node.name in ROW_FUNCTIONS
 
@@ -239,7 +239,7 @@ def _system_call(check: Checker, node: ast.MethodCall, root: ast.SystemRoot) -> 
 
 
 def _bare_row_call(check: Checker, node: ast.MethodCall) -> tree.Expr:
-    """A row without a field: the field of the name that is being emitted, where there is one."""
+    """A row without a field: the field has the name that is being emitted, if there is such a field."""
     target = check.target
     if not target.window or (check.emitting is not None and _row_value(check, check.emitting, node.span) is not None):
         return _window_call(check, node, check.emitting)
@@ -257,7 +257,7 @@ def window_row(check: Checker, node: ast.MethodCall, member: str, span: Span) ->
 
 
 def _row_value(check: Checker, name: str, span: Span) -> tree.Expr | None:
-    """What a name is in the rows of the window: of the program's own rows, what a statement ahead defined hides the input field."""
+    """The value of a name in the window's rows. In the program's own rows, a variable defined before hides the input field."""
     variable = check.scope.find(name) if check.target.window_schema is None else None
     if variable is not None:
         return inline(variable.read(check.at(span)), check.definitions)
@@ -280,7 +280,7 @@ def _window_call(check: Checker, node: ast.MethodCall, member: str | None) -> tr
 
 
 def _window_arguments(check: Checker, entry: Builtin, node: ast.MethodCall) -> tuple[tree.Expr, ...] | None:
-    """The arguments, read from the rows of the window: over other rows than the program's own, names are their fields alone."""
+    """The typed arguments, read from the window's rows. In rows other than the program's own, names are fields only."""
     outer, resolver, scope = check.inside, check.resolver, check.scope
     check.inside = "window"
     if check.target.window_schema is not None:

@@ -28,7 +28,7 @@ class Uses:
         emits: Emitted names, each with the place of its first emit.
         emitted_all: The names among them that `emit name.*` emits.
         results: Slots of emitted values. In an aggregate these are values of the group.
-        parts: How many parts have been checked. Those of a function count at each call.
+        parts: How many parts have been checked. A function's parts count at each call.
     """
 
     aggregates: list[tree.AggregateUse] = field(default_factory=list)

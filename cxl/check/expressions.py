@@ -32,7 +32,7 @@ def _now(check: Checker, node: ast.Now) -> tree.Expr:
 
 
 def _wildcard(check: Checker, node: ast.Wildcard) -> tree.Expr:
-    """`_` where it is no pattern."""
+    """`_` outside of a pattern."""
     return check.error("CXL-P010", "'_' is only a pattern of match", node.span)
 
 
@@ -48,7 +48,7 @@ def _name(check: Checker, node: ast.Name) -> tree.Expr:
 
 
 def _is_result(check: Checker, variable: Variable) -> bool:
-    """Whether a variable is the group's while a single record is looked at: `emit qty = sum(qty)`, then `max(qty)`."""
+    """Whether a variable is a value of the group where one of a record is needed: `emit qty = sum(qty)`, then `max(qty)`."""
     return check.inside == "aggregate" and check.target.mode == "aggregate" and variable.slot in check.uses.results
 
 
@@ -69,7 +69,7 @@ def _unary(check: Checker, node: ast.Unary) -> tree.Expr:
 
 
 def _binary(check: Checker, node: ast.Binary) -> tree.Expr:
-    """A chain from its inside out, without recursion along its left side."""
+    """A chain, from the inside out, without recursion."""
     chain = [node]
     while isinstance(chain[-1].left, ast.Binary):
         chain.append(chain[-1].left)
@@ -81,7 +81,7 @@ def _binary(check: Checker, node: ast.Binary) -> tree.Expr:
 
 
 def _operation(check: Checker, node: ast.Binary, left: tree.Expr, right: tree.Expr) -> tree.Expr | None:
-    """The typed operation; None where the operands do not go together, so that the rest of the chain is silent."""
+    """The typed operation; None where the operands do not go together, so that the rest of the chain reports nothing."""
     type_ = _operation_type(check, node.op, left.type, right.type)
     if type_ is None:
         _operand_error(check, node, left, right)
@@ -189,7 +189,7 @@ def _member(check: Checker, node: ast.Member) -> tree.Expr:
 
 
 def _declared_path(check: Checker, node: ast.Member) -> tree.Expr | None:
-    """The field whose whole name is the path: `address.city` where the schema declares `address.city`, unless `address` is a variable."""
+    """The field whose whole name is the path: `address.city` where the schema declares `address.city` and `address` is no variable."""
     names = _plain_path(node)
     if names is None or check.scope.find(names[0]) is not None:
         return None
@@ -231,7 +231,7 @@ def _system_root(check: Checker, node: ast.SystemRoot) -> tree.Expr:
 
 
 def _system_path(node: ast.Member) -> tuple[ast.SystemRoot | None, list[ast.Member]]:
-    """The root and the members of `$namespace.a.b`, outermost last; None where the chain starts with something else."""
+    """The root and the members of `$namespace.a.b`, outermost last; no root where the chain starts with something else."""
     path = [node]
     while isinstance(path[-1].receiver, ast.Member):
         path.append(path[-1].receiver)

@@ -1,4 +1,4 @@
-"""Implicit conversions made explicit: Int to Float where they meet, a typed value to a dynamic one (user guide, "Type promotion")."""
+"""Implicit conversions made explicit: Int to Float where they meet, a typed value to a dynamic one."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from cxl.types.types import BOOL, FLOAT, Kind, Type
 
 
 def convert(value: tree.Expr, type_: Type) -> tree.Expr:
-    """The value as the type that it was joined to; null literals take the type."""
+    """Return the value converted to a joined type. A null literal takes the type."""
     kind = value.type.kind
     if isinstance(value, tree.Literal) and value.value is None:
         return tree.Literal(type_.or_null, value.span, None)
@@ -18,14 +18,14 @@ def convert(value: tree.Expr, type_: Type) -> tree.Expr:
 
 
 def decided(value: tree.Expr) -> tree.Expr:
-    """A condition as Bool: of a value that is dynamic or null, whether it is true."""
+    """Return a condition as Bool. A dynamic value or null is compared with true."""
     if value.type.kind is Kind.BOOL:
         return value
     return tree.Binary(BOOL.or_null, value.span, "==", value, tree.Literal(BOOL, value.span, True))
 
 
 def same_number(left: tree.Expr, right: tree.Expr) -> tuple[tree.Expr, tree.Expr]:
-    """Operands with the Int among them made Float where the other is Float; null literals with the other's type."""
+    """Return the operands with an Int made Float where the other is Float. A null literal takes the other's type."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {Kind.INT, Kind.FLOAT}:
         return _to_float(left), _to_float(right)
@@ -39,7 +39,7 @@ def _to_float(value: tree.Expr) -> tree.Expr:
 
 
 def same_patterns(subject: tree.Expr, arms: list[tree.Arm]) -> tuple[tree.Expr, list[tree.Arm]]:
-    """Subject and patterns as Float where Int and Float are among them."""
+    """Return subject and patterns as Float where both Int and Float occur among them."""
     values = [subject, *(arm.pattern for arm in arms if arm.pattern is not None)]
     kinds = {value.type.kind for value in values} - {Kind.NULL}
     if kinds != {Kind.INT, Kind.FLOAT}:

@@ -1,7 +1,7 @@
-"""What `use` and `fn` bring: functions and constants, inlined where they are used (user guide, "Modules & use").
+"""Functions and constants of `use` and `fn`, inlined where they are used.
 
-A body is checked when it is defined, with parameters of any type, and again at each call with the types of the arguments.
-The parts of an inlined body are said to be at the place of the call.
+A body is checked with parameters of any type at its definition, and with the arguments' types at each call. Errors in an
+inlined body are reported at the call.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from cxl.types.types import ANY, Type
 
 
 def use(check: Checker, node: ast.Use) -> None:
-    """Make a module known by its alias; its own errors become the program's."""
+    """Define the alias of a module. The module's own errors become the program's."""
     alias = node.alias or node.path[-1]
     check.aliases[alias] = None
     try:
@@ -33,7 +33,7 @@ def use(check: Checker, node: ast.Use) -> None:
 
 
 def _check_definitions(check: Checker, module: Module, findings: Findings) -> None:
-    """Check what a module defines; functions in error are remembered, so that their calls say nothing more."""
+    """Check the definitions of a module. Calls of functions with errors report nothing more."""
     before = check.uses.parts
     for constant in module.constants.values():
         check.uses.parts = 0
@@ -48,7 +48,7 @@ def _check_definitions(check: Checker, module: Module, findings: Findings) -> No
 
 
 def module_errors(check: Checker, module: Module) -> tuple[Diagnostic, ...]:
-    """What is wrong with a module by itself."""
+    """Return the errors of a module by itself."""
     findings = Findings()
     findings.add(module.errors)
     _check_definitions(check, module, findings)
@@ -56,7 +56,7 @@ def module_errors(check: Checker, module: Module) -> tuple[Diagnostic, ...]:
 
 
 def define_function(check: Checker, node: ast.Fn) -> None:
-    """A function of the program itself, checked with parameters of any type."""
+    """Define a function of the program, and check it with parameters of any type."""
     check.functions[node.name] = node
     found, before = Findings(), check.uses.parts
     check.uses.parts = 0
@@ -67,7 +67,7 @@ def define_function(check: Checker, node: ast.Fn) -> None:
 
 
 def _inner(check: Checker, module: Module | None, findings: Findings, key: str, place: Span | None = None) -> Checker:
-    """A checker for a body: it sees parameters, the module's constants and functions, and nothing of the record."""
+    """A checker for a body. It sees parameters, the module's constants and functions, and no fields."""
     target = Target(system=check.target.system, modules=check.target.modules, mode="expression")
     inner = Checker(target, findings, Resolver(target, findings), check.visitors, uses=check.uses, place=place, module=module)
     inner.functions = module.functions if module else check.functions
@@ -84,7 +84,7 @@ def _define_params(inner: Checker, function: ast.Fn, types: tuple[Type, ...] | N
 
 
 def constant(check: Checker, module: Module, name: str, span: Span) -> tree.Expr:
-    """The value of a module's constant."""
+    """Return the value of a module's constant."""
     key = f"{module.name}::{name}"
     if key in check.calling:
         return check.error("CXL-R009", f"constant '{name}' depends on itself", span)
@@ -120,7 +120,7 @@ def _member_of(check: Checker, module: Module, node: ast.ModuleMember) -> tree.E
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call of a function: how it is written, its arguments and places, the module that holds the function."""
+    """A call of a function. `module`: the module of the function, None for the program's own."""
 
     shown: str
     args: tuple[ast.Expr, ...]
@@ -130,7 +130,7 @@ class CallSite:
 
 
 def function_call(check: Checker, function: ast.Fn, site: CallSite) -> tree.Expr:
-    """A function with its arguments bound once each."""
+    """Return the body of a function with its arguments bound once each."""
     values = [check.expr(arg) for arg in site.args]
     key = f"{site.module.name}::{function.name}" if site.module else function.name
     if len(values) != len(function.params):
@@ -141,7 +141,7 @@ def function_call(check: Checker, function: ast.Fn, site: CallSite) -> tree.Expr
     if check.is_too_large:
         return check.too_large(site.span)
     if key in check.uses.broken:
-        check.uses.broken.update(check.calling)  # nothing is known of what calls it either
+        check.uses.broken.update(check.calling)  # the types of its callers are unknown too
         return poison(check.at(site.span))
     return _inlined(check, function, values, site, key)
 

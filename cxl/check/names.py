@@ -1,6 +1,6 @@
-"""Names: what a word means where it stands (user guide, "Statements", "System Variables"; SPEC-DECISIONS, Language 3 to 7).
+"""The meaning of names.
 
-Innermost first: closure parameter, emit each binding, let and emitted names, then the fields of the input.
+The innermost definition counts: closure parameter, emit each binding, let and emitted names, then the fields of the input.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,26 +17,26 @@ from cxl.types.types import ANY, DATE_TIME, Type
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Something the program defined."""
+    """A name that the program defines."""
 
     name: str
     slot: int
     type: Type
 
     def read(self, span: Span) -> tree.Local:
-        """A reference to it."""
+        """Return a reference to it."""
         return tree.Local(self.type, span, self.slot, self.name)
 
 
 @dataclass(slots=True)
 class Scope:
-    """Names defined so far, in the scope's own block and in those around it."""
+    """The names defined so far, in this block and in the blocks around it."""
 
     outer: "Scope | None" = None
     own: dict[str, Variable] = field(default_factory=dict)
 
     def find(self, name: str) -> Variable | None:
-        """The innermost variable of a name."""
+        """Return the innermost variable of a name."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.own:
@@ -45,14 +45,14 @@ class Scope:
         return None
 
     def names(self) -> Iterator[str]:
-        """Every visible name."""
+        """Yield every visible name."""
         yield from self.own
         if self.outer is not None:
             yield from self.outer.names()
 
 
 def defined_later(statements: Iterable[ast.Statement]) -> dict[str, Span]:
-    """Names that let and emit define anywhere on the top level, with the place of the first definition."""
+    """Return the names that let and emit define at the top level, with the place of their first definition."""
     found: dict[str, Span] = {}
     for statement in statements:
         if isinstance(statement, ast.Let | ast.Emit):
@@ -62,14 +62,14 @@ def defined_later(statements: Iterable[ast.Statement]) -> dict[str, Span]:
 
 @dataclass(slots=True)
 class Resolver:
-    """Answers what names mean, and notes those that mean nothing."""
+    """Resolves names, and reports unknown ones."""
 
     target: Target
     findings: Findings
     later: dict[str, Span] = field(default_factory=dict)
 
     def field(self, name: str, span: Span) -> tree.Expr | None:
-        """The input field of a name; the errors of bare names where they must be qualified."""
+        """Return the input field of a name; None where there is none. Reports a bare name that must be qualified."""
         target = self.target
         if name in target.schema and not target.qualified_only:
             return tree.Field(target.schema[name], span, name)
@@ -85,7 +85,7 @@ class Resolver:
         return name in self.target.schema or any(name in schema for schema in self.target.inputs.values())
 
     def unknown(self, name: str, span: Span, scope: Scope, *, emits: bool = False) -> tree.Expr:
-        """Note a name that means nothing here. `emits`: it stands in the emit of this name, so a field is meant."""
+        """Report an unknown name. `emits`: the name is read in its own emit, so it must be a field."""
         if name == "it":
             help = "'it' is the element inside a closure: items.filter(it => it > 1)"
             self.findings.error("CXL-R003", "'it' is not defined here", span, help=help)
@@ -100,7 +100,7 @@ class Resolver:
         return poison(span)
 
     def qualified(self, qualifier: str, name: str, span: Span, name_span: Span) -> tree.Expr:
-        """`orders.amount` of an input called orders."""
+        """Return `orders.amount` of an input called orders."""
         schema = self.target.inputs[qualifier]
         if name not in schema:
             help = did_you_mean(name, schema) or _listed("fields", schema)
@@ -111,7 +111,7 @@ class Resolver:
     # System variables ---------------------------------------------------------------------------------------------------
 
     def system(self, root: ast.SystemRoot, path: Sequence[tuple[str, Span]]) -> tuple[tree.Expr, int]:
-        """What `$namespace.path` reads, and how many names of the path that takes."""
+        """Return the value of `$namespace.path`, and how many names of the path it takes."""
         namespace = root.namespace
         if namespace not in NAMESPACES:
             help = did_you_mean(namespace, NAMESPACES) or f"there are {', '.join('$' + name for name in NAMESPACES)}"
@@ -179,7 +179,7 @@ class Resolver:
 
 
 def poison(span: Span) -> tree.Literal:
-    """A null whose type is not known, so that nothing follows from it: it stands for an expression that is in error or for what nobody declares."""
+    """Return a null of unknown type. It replaces an expression with an error, and causes no other error."""
     return tree.Literal(ANY, span, None)
 
 

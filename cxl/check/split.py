@@ -1,4 +1,4 @@
-"""Programs with aggregate or window calls taken apart into what runs before and after the operator's own work."""
+"""Programs with aggregate or window calls, split into the row programs before and after the operator's work."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ Use = tree.AggregateUse | tree.WindowUse
 
 
 def taken_apart(program: Program, target: Target, check: Checker) -> Program:
-    """The program with `before` and `after` where it needs them; notes what cannot stand outside of an aggregate call."""
+    """Return the program with `before`, `layers` and `after` where it needs them. Reports what is not allowed outside an aggregate call."""
     if target.mode == "aggregate":
         if not target.open:
             _check_groups(program, target, check)
@@ -37,7 +37,7 @@ def _row_part(program: Program) -> tuple[tree.Statement, ...]:
 
 
 def _layers(program: Program, target: Target) -> tuple[WindowLayer, ...]:
-    """The window calls in layers: the calls of a layer read results of earlier layers alone."""
+    """The window calls in layers. The calls of a layer read results of earlier layers only."""
     ranks: dict[str, int] = {}
     for use in program.windows:
         ranks[use.column] = max((1 + ranks[name] for name in read_results(use)), default=0)
@@ -113,7 +113,7 @@ def _check_groups(program: Program, target: Target, check: Checker) -> None:
 
 
 def _check_outside(nodes: Iterable[tree.Expr], target: Target, check: Checker) -> None:
-    """Note reads of single records outside of aggregate calls."""
+    """Report reads of single records outside of aggregate calls."""
     for node in nodes:
         if isinstance(node, tree.Field) and node.name not in target.group_by:
             message = f"field '{node.name}' must appear in group_by or be used inside an aggregate function"

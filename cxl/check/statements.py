@@ -1,4 +1,4 @@
-"""Statements checked in order: each sees what those before it defined (user guide, "Statements", "Emit Each")."""
+"""Statements, checked in order. Each sees the definitions before it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Emitted = dict[str, Variable]
 
 
 def check_statements(check: Checker, nodes: tuple[ast.Statement, ...], emitted: Emitted) -> tuple[tree.Statement, ...]:
-    """The typed forms; `emitted` gains the names that are emitted, in the order of first emit."""
+    """Return the typed statements. Emitted names are added to `emitted`, in the order of first emit."""
     found: list[tree.Statement] = []
     for node in nodes:
         fits = not check.is_too_large
@@ -77,7 +77,7 @@ def _emit_all(check: Checker, node: ast.EmitAll, emitted: Emitted) -> list[tree.
 
 
 def _twice(check: Checker, names: Sequence[str], span: Span) -> None:
-    """Report names that an `emit name.*` and another emit give, with both places."""
+    """Report names that both `emit name.*` and another emit define, with both places."""
     shown = ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     before = check.uses.emits[names[0]]
     help = "emit the fields that you need one by one, or give one of them another name"
@@ -101,7 +101,7 @@ def _distinct(check: Checker, node: ast.Distinct, emitted: Emitted) -> tree.Stat
     if node.by is None:
         keys = tuple((name, variable.read(node.span)) for name, variable in emitted.items())
         fields = tuple((name, tree.Field(type_, node.span, name)) for name, type_ in check.target.schema.items())
-        return tree.Distinct(node.span, None, keys or fields)  # of a program that emits nothing before it the fields that pass through are all that there is
+        return tree.Distinct(node.span, None, keys or fields)  # before any emit, the fields that pass through are compared
     return tree.Distinct(node.span, node.by, ((node.by, check.expr(ast.Name(node.by_span, node.by))),))
 
 

@@ -23,7 +23,7 @@ Question = dict[str, Any]
 
 
 def answer_cases(source: TextIO, out: TextIO, modules: Modules, backend: str, engine: str) -> int:
-    """Answer each case of `source` with one line; the exit code is 0 whatever the cases say, but where the engine fails on one."""
+    """Answer each case of `source` with one line, and return the exit code: 0 unless the engine fails on a case."""
     questions = _read(source)
     compiled = [_compile(question, modules) for question in questions]
     programs = [(one, question["records"]) for one, question in zip(compiled, questions, strict=True) if isinstance(one, Program)]
@@ -87,7 +87,7 @@ def _answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], backen
 
 
 def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], engine: str, file: str = "<inline>") -> list[Answers]:
-    """The answers of the Spark backend; pyspark is imported only here."""
+    """Return the answers of the Spark backend. PySpark is imported only here."""
     from cxl.spark.cases import evaluate_cases
 
     cases, misfits = _cases(programs)
@@ -95,11 +95,11 @@ def spark_answers(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]], e
 
 
 Misfits = list[dict[int, CxlFailure]]
-"""For each case the records that do not fit its schema, by their index."""
+"""For each case the failures of records that do not fit its schema, by index."""
 
 
 def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> tuple[list[Case], Misfits]:
-    """The cases with the records that fit their schema, and the failures of those that do not."""
+    """The cases with the records that fit their schema, and the failures of the others."""
     cases: list[Case] = []
     misfits: Misfits = []
     for program, records in programs:
@@ -116,7 +116,7 @@ def _cases(programs: list[tuple[Program, Sequence[Mapping[str, Any]]]]) -> tuple
 
 
 def _complete(answers: Sequence[Answers], misfits: Misfits) -> list[Answers]:
-    """The answers with the misfits' failures at their places."""
+    """The answers, with the failures of misfits at their places."""
     return [found if isinstance(found, Unanswered) else _merged(found, failed) for found, failed in zip(answers, misfits, strict=True)]
 
 

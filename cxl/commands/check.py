@@ -35,7 +35,7 @@ def _schema(fields: tuple[str, ...]) -> Schema | None:
 
 
 def _check(file: str, schema: Schema | None, modules: Modules) -> bool:
-    """Whether the file has errors; prints what there is to say."""
+    """Print the findings of a file, and return whether it has errors."""
     if Path(file).suffix in (".yaml", ".yml"):
         raise click.UsageError(f"'{file}' is no CXL program; for a pipeline: errata check {file}")
     found = findings(read_text(file), file, schema, modules)
@@ -47,7 +47,7 @@ def _check(file: str, schema: Schema | None, modules: Modules) -> bool:
 
 
 def findings(text: str, file: str, schema: Schema | None, modules: Modules) -> list[Diagnostic]:
-    """What is to be said about a program or a module. Without a schema every unknown name may be a field of any type."""
+    """Return the findings of a program or a module. Without a schema every unknown name may be a field of any type."""
     origin = TextOrigin(text, file)
     if _is_module(text):
         return list(module_findings(read_module(Path(file).stem, text, file), modules))

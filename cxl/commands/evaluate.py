@@ -101,7 +101,7 @@ def _print(program: Program, records: list[dict[str, Any]]) -> None:
 
 
 def _object(record: Mapping[str, Any], indent: str) -> str:
-    """An object with one member a line, as the documents print it."""
+    """An object with one member a line."""
     if not record:
         return f"{indent}{{}}"
     members = (f"{indent}  {json.dumps(name)}: {json.dumps(json_value(value), ensure_ascii=False)}" for name, value in record.items())
@@ -135,7 +135,7 @@ def _field(text: str) -> tuple[str, Any]:
 
 
 def infer(text: str) -> Any:
-    """The value that the text of a field stands for: Int, Float, Bool, null, else String (user guide, "--field name=value")."""
+    """Return the value of a field's text: Int, Float, Bool, null, or String."""
     words: dict[str, Any] = {"true": True, "false": False, "null": None}
     if text in words:
         return words[text]

@@ -35,7 +35,7 @@ def command(name: str | None, form: str) -> int:
 
 
 def _rows(entries: Sequence[Builtin], form: str) -> str:
-    """Builtins for programs: name, kind, category, receiver (null where it has none), signature, doc, examples."""
+    """Builtins for programs: name, kind, category, receiver (or null), signature, doc, examples."""
     rows = [_row(entry) for entry in entries]
     if form == "csv":
         text = io.StringIO()
@@ -69,7 +69,7 @@ def _listed(entries: list[Builtin]) -> str:
 
 
 def explain(entry: Builtin) -> str:
-    """A builtin for people: signature, receiver, what it does, examples."""
+    """Return a builtin for people: signature, receiver, description, examples."""
     head = f"{_PREFIXES[entry.kind]}{entry.signature}"
     lines = [head if entry.receiver is None else f"{_receiver(entry)}{head}", "", entry.doc]
     lines += [f"  {code}  =>  {result}" for code, result in entry.examples]

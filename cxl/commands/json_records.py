@@ -1,4 +1,4 @@
-"""Records as JSON: its values as values of CXL's types, and back."""
+"""Records between JSON and CXL's types."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from cxl.values.text import date_text, date_time_text
 
 
 def typed_record(record: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """A record of JSON values as values of the schema's types. Raises CxlFailure where one does not fit."""
+    """Return a record of JSON values as values of the schema's types. Raises CxlFailure where one does not fit."""
     return {name: _typed(name, value, schema[name]) if name in schema else value for name, value in record.items()}
 
 
@@ -30,7 +30,7 @@ def _typed(name: str, value: Any, type_: Type) -> Any:
 
 
 def _moment(text: str, type_: Type) -> date | str:
-    """The date or the time without zone that an ISO text names; the text itself where it names none."""
+    """The date, or the time without zone, of an ISO text; the text itself where it is neither."""
     try:
         found = date.fromisoformat(text) if type_.kind is Kind.DATE else datetime.fromisoformat(text)
     except ValueError:
@@ -45,13 +45,13 @@ _PYTHON: dict[Kind, Any] = {
 
 
 def inferred_type(value: Any) -> Type:
-    """The type of a field that is known by a value alone; null tells nothing."""
+    """Return the type that a value shows for its field. Null shows none."""
     kinds: dict[type, Type] = {bool: BOOL, int: INT, float: FLOAT, str: STRING, list: ARRAY, dict: MAP}
     return kinds.get(type(value), ANY)
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON has it: dates as ISO text, NaN and infinities as null."""
+    """Return a value as JSON: dates as ISO text, NaN and infinities as null."""
     if isinstance(value, datetime):
         return date_time_text(value)
     if isinstance(value, date):

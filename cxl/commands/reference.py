@@ -1,6 +1,6 @@
-"""The function reference, made from the registry: `python -m cxl.commands.reference` prints `docs/cxl/functions.md`.
+"""The function reference, generated: `python -m cxl.commands.reference` prints `docs/cxl/functions.md`.
 
-The examples are run by the tests on both backends, so the page cannot lie.
+Tests run the examples on both backends.
 """
 
 import sys
@@ -19,14 +19,14 @@ _TITLES = {"method": "Methods", "aggregate": "Aggregate functions", "window": "W
 
 
 def shown(value: object) -> str:
-    """A value as the reference prints it: texts and dates as they are, all else as JSON."""
+    """Return a value as the reference prints it: texts and dates plain, everything else as JSON."""
     if isinstance(value, str | date):
         return scalar_text(value)
     return dumps(value) or "null"
 
 
 def markdown() -> str:
-    """The page: one section a function, by category and name, so that it does not depend on what was imported first."""
+    """Return the page: one section for each function, by category and name."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Reading what a command is given and saying what is wrong."""
+"""Input and output of the commands."""
 
 import re
 import sys
@@ -13,14 +13,14 @@ from cxl.runtime.cases import Unanswered
 
 _QUIET = "cxl.quiet"
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""What JSON does not escape by itself: DEL, control characters beyond ASCII, marks of the direction of writing."""
+"""Characters that JSON does not escape: DEL, control characters beyond ASCII, marks of the writing direction."""
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What every command takes (CONTRACT, "Commands"); `cxl` writes no colours, and nothing that more words would explain."""
+    """Add the options that every command takes. `cxl` prints no colours, and nothing more with --verbose."""
     command = click.option("--no-color", is_flag=True, expose_value=False, envvar=_variables("NO_COLOR"), help="Plain text, which it is anyway.")(command)
-    command = click.option("--verbose", "-v", count=True, expose_value=False, envvar=_variables("VERBOSE"), help="As errata takes it; there is no more to tell.")(command)
-    return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, envvar=_variables("QUIET"), help="No notes; errors and warnings are still told.")(command)
+    command = click.option("--verbose", "-v", count=True, expose_value=False, envvar=_variables("VERBOSE"), help="Accepted as by errata; cxl has nothing more to print.")(command)
+    return click.option("--quiet", "-q", is_flag=True, expose_value=False, callback=_silence, envvar=_variables("QUIET"), help="No notes; errors and warnings are still printed.")(command)
 
 
 def _variables(name: str) -> list[str]:
@@ -32,18 +32,18 @@ def _silence(context: click.Context, option: click.Parameter, quiet: bool) -> No
 
 
 def note(text: str, *, err: bool = False) -> None:
-    """Print what is neither an answer nor an error, unless it is not wanted."""
+    """Print a note, unless --quiet is given."""
     if not click.get_current_context().meta.get(_QUIET):
         click.echo(text, err=err)
 
 
 def answer(text: str) -> None:
-    """Print JSON. A terminal gets the characters that could steer it as escapes."""
+    """Print JSON. On a terminal, characters that could control it are escaped."""
     click.echo(_STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text) if sys.stdout.isatty() else text)
 
 
 def read_text(name: str) -> str:
-    """The text of a file, or of standard input for `-`. Raises `click.ClickException` where it cannot be read."""
+    """Return the text of a file, or of standard input for `-`. Raises `click.ClickException` where it cannot be read."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_bytes().decode("utf-8")
     except OSError as error:
@@ -54,7 +54,7 @@ def read_text(name: str) -> str:
 
 
 def engine_failed(what: str, found: Unanswered) -> int:
-    """Print what an engine failed on and what it said; answers the exit code."""
+    """Print what an engine failed on and its message, and return the exit code."""
     click.echo(f"error: the engine failed on {what}: {found.reason}", err=True)
     return 70
 

@@ -1,1 +1,1 @@
-"""Diagnostics of the language and their codes."""
+"""Diagnostics of the language, and places in its texts."""

@@ -1,4 +1,4 @@
-"""What is wrong with a program: code, message, place, help; and how it is shown (STYLE, "A diagnostic")."""
+"""Errors and warnings of a program, and their text."""
 
 import difflib
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _EXCERPT = 160
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A second place that a diagnostic points to, with what is there."""
+    """A second place of a diagnostic, and what is there."""
 
     span: Span
     text: str
@@ -24,7 +24,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `origin` is set once the text is known to belong to a file."""
+    """One error or warning. `origin` is set once the text is known to belong to a file."""
 
     code: str
     message: str
@@ -41,11 +41,11 @@ class Diagnostic:
 
     @property
     def phase(self) -> str:
-        """The phase that found it, as `cxl check` of the documents names it: parse, resolve or typecheck."""
+        """The phase that found it: parse, resolve or typecheck."""
         return {"CXL-P": "parse", "CXL-R": "resolve", "E200": "resolve", "E173": "resolve"}.get(self.code[:5].rstrip("-"), "typecheck")
 
     def render(self, note: str = "") -> str:
-        """The finding for people: header, place, excerpt with carets, help."""
+        """Return the finding as text: header, place, excerpt with carets, help."""
         place = self.position
         gutter = " " * len(str(place.line))
         where = f"{place.file or '<inline>'}:{place.line}:{place.column}"
@@ -67,7 +67,7 @@ class Diagnostic:
         ]
 
     def _below(self, place: Position, left: int) -> list[str]:
-        """The line of marks, with the text of the last label behind it, and the texts of the other labels below their marks."""
+        """The line of marks, followed by the text of the last label; the texts of the other labels below their marks."""
         marks = self._marks(place, left).rstrip()
         placed = sorted((self._on_line(label.span, place), label.text) for label in self.labels)
         texts = [(start - left, length, text) for (start, length), text in placed if length and 0 <= start - left < _EXCERPT]
@@ -76,7 +76,7 @@ class Diagnostic:
         return [marks, *(" " * start + text for start, _, text in texts)]
 
     def _marks(self, place: Position, left: int) -> str:
-        """Carets under the place, dashes under the labels, on the line as it is shown from column `left`."""
+        """Carets under the place and dashes under the labels, on the line as shown from column `left`."""
         marks = [" "] * (_EXCERPT + 1)
         for span, sign in [(label.span, "-") for label in self.labels] + [(self.span, "^")]:
             start, length = self._on_line(span, place)
@@ -85,7 +85,7 @@ class Diagnostic:
         return "".join(marks)
 
     def _on_line(self, span: Span, place: Position) -> tuple[int, int]:
-        """Column from 0 and length of a span on the line of `place`; length 0 where it stands on another line."""
+        """Column (from 0) and length of a span on the line of `place`; length 0 on any other line."""
         start = self.origin.locate(span.start) if self.origin else place
         if self.origin is None or start.line != place.line:
             return 0, 0
@@ -105,7 +105,7 @@ class CxlErrors(Exception):
 
 
 def render_all(diagnostics: Iterable[Diagnostic]) -> str:
-    """Findings for people, one below the other; beyond `MOST_SHOWN` only their number."""
+    """Return findings as text, one below another. Beyond `MOST_SHOWN` only their number is given."""
     found = list(diagnostics)
     shown = [one.render() for one in found[:MOST_SHOWN]]
     return "\n".join(shown + ([f"... and {len(found) - MOST_SHOWN} more"] if len(found) > MOST_SHOWN else []))
@@ -120,20 +120,20 @@ class Findings:
         self._found: list[Diagnostic] = []
 
     def error(self, code: str, message: str, span: Span, *, help: str = "", labels: tuple[Label, ...] = ()) -> None:
-        """Note an error."""
+        """Record an error."""
         self._found.append(Diagnostic(code, message, span, "error", help, labels))
 
     def warning(self, code: str, message: str, span: Span, *, help: str = "") -> None:
-        """Note a warning."""
+        """Record a warning."""
         self._found.append(Diagnostic(code, message, span, "warning", help))
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Note findings made elsewhere."""
+        """Record findings made elsewhere."""
         self._found.extend(diagnostics)
 
     @property
     def all(self) -> tuple[Diagnostic, ...]:
-        """Everything noted, in the order of noting."""
+        """All findings, in the order of recording."""
         return tuple(self._found)
 
     @property
@@ -142,7 +142,7 @@ class Findings:
         return any(found.severity == "error" for found in self._found)
 
     def located(self, text: str, origin: Origin | None) -> tuple[Diagnostic, ...]:
-        """All of them in the order of the text, each with the origin of the text (unless it has one)."""
+        """Return all findings in the order of the text. Those without an origin get this one."""
         home = origin or TextOrigin(text)
         ordered = sorted(self._found, key=lambda found: (found.span.start, found.code))
         unique = dict.fromkeys(found if found.origin else replace(found, origin=home) for found in ordered)
@@ -150,7 +150,7 @@ class Findings:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'amount'?` for the nearest known name, or the empty text."""
+    """Return `did you mean 'amount'?` for the nearest known name, or the empty text."""
     candidates = list(dict.fromkeys(known))
     folded = next((one for one in candidates if one.lower() == name.lower() and one != name), None)
     near = [folded] if folded else difflib.get_close_matches(name, candidates, n=1, cutoff=0.7)

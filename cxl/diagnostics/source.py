@@ -1,4 +1,4 @@
-"""Places in CXL text: spans, lines and columns, and how they map to the file that holds the text."""
+"""Places in CXL text: spans, lines and columns, and their place in the file with the text."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Characters `start` to `end` (exclusive) of a program's text."""
+    """The characters from `start` to `end` (exclusive) of a program's text."""
 
     start: int
     end: int
 
     @property
     def length(self) -> int:
-        """Number of characters."""
+        """The number of characters."""
         return self.end - self.start
 
     def to(self, other: "Span") -> "Span":
-        """From the start of this span to the end of the other."""
+        """Return the span from the start of this one to the end of the other."""
         return Span(min(self.start, other.start), max(self.end, other.end))
 
 
@@ -32,19 +32,19 @@ class Position:
 
 
 class Origin(Protocol):
-    """Where a program's text stands: maps an offset of the text to a file, line and column (block scalars, escapes)."""
+    """The file with a program's text. It maps offsets in the text to places in the file, through block scalars and escapes."""
 
     def locate(self, offset: int) -> Position:
-        """The place of the character at `offset`."""
+        """Return the place of the character at `offset`."""
         ...
 
     def line_text(self, line: int) -> str:
-        """The text of a line of that file, for the excerpt of a diagnostic."""
+        """Return a line of the file, for the excerpt of a diagnostic."""
         ...
 
 
 class TextOrigin:
-    """The origin of a text that is a whole file, or no file at all. LF, CR LF and CR end a line."""
+    """The origin of a text that is a whole file, or no file. LF, CR LF and CR end a line."""
 
     __slots__ = ("_lines", "_starts", "file")
 
@@ -57,10 +57,10 @@ class TextOrigin:
             self._starts.append(self._starts[-1] + len(line) + 1)
 
     def locate(self, offset: int) -> Position:
-        """The place of the character at `offset`; an offset beyond the end is behind the last character."""
+        """Return the place of the character at `offset`. An offset beyond the end is after the last character."""
         index = min(bisect_right(self._starts, offset) - 1, len(self._lines) - 1)
         return Position(self.file, index + 1, offset - self._starts[index] + 1)
 
     def line_text(self, line: int) -> str:
-        """The text of line `line`, without its end."""
+        """Return a line without its end."""
         return self._lines[line - 1] if 0 < line <= len(self._lines) else ""

@@ -1,6 +1,7 @@
-"""Aggregate functions (user guide, "Aggregate Functions"): `python` gets the values of a group, one list an argument, in row order.
+"""Aggregate functions.
 
-Nulls do not count, but for `count(*)` and `collect`. Sums are exact and rounded once (DESIGN section 4).
+`python` takes the values of a group: one list for each argument, in row order. Nulls are left out, except by `count(*)` and
+`collect`. Sums are exact and rounded once.
 """
 
 import math
@@ -18,33 +19,33 @@ _less = BINARY["<"]
 
 
 def known(values: Iterable[Any]) -> list[Any]:
-    """The values that are not null."""
+    """Return the values that are not null."""
     return [value for value in values if value is not None]
 
 
 def is_less(left: Any, right: Any) -> bool:
-    """Whether `min` takes the left value and `max` the right one: as `<` has it, so neither of what does not compare; NaN is greater than every number."""
+    """Whether `min` takes the left value, and `max` the right one. Neither is taken of values that do not compare. NaN is greater than every number."""
     return bool(_less(left, right)) or (is_nan(right) and is_number(left) and not is_nan(left))
 
 
 def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:
-    """The value that is not null and that no other is better than."""
+    """The first value that is not null and that no other value beats."""
     found = known(values)
     return reduce(lambda best, value: value if better(value, best) else best, found) if found else None
 
 
 def least(values: Iterable[Any]) -> Any:
-    """The least value that is not null, null where none is."""
+    """Return the least value that is not null; null where there is none."""
     return _best(values, is_less)
 
 
 def greatest(values: Iterable[Any]) -> Any:
-    """The greatest value that is not null, null where none is."""
+    """Return the greatest value that is not null; null where there is none."""
     return _best(values, lambda new, best: is_less(best, new))
 
 
 def exact_sum(values: Iterable[float]) -> float:
-    """The sum of Floats and Ints, exact and rounded once; infinities and NaN as IEEE 754 adds them."""
+    """Return the sum of Floats and Ints, rounded once. Infinities and NaN add as in IEEE 754."""
     known = list(values)
     special = [value for value in known if not math.isfinite(value)]
     if special:
@@ -57,7 +58,7 @@ def _added(values: Iterable[float]) -> Fraction:
 
 
 def nearest(exact: Fraction) -> float:
-    """The nearest Float; an infinity beyond their range, as IEEE 754 rounds."""
+    """Return the nearest Float; an infinity where the value is beyond the range of Floats."""
     try:
         return float(exact)
     except OverflowError:
@@ -65,7 +66,7 @@ def nearest(exact: Fraction) -> float:
 
 
 def quotient(total: Fraction, divisor: Fraction) -> float:
-    """One exact sum over another, rounded once."""
+    """Return one exact sum divided by another, rounded once."""
     return nearest(total / divisor)
 
 
@@ -78,7 +79,7 @@ def _numbers(values: Iterable[Any]) -> list[float]:
 
 
 def total(values: Iterable[Any]) -> float | None:
-    """The sum of the values that are not null; Int while all are Int. Raises CxlFailure beyond 64 bits."""
+    """Return the sum of the values that are not null: an Int where all are Int. Raises CxlFailure beyond 64 bits."""
     numbers = _numbers(values)
     if not numbers:
         return None
@@ -91,7 +92,7 @@ def total(values: Iterable[Any]) -> float | None:
 
 
 def mean(values: Iterable[Any]) -> float | None:
-    """The arithmetic mean of the values that are not null."""
+    """Return the arithmetic mean of the values that are not null."""
     numbers = _numbers(values)
     if any(not math.isfinite(number) for number in numbers):
         return exact_sum(numbers)
@@ -99,7 +100,7 @@ def mean(values: Iterable[Any]) -> float | None:
 
 
 def weighted_mean(values: Iterable[Any], weights: Iterable[Any]) -> float | None:
-    """Sum of value times weight over the sum of weights; null where the weights sum to zero or there is no pair."""
+    """Return the sum of value times weight, divided by the sum of the weights; null where that is zero or no pair is complete."""
     pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None and weight is not None]
     _numbers(part for pair in pairs for part in pair)
     products, weights = [float(value) * float(weight) for value, weight in pairs], [weight for _, weight in pairs]
@@ -121,12 +122,12 @@ def _entry(name: str, doc: str, python: Any, returns: Any, params: tuple[Param, 
 
 
 def argument_type(_: Type, arguments: tuple[Type, ...]) -> Type:
-    """The type of what picks one of the values."""
+    """Return the type of a function that returns one of the values."""
     return arguments[0].or_null if arguments else ANY
 
 
 def sum_type(_: Type, arguments: tuple[Type, ...]) -> Type:
-    """The type of a sum: the numbers' own."""
+    """Return the type of a sum: the type of the numbers."""
     return (arguments[0] if arguments and arguments[0].kind in (Kind.INT, Kind.FLOAT) else NUMERIC).or_null
 
 

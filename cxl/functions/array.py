@@ -1,4 +1,4 @@
-"""Array methods (user guide, "Array Methods"). A closure is called once an element, in order."""
+"""Array methods. A closure is called once for each element, in order."""
 
 from collections.abc import Callable
 from typing import Any

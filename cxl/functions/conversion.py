@@ -1,4 +1,4 @@
-"""Conversions (user guide, "Conversion Methods"): `to_*` fails where `try_*` gives null."""
+"""Conversions. `to_*` fails where `try_*` gives null."""
 
 import re
 from collections.abc import Callable
@@ -111,7 +111,7 @@ def _date_time_column(site: Site) -> Any:
 
 
 def _static(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
-    """Only where the receiver's type is known."""
+    """Return a column only where the type of the receiver is known."""
     return lambda site: None if site.receiver_type.is_dynamic else build(site)
 
 
@@ -134,7 +134,7 @@ def _fallible(build: Callable[[Site], Any]) -> Callable[[Site], Any]:
 
 
 def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], functions: tuple[Any, Any], *params: Param) -> None:
-    """The strict and the lenient form of a conversion."""
+    """Register the strict and the lenient form of a conversion."""
     python, spark = functions
     shared: dict[str, Any] = {"receiver": ANY, "params": params, "category": "Conversion", "section": "Conversion Methods"}
     column = _static(spark)
@@ -160,7 +160,7 @@ _pair("datetime", DATE_TIME, "As a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or 
 
 
 def _text_column(site: Site) -> Any:
-    """A Float's text, where engines agree on it: whole numbers, and up to 15 digits without an exponent."""
+    """The text of a Float where all engines write it alike: whole numbers, and up to 15 digits without an exponent."""
     if site.kind in (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE):
         return site.receiver.cast("string")
     if site.kind is Kind.DATE_TIME:
@@ -177,7 +177,7 @@ def _float_text_column(f: Any, value: Any) -> Partly:
 
 
 _PLAIN_DIGITS = 16
-"""Fifteen digits and the point: the only decimal of that length that reads back as this number."""
+"""Up to fifteen digits and a point: no other decimal of that length reads back as the same number."""
 _SHOWN = "As text: the shortest decimal that reads back, `YYYY-MM-DD` for dates."
 register(Builtin(name="to_string", receiver=ANY, returns=STRING, doc=f"{_SHOWN} Never fails.", examples=(("1.0.to_string()", "1"),),
                  category="Conversion", section="Conversion Methods", python=text.display, spark=_static(_text_column)))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Date and time methods (user guide, "Date & Time Methods"); results beyond the years 1 to 9999 are null."""
+"""Date and time methods. A result outside the years 1 to 9999 is null."""
 
 from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Any
@@ -63,7 +63,7 @@ def _add_months(value: date, months: int) -> date | None:
 
 
 def _bounded(site: Site, most: int, times: int = 1) -> tuple[Any, Any]:
-    """The Int argument as a Spark int, and whether it can be added at all (None: surely)."""
+    """The Int argument as a Spark int, and whether it can be added at all (None: it always can)."""
     constant = site.constants[0]
     if constant is not NOT_CONSTANT:
         known = max(-most, min(most, constant * times))
@@ -83,7 +83,7 @@ def _shifted_date(site: Site, shift: str, most: int, times: int) -> Any:
 
 
 def _shift_column(shift: str, most: int, times: int = 1) -> Any:
-    """The date shifted; a DateTime keeps its time of day."""
+    """The shifted date. A DateTime keeps its time of day."""
 
     def build(site: Site) -> Any:
         shifted = _shifted_date(site, shift, most, times)
@@ -114,7 +114,7 @@ _entry("add_years", "Years later; February 29 becomes 28 where there is none.", 
 
 # Differences ------------------------------------------------------------------------------------------------------------
 def micros(value: date) -> int:
-    """Microseconds since 1970."""
+    """Return the microseconds since 1970."""
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     return (moment - _EPOCH) // timedelta(microseconds=1)
 

@@ -1,4 +1,4 @@
-"""Methods that look at a value, null included (user guide, "Introspection & Debug")."""
+"""Methods that inspect a value, null included."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Map methods (user guide, "Map Methods"): they give new maps, and null for anything but a map."""
+"""Map methods. They return new maps, and null for any receiver that is no map."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,11 +8,11 @@ from cxl.types.types import ANY, ARRAY, MAP, STRING
 
 
 class _NoPath(Exception):
-    """A path that is not well formed, or that does not fit the value."""
+    """A path that is malformed or does not fit the value."""
 
 
 def _segments(path: str) -> Iterator[str | int]:
-    """The steps of `a.b[0].c`: keys and indices. Raises _NoPath where it is not well formed."""
+    """The keys and indices of `a.b[0].c`. Raises _NoPath where the path is malformed."""
     rest, after_index = path, False
     while True:
         if not after_index:
@@ -35,7 +35,7 @@ def _index(digits: str, bracket: str, rest: str) -> int:
 
 
 def _put(holder: Any, steps: list[str | int], value: Any) -> Any:
-    """A copy of the holder with the value at the steps. Raises _NoPath where a step does not fit."""
+    """A copy of the holder with the value at the path. Raises _NoPath where a step does not fit."""
     if not steps:
         return value
     step, rest = steps[0], steps[1:]

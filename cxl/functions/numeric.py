@@ -1,4 +1,4 @@
-"""Numeric methods (user guide, "Numeric Methods"); they take Int and Float."""
+"""Numeric methods of Int and Float."""
 
 import math
 from functools import reduce
@@ -11,7 +11,7 @@ from cxl.types.types import FLOAT, INT, NUMERIC, Kind, Type
 from cxl.values.failure import overflow
 
 _EXACT = 2.0**52
-"""From here on every Float is a whole number."""
+"""Every Float from here on is a whole number."""
 _INT_LIMIT = 2.0**63
 _PLACES = range(-15, 23)
 """Powers of ten that a Float holds exactly."""
@@ -23,7 +23,7 @@ def _entry(name: str, doc: str, example: tuple[str, str], python: Any, spark: An
 
 
 def _same(receiver: Type, arguments: tuple[Type, ...]) -> Type:
-    """The type of the receiver and all arguments together: that of their difference, Numeric where one of them may be a Float."""
+    """The common type of receiver and arguments: that of their difference, Numeric where one may be a Float."""
     return reduce(lambda left, right: rules.arithmetic("-", left, right) or NUMERIC, arguments, receiver)
 
 
@@ -42,7 +42,7 @@ def _abs_column(site: Site) -> Any:
 
 
 def _whole(name: str) -> tuple[Any, Any]:
-    """`ceil` or `floor`, as Python and as a column."""
+    """`ceil` or `floor`, in Python and as a column."""
     function = getattr(math, name)
 
     def python(value: float) -> int:
@@ -71,7 +71,7 @@ def _half_away(value: float) -> float:
 
 
 def round_half_away(value: float, places: int = 0) -> float:
-    """A Float rounded to decimal places, halves away from zero. Never gives -0.0."""
+    """Round a Float to decimal places, halves away from zero. Never returns -0.0."""
     value = float(value)
     if places < _PLACES.start or not math.isfinite(value):
         return 0.0 if math.isfinite(value) else value
@@ -102,7 +102,7 @@ _entry("round_to", "Rounded to decimal places, halves away from zero.", ("19.995
 
 # Comparing --------------------------------------------------------------------------------------------------------------
 def _alike(*values: float) -> list[float]:
-    """Int and Float together are Floats."""
+    """Int and Float together become Floats."""
     return list(map(float, values)) if any(isinstance(value, float) for value in values) else list(values)
 
 
@@ -129,12 +129,12 @@ def _columns_alike(site: Site) -> tuple[list[Any], bool]:
 
 
 def _less(site: Site, left: Any, right: Any, is_float: bool) -> Any:
-    """IEEE `<`: Spark takes NaN for the greatest number."""
+    """`<` of IEEE 754. Spark takes NaN for the greatest number."""
     return (left < right) & ~site.f.isnan(right) if is_float else left < right
 
 
 def _no_null(site: Site, columns: list[Any], value: Any) -> Any:
-    """The value, null where an argument is null."""
+    """The value, or null where an argument is null."""
     known = [one for one, constant in zip(columns[1:], site.constants, strict=True) if constant is NOT_CONSTANT]
     for one in (columns[0], *known):
         value = site.f.when(one.isNotNull(), value)

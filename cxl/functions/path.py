@@ -1,4 +1,4 @@
-"""Path methods (user guide, "Path Methods"): the parts of a file path, by the rules of Unix."""
+"""Path methods: the parts of a file path, by the rules of Unix."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from cxl.types.types import STRING
 
 
 def _parts(path: str) -> list[str]:
-    """The steps of a path; `.` steps and doubled slashes do not count, a `.` in front does."""
+    """The steps of a path, without `.` steps and doubled slashes. A leading `.` stays."""
     steps = path.split("/")
     kept = [step for index, step in enumerate(steps) if step and (step != "." or index == 0)]
     return ["/", *kept] if path.startswith("/") else kept

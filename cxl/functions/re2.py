@@ -1,11 +1,11 @@
-"""Which regular expressions are allowed: what RE2 accepts, so that matching takes linear time on every engine."""
+"""The regular expressions that CXL allows: those RE2 accepts, because RE2 matches in linear time."""
 
 from functools import lru_cache
 
 
 @lru_cache(maxsize=512)
 def problem(pattern: str) -> str | None:
-    """Why a pattern is not valid, or None."""
+    """Return why a pattern is invalid, None where it is valid."""
     import re2
 
     options = re2.Options()

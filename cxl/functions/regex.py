@@ -1,8 +1,7 @@
-"""Regex methods (user guide, "Regex operations"). RE2 says what a pattern is and what it matches.
+"""Regex methods. RE2 decides what a pattern is and what it matches.
 
-Spark's engines (Java's and Rust's) read a pattern differently, so only what all three read alike becomes a column:
-`portable` rewrites it with explicit classes and anchors. Word boundaries, nested repetition, exotic escapes and groups
-stay with RE2 in the interpreter.
+Java's and Rust's regular expressions differ, so only what RE2, Java and Rust read alike becomes a Spark column. `portable`
+rewrites a pattern with explicit classes and anchors. Word boundaries, nested repetition, rare escapes and groups go to the interpreter.
 """
 
 from collections.abc import Iterator
@@ -20,12 +19,12 @@ _SECTION = "Regex operations"
 
 
 class NotPortable(Exception):
-    """A pattern that the engines may read differently."""
+    """A pattern that engines may read differently."""
 
 
 @lru_cache(maxsize=512)
 def compiled(pattern: str) -> Any:
-    """The RE2 pattern. Raises `re2.error` where it is none."""
+    """Return the RE2 pattern. Raises `re2.error` for an invalid one."""
     import re2
 
     options = re2.Options()
@@ -35,7 +34,11 @@ def compiled(pattern: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """A pattern in the dialect that all engines share; `certain` names the groups that take part in every match."""
+    """A pattern in the dialect that all engines share.
+
+    Args:
+        certain: The groups that take part in every match.
+    """
 
     text: str
     certain: frozenset[int]
@@ -44,7 +47,7 @@ class Portable:
 
 @lru_cache(maxsize=512)
 def portable(pattern: str) -> Portable | None:
-    """The pattern rewritten for Spark, or None where engines differ on it."""
+    """Return the pattern rewritten for Spark, None where engines differ on it."""
     try:
         return _Rewriter(pattern).run()
     except NotPortable:
@@ -53,7 +56,7 @@ def portable(pattern: str) -> Portable | None:
 
 @dataclass(slots=True)
 class _Group:
-    """A group under construction: what it holds, and whether it can match the empty text (`blank`: the alternative so far)."""
+    """A group under construction. `blank`: whether the alternative so far can match the empty text."""
 
     number: int | None = None
     alternatives: bool = False
@@ -65,7 +68,7 @@ class _Group:
 
 
 class _Rewriter:
-    """One pass over a pattern; `atom` is what a following quantifier would repeat."""
+    """One pass over a pattern. `atom` is what a following quantifier would repeat."""
 
     def __init__(self, pattern: str) -> None:
         self.rest = pattern
@@ -237,7 +240,7 @@ def _set_items(body: str) -> Iterator[str]:
 
 
 def literal_pattern(text: str) -> str:
-    """A pattern that matches just this text, in the shared dialect."""
+    """Return a pattern in the shared dialect that matches just this text."""
     return "".join(map(_literal, text))
 
 

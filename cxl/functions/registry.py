@@ -1,7 +1,7 @@
-"""What a builtin is, and where all of them are found.
+"""Builtins and their registry.
 
-A builtin is one `Builtin` entry that some module of `cxl.functions` registers; there is no list to edit. Several entries may
-share a name (`find` of strings and of arrays): the receiver decides.
+A builtin is one `Builtin` that a module of `cxl.functions` registers. No list has to be edited. Several builtins may share a
+name, such as `find` of strings and of arrays: the type of the receiver decides.
 """
 
 import importlib
@@ -14,16 +14,20 @@ from typing import Any, Literal
 from cxl.types.types import ANY, BOOL, Kind, Type
 
 TypeRule = Callable[[Type, tuple[Type, ...]], Type]
-"""From the receiver's type and the arguments' types to the result's type (nulls are handled by the caller)."""
+"""From the types of receiver and arguments to the type of the result. The caller handles nulls."""
 Accepts = Type | tuple[Type, ...]
 FunctionKind = Literal["method", "aggregate", "window"]
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter: what it accepts; `closure` is the type that the closure's body must have; `regex` a literal pattern.
+    """One parameter of a builtin.
 
-    `shown`: values whose type only the record tells are taken whatever they are, the builtin shows them as text.
+    Args:
+        accepts: The types that it accepts.
+        regex: Whether it is a regular expression, which must be a literal.
+        shown: Whether a value of unknown type is accepted and used as text.
+        closure: The type that the closure's body must have. None: the argument is no closure.
     """
 
     name: str
@@ -35,17 +39,21 @@ class Param:
     closure: Type | None = None
 
     def takes(self, type_: Type) -> bool:
-        """Whether a value of a static type may be passed; a type that is not known always may, and so may null."""
+        """Whether a value of a static type may be passed. Null and a value of unknown type always may."""
         return self.closure is None and accepts(self.accepts, type_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builtin:
-    """One builtin: signature, documentation with runnable examples, Python, Spark.
+    """One builtin: signature, documentation with runnable examples, Python and Spark implementation.
 
-    `receiver` is None for aggregates and window functions. `python` gets the receiver's value and the arguments' values
-    (closures as Python callables) and raises `cxl.values.failure.CxlFailure`; unless `takes_null`, a null receiver never
-    reaches it. `null_arguments` says that null arguments reach it too; otherwise they give null.
+    Args:
+        receiver: The types of the receiver; None for aggregates and window functions.
+        takes_null: Whether a null receiver reaches `python`. Otherwise the result is null.
+        null_arguments: Whether null arguments reach `python`. Otherwise the result is null.
+        star: Whether the aggregate takes `*`.
+        python: Takes the values of receiver and arguments, closures as Python callables. Raises `cxl.values.failure.CxlFailure`.
+        spark: Takes a `cxl.functions.spark_call.Site` and returns a column, or None where the call has none.
     """
 
     name: str
@@ -71,20 +79,20 @@ class Builtin:
 
     @property
     def most(self) -> int | None:
-        """How many arguments there may be; None is any number."""
+        """How many arguments there may be; None for any number."""
         return None if any(param.variadic for param in self.params) else len(self.params)
 
     def param(self, index: int) -> Param:
-        """The parameter that argument number `index` (from 0) belongs to."""
+        """Return the parameter of the argument at an index, from 0."""
         return self.params[min(index, len(self.params) - 1)]
 
     def result(self, receiver: Type, arguments: tuple[Type, ...]) -> Type:
-        """The static type of a call."""
+        """Return the static type of a call."""
         return self.returns if isinstance(self.returns, Type) else self.returns(receiver, arguments)
 
     @property
     def signature(self) -> str:
-        """As it is documented: `left(n: Int) -> String`."""
+        """The documented signature: `left(n: Int) -> String`."""
         returns = str(self.returns) if isinstance(self.returns, Type) else "Any"
         return f"{self.name}({_shown_params(self.params)}) -> {returns}"
 
@@ -103,7 +111,7 @@ def _shown_accepts(accepted: Accepts) -> str:
 
 
 def accepts(accepted: Accepts, type_: Type) -> bool:
-    """Whether a static type may stand where `accepted` is asked for. Types that are not known may, and so may null."""
+    """Whether a value of a static type may be used where `accepted` is required. Null and a value of unknown type may."""
     kinds = {one.kind for one in accepted} if isinstance(accepted, tuple) else {accepted.kind}
     if Kind.NUMERIC in kinds:
         kinds |= {Kind.INT, Kind.FLOAT}
@@ -116,7 +124,7 @@ _entries: dict[tuple[FunctionKind, str], list[Builtin]] = {}
 
 
 def register(entry: Builtin) -> Builtin:
-    """Make a builtin known. Raises ValueError where the same name and receiver is there already."""
+    """Register a builtin. Raises ValueError where its name and receiver are registered already."""
     known = _entries.setdefault((entry.kind, entry.name), [])
     if any(other.receiver == entry.receiver for other in known):
         raise ValueError(f"builtin '{entry.name}' is registered twice for {entry.receiver}")
@@ -126,7 +134,7 @@ def register(entry: Builtin) -> Builtin:
 
 @cache
 def load() -> Mapping[tuple[FunctionKind, str], tuple[Builtin, ...]]:
-    """All builtins by kind and name; imports every module of `cxl.functions` once."""
+    """Return all builtins by kind and name. Imports every module of `cxl.functions` once."""
     package = importlib.import_module("cxl.functions")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"cxl.functions.{module.name}")
@@ -134,17 +142,17 @@ def load() -> Mapping[tuple[FunctionKind, str], tuple[Builtin, ...]]:
 
 
 def overloads(name: str, kind: FunctionKind = "method") -> tuple[Builtin, ...]:
-    """The entries of a name; empty when there is none."""
+    """Return the builtins of a name; empty where there are none."""
     return load().get((kind, name), ())
 
 
 def names(kind: FunctionKind = "method") -> list[str]:
-    """Every name of a kind, in the order of registration."""
+    """Return the names of a kind, in the order of registration."""
     return [name for (one, name) in load() if one == kind]
 
 
 def all_builtins() -> Iterator[Builtin]:
-    """Every entry."""
+    """Yield every builtin."""
     for entries in load().values():
         yield from entries
 

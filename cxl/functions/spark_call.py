@@ -1,8 +1,12 @@
-"""What a builtin needs to become a Spark column: the place of the call, and what it may answer.
+"""Builtins as Spark columns: the call, and the possible answers.
 
-`Builtin.spark` gets a `Site` and returns a `Column` that is null where the receiver or an argument is null, or `Fallible`,
-`Outcome` or `Partly`, or None where this call cannot be a column: the interpreter then evaluates it. No column may ever raise: a
-record that fails is a value, not an exception. Nothing here imports pyspark; columns are passed in.
+`Builtin.spark` takes a `Site` and returns one of these:
+
+* a column that is null where the receiver or an argument is null,
+* a `Fallible`, an `Outcome` or a `Partly`,
+* None where this call has no column: the interpreter evaluates it.
+
+A column never raises, because a record that fails is a value. Nothing here imports pyspark; columns are passed in.
 """
 
 from dataclasses import dataclass
@@ -12,24 +16,24 @@ from typing import Any, Final
 from cxl.types.types import Kind, Type
 
 NOT_CONSTANT: Final = object()
-"""Stands in `Site.constants` for an argument that is not a literal."""
+"""The entry of `Site.constants` for an argument that is not a literal."""
 
 
 def date_literal(f: Any, value: date) -> Any:
-    """A date as a column: the client of Spark cannot send years of fewer than four digits."""
+    """Return a date as a column. Spark's client cannot send years of fewer than four digits."""
     return f.date_from_unix_date(f.lit((value - date(1970, 1, 1)).days))
 
 
 @dataclass(frozen=True, slots=True)
 class Fallible:
-    """A column that is null where the operation failed: no other null than those of the receiver and the arguments."""
+    """A column that is null where the operation failed, and where the receiver or an argument is null."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A column, and one that is true where the operation failed (never null)."""
+    """A column, and a column that is true where the operation failed (never null)."""
 
     value: Any
     failed: Any
@@ -37,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Partly:
-    """A column that is right where `sure` holds (never null); elsewhere the interpreter is asked, row by row."""
+    """A column that is right where `sure` is true (never null). The interpreter evaluates the other rows."""
 
     value: Any
     sure: Any
@@ -45,7 +49,13 @@ class Partly:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call: the functions of Spark (`f`), receiver and arguments as columns, their static types, literal arguments' values."""
+    """One call.
+
+    Args:
+        f: Spark's functions.
+        receiver, args: Columns.
+        constants: The values of the literal arguments, NOT_CONSTANT for the others.
+    """
 
     f: Any
     receiver: Any
@@ -60,11 +70,11 @@ class Site:
         return self.receiver_type.kind
 
     def constant(self, index: int, default: Any = None) -> Any:
-        """The literal value of an argument, the default where it was left out, NOT_CONSTANT where it is computed."""
+        """Return the value of a literal argument, the default for a missing one, NOT_CONSTANT for a computed one."""
         return self.constants[index] if index < len(self.constants) else default
 
     def int_arg(self, index: int, low: int, high: int) -> Any:
-        """An Int argument as a Spark `int`, drawn into `low` to `high`."""
+        """Return an Int argument as a Spark `int`, limited to `low` to `high`."""
         value = self.constants[index]
         if value is not NOT_CONSTANT:
             return self.f.lit(max(low, min(high, value))).cast("int")

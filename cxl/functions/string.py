@@ -1,4 +1,4 @@
-"""String methods (user guide, "String Methods"). Characters are code points, white space is Unicode White_Space."""
+"""String methods. Characters are code points, white space is Unicode White_Space."""
 
 from typing import Any
 
@@ -65,14 +65,14 @@ def _substring_column(site: Site) -> Any:
 
 
 def _known_arguments(site: Site, value: Any) -> Any:
-    """The value, null where an argument is null: Sail's `substring` takes a null for its default."""
+    """The value, or null where an argument is null. Sail's `substring` takes a null for its default."""
     for column, constant in zip(site.args, site.constants, strict=True):
         value = site.f.when(column.isNotNull(), value) if constant is NOT_CONSTANT else value
     return value
 
 
 def _unless_negative(site: Site, index: int, value: Any) -> Any:
-    """The value, null where the Int argument is negative."""
+    """The value, or null where the Int argument is negative."""
     if site.constants[index] is NOT_CONSTANT:
         return site.f.when(site.args[index] >= 0, value)
     return value if site.constants[index] >= 0 else site.f.lit(None).cast("string")
@@ -83,7 +83,7 @@ def _left(site: Site) -> Any:
 
 
 def _right(site: Site) -> Any:
-    """Sail's own `right` ends the job below a regular expression in a branch that no row of a batch takes."""
+    """Sail's own `right` fails the job below a regular expression in a branch that no row of a batch takes."""
     count = site.int_arg(0, 0, _LONG)
     return _unless_negative(site, 0, site.f.substring(site.receiver, -count, count))
 

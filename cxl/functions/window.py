@@ -1,7 +1,7 @@
-"""Window functions (user guide, "Window Functions"): `$window.f(...)` over the rows from the first to the current one.
+"""Window functions: `$window.f(...)` over the rows from the first to the current one.
 
-`python` gets the values of the frame, in the window's order (rank functions: the tuples of the sort fields; lead also sees
-the rows behind the current one). The engine computes the same with Spark windows.
+`python` takes the values of the frame in the window's order. Rank functions take the tuples of the sort fields; `lead` also
+sees the rows after the current one. Engines compute the same with Spark windows.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The values of system variables while a program runs (user guide, "System Variables")."""
+"""The values of system variables while a program runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,19 +6,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 MAX_EXPANSION = 10_000
-"""How many records one record may become through emit each, where a transform does not say otherwise."""
+"""How many records emit each may make of one record by default."""
 
 
 def wall_clock() -> datetime:
-    """The time now, UTC without zone."""
+    """Return the time now in UTC, without zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Values by dotted name (`pipeline.name`, `source.row`, `doc.header.id`, `meta.quality`), the clock, where traces go.
+    """System variables, the clock, and the receiver of traces.
 
-    A name without a value is null.
+    Args:
+        values: Values by dotted name: `pipeline.name`, `source.row`, `doc.header.id`, `meta.quality`. A missing name is null.
+        max_expansion: How many records emit each may make of one record.
+        trace: Takes the level and the message of each trace.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +34,7 @@ _ZERO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def eval_context(file: str = "<inline>", now: Callable[[], datetime] = wall_clock) -> Context:
-    """What `cxl eval` runs in (user guide, "Pipeline context in eval mode")."""
+    """Return the context of `cxl eval`."""
     values: dict[str, Any] = {
         "pipeline.name": "cxl-eval", "pipeline.execution_id": _ZERO_ID, "pipeline.batch_id": _ZERO_ID, "pipeline.start_time": now(),
         "pipeline.source_file": file, "pipeline.source_row": 1, "source.file": file, "source.path": file, "source.name": file,

@@ -1,7 +1,6 @@
-"""Typed expressions to Python functions of a frame (SPEC-DECISIONS, Language 17: only what is needed is evaluated).
+"""Typed expressions as Python functions of a frame. Only what is needed is evaluated.
 
-An expression is turned into closures once; running it is plain calls. A failure gets the place of the innermost operation
-that raised it.
+An expression becomes closures once. A failure has the place of the innermost operation that raised it.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +20,7 @@ _VALUE_TYPES: dict[type, Type] = {
 
 
 class Frame:
-    """One record being evaluated: its fields, the program's variables, the context."""
+    """One record that is evaluated: its fields, the program's variables, the context."""
 
     __slots__ = ("_now", "context", "locals", "record")
 
@@ -33,7 +32,7 @@ class Frame:
 
     @property
     def now(self) -> datetime:
-        """The time at which the record is evaluated: the clock is read once."""
+        """The time of the record. The clock is read once."""
         if self._now is None:
             self._now = self.context.now()
         return self._now
@@ -43,7 +42,7 @@ Evaluate = Callable[[Frame], Any]
 
 
 def build(expr: tree.Expr) -> Evaluate:
-    """The function that evaluates an expression."""
+    """Return the function that evaluates an expression."""
     return _BUILDERS[type(expr)](expr)
 
 
@@ -104,7 +103,7 @@ def _unary(expr: tree.Unary) -> Evaluate:
 
 
 def _binary(expr: tree.Binary) -> Evaluate:
-    """A chain is one loop; `and` and `or` decide for themselves what they evaluate."""
+    """A chain is one loop. `and` and `or` decide which operands they evaluate."""
     first, chain = tree.spine(expr)
     value = build(first)
     if len(chain) == 1:
@@ -192,7 +191,7 @@ def _match(expr: tree.Match) -> Evaluate:
 
 
 def _fires(pattern: tree.Expr | None, with_subject: bool) -> Callable[[Frame, Any], bool]:
-    """Whether an arm is taken for a subject; a `null` pattern is for the null subject."""
+    """Whether an arm matches a subject. A `null` pattern matches a null subject."""
     if pattern is None:
         return lambda frame, subject: True
     if isinstance(pattern, tree.Literal) and pattern.value is None:
@@ -246,7 +245,7 @@ def _bind(expr: tree.Bind) -> Evaluate:
 
 
 def _closure(expr: tree.Closure) -> Evaluate:
-    """Gives the Python function that a builtin calls with each element."""
+    """Return the Python function that a builtin calls with each element."""
     slot, body = expr.slot, build(expr.body)
 
     def make(frame: Frame) -> Callable[[Any], Any]:
@@ -284,7 +283,7 @@ def _call(expr: tree.Call) -> Evaluate:
 
 
 def _chooser(expr: tree.Call) -> Callable[[Any, list[Any]], Builtin | None]:
-    """Which entry takes the receiver and the arguments; None where one of them makes the call null."""
+    """Return the builtin for the receiver and the arguments; None where one of them makes the result null."""
     plain = len(expr.overloads) == 1 and not any(_is_open(part.type) for part in (expr.receiver, *expr.args))
     if plain:
         return _plain_chooser(expr.overloads[0])

@@ -1,6 +1,6 @@
-"""The interpreter: a program run on one record after the other, in plain Python (user guide, "Statements", "Emit Each").
+"""The interpreter: a program run on one record after another, in Python.
 
-It is the one place that makes the category and the message of a failure; Spark columns only say that a record failed.
+Only the interpreter makes the category and the message of a failure. Spark columns report that a record failed.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,36 +23,36 @@ EXPANSION_CATEGORY = "expansion_limit_exceeded"
 
 
 def nan_message(name: str) -> str:
-    """What is said of a record whose emitted field `name` is NaN, or what a call of an aggregate or window reads by that name."""
+    """Return the message for an emitted field that is NaN, or for the argument of an aggregate or window call."""
     return "the argument of a call is NaN" if name.startswith(tree.ARGUMENT) else f"the value of '{name}' is NaN"
 
 
 @dataclass(slots=True)
 class Output:
-    """One record that a program emits: its fields in the order of first emit, and its metadata."""
+    """One emitted record: its fields in the order of first emit, and its metadata."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
 
     def copy(self) -> "Output":
-        """A record that starts with what has been emitted so far."""
+        """Return a new record with the fields emitted so far."""
         return Output(dict(self.fields), dict(self.meta))
 
 
 @dataclass(slots=True)
 class _Run:
-    """One record on its way: the frame, the records that emit each made."""
+    """One record in progress: the frame, and the records that emit each made."""
 
     frame: Frame
     leaves: list[Output] = field(default_factory=list)
 
 
 Step = Callable[[_Run, Output], bool]
-"""A statement: works on the output; False where the record is dropped."""
+"""A statement. It changes the output, and returns False where the record is dropped."""
 
 
 class Runner:
-    """A program made ready to run. Remembers what `distinct` has seen, so one runner is one stream of records."""
+    """A program ready to run. It remembers the keys of `distinct`, so one runner serves one stream of records."""
 
     def __init__(self, program: Program) -> None:
         ensure_room()
@@ -62,14 +62,14 @@ class Runner:
         self._expression = build(program.expression) if program.expression is not None else None
 
     def run(self, record: Record, context: Context) -> list[dict[str, Any]]:
-        """The fields of the records that a record becomes; none where it is dropped. Raises `CxlFailure`."""
+        """Return the fields of the records that a record becomes; none where it is dropped. Raises `CxlFailure`."""
         outputs = self.outputs(record, context)
         if not self.program.fans_out:
             return [output.fields for output in outputs]
         return [{name: output.fields[name] for name in self.program.output if name in output.fields} for output in outputs]
 
     def outputs(self, record: Record, context: Context) -> list[Output]:
-        """The records that a record becomes, with their metadata. Raises `CxlFailure`."""
+        """Return the records that a record becomes, with their metadata. Raises `CxlFailure`."""
         run = _Run(Frame(record, self.program.slots, context))
         output = Output()
         if not all(step(run, output) for step in self._steps):
@@ -77,7 +77,7 @@ class Runner:
         return run.leaves if self.program.fans_out else [output]
 
     def evaluate(self, record: Record, context: Context) -> Any:
-        """The value of a bare expression. Raises `CxlFailure`, and ValueError for a program of statements."""
+        """Return the value of a bare expression. Raises `CxlFailure`, and ValueError for a program of statements."""
         if self._expression is None:
             raise ValueError("a program of statements has no value")
         return self._expression(Frame(record, self.program.slots, context))
@@ -118,7 +118,7 @@ class Runner:
         return step
 
     def _nan_check(self, statement: tree.Emit) -> Callable[[Any], Any]:
-        """A NaN that CXL computed is a failure; one that the input holds goes through."""
+        """A NaN that CXL computed is a failure. A NaN of the input is emitted."""
         source = statement.value
         while isinstance(source, tree.Local) and source.slot in self._definitions:
             source = self._definitions[source.slot]
@@ -149,7 +149,7 @@ class Runner:
         return lambda run, output: condition(run.frame) is True
 
     def distinct(self, statement: tree.Distinct) -> Step:
-        """`distinct`; remembers the keys that it has seen."""
+        """`distinct`, with the keys seen so far."""
         keys = [(build(value), _dynamic_key if value.type.is_dynamic else _key) for _, value in statement.keys]
         seen: set[tuple[Any, ...]] = set()
 
@@ -162,7 +162,7 @@ class Runner:
         return step
 
     def trace(self, statement: tree.Trace) -> Step:
-        """`trace`: what the context does with messages."""
+        """`trace`: messages go to the context."""
         guard = build(statement.guard) if statement.guard is not None else None
         message, level = build(statement.message), statement.level
 
@@ -176,7 +176,7 @@ class Runner:
         return step
 
     def emit_each(self, statement: tree.EmitEach) -> Step:
-        """`emit each`: its body once an element, on a copy of what has been emitted."""
+        """`emit each`: the body once for each element, on a copy of the record emitted so far."""
         source, slot = build(statement.source), statement.slot
         body = self._block(statement.body, inside_each=True)
         is_leaf = not any(isinstance(inner, tree.EmitEach) for inner in statement.body)
@@ -221,12 +221,12 @@ def _not_inside_each(statement: tree.Filter | tree.Distinct) -> Step:
 
 
 def _key(value: Any) -> Any:
-    """A value of a known type as part of a distinct key: -0.0 is 0.0, NaN is one key."""
+    """A value of a known type in a distinct key: -0.0 is 0.0, and NaN equals itself."""
     return ("NaN",) if is_nan(value) else value
 
 
 def _dynamic_key(value: Any) -> str | None:
-    """A dynamic value as part of a distinct key: its text, so that 1, 1.0 and "1" are three."""
+    """A dynamic value in a distinct key: its text, so that 1, 1.0 and "1" differ."""
     return dumps(value)
 
 
@@ -237,10 +237,10 @@ _STEPS: dict[type, Callable[[Runner, Any], Step]] = {
 
 
 def run(program: Program, record: Record, context: Context) -> list[dict[str, Any]]:
-    """The fields of the records that one record becomes. Raises `CxlFailure`."""
+    """Return the fields of the records that one record becomes. Raises `CxlFailure`."""
     return Runner(program).run(record, context)
 
 
 def evaluate(program: Program, record: Record, context: Context) -> Any:
-    """The value of a program that is a bare expression. Raises `CxlFailure`."""
+    """Return the value of a program that is a bare expression. Raises `CxlFailure`."""
     return Runner(program).evaluate(record, context)

@@ -1,7 +1,7 @@
 """Many small programs on Spark at once: `cxl eval --jsonl --backend spark`.
 
-Programs differ in what they emit, so their results are laid into one row shape, some columns of each Spark type, and all programs
-of a batch are one union: one job for dozens of cases.
+Programs emit different fields, so all results have one row shape: some columns of each Spark type. The programs of a batch are
+one union, so dozens of cases take one job.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _FAILURE = (("category", STRING), ("message", STRING), ("field", STRING), ("star
 
 
 def evaluate_cases(cases: Iterable[Case], engine: str = "auto", context: RunContext | None = None) -> list[Answers]:
-    """The answers of an engine (`sail`, `spark`, `auto`), case by case, record by record; none to a case that it fails on."""
+    """Return the answers of an engine (`sail`, `spark`, `auto`), by case and record. A case that the engine fails on is `Unanswered`."""
     asked, spark = list(cases), session(engine)
     known = [case for case in asked if case.records]
     run = context or eval_context()
@@ -49,7 +49,7 @@ def evaluate_cases(cases: Iterable[Case], engine: str = "auto", context: RunCont
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A value of a row: what it is for, its type and its column."""
+    """A value of a row: its role, type and column."""
 
     role: tuple[str, Any]
     type: Type
@@ -58,14 +58,14 @@ class _Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A case on the engine: the frame, the cells that hold its results."""
+    """A case on the engine: the frame, and the cells of its results."""
 
     frame: DataFrame
     cells: tuple[_Cell, ...]
 
 
 def _confined(spark: SparkSession, cases: Sequence[Case], context: Context) -> list[Answers]:
-    """The answers to a batch. Where the engine fails on it, those to its halves: a case takes no other's answers with it."""
+    """The answers to a batch. Where the engine fails, each half is tried alone: a failing case costs no other its answers."""
     try:
         return [*_batch(spark, cases, context)]
     except PySparkException as error:
@@ -113,7 +113,7 @@ def _cells(applied: Applied, output: Mapping[str, Type], meta: Mapping[str, Type
 
 
 def _key_text(columns: Sequence[str]) -> Column:
-    """A key as one text: equal keys have equal texts, null is a value."""
+    """A key as one text. Equal keys have equal texts; null is a value."""
     parts = [F.coalesce(F.concat(F.lit("="), F.col(name).cast("string")), F.lit("null")) for name in columns]
     return F.concat_ws("\x1f", *parts) if parts else F.lit("")
 
@@ -136,7 +136,7 @@ def _counts(plan: _Plan) -> dict[str, int]:
 
 
 def _places(plan: _Plan) -> Iterator[tuple[str, _Cell]]:
-    """The column of the shared shape that each cell is laid into."""
+    """The column of the shared shape for each cell."""
     used: dict[str, int] = {}
     for cell in plan.cells:
         kind = spark_type(cell.type)
@@ -152,7 +152,7 @@ def _laid_out(number: int, plan: _Plan, width: Mapping[str, int]) -> DataFrame:
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
-    """All rows; a balanced tree, because plans are read by recursion."""
+    """All rows. The tree is balanced, because engines read plans by recursion."""
     while len(frames) > 1:
         frames = [reduce(DataFrame.unionAll, frames[index : index + 2]) for index in range(0, len(frames), 2)]
     return frames[0]
@@ -191,7 +191,7 @@ def _emitted(row: Mapping[tuple[str, Any], Any]) -> dict[str, Any]:
 
 
 def _is_repeated(row: Mapping[tuple[str, Any], Any], seen: dict[int, set[str]]) -> bool:
-    """Whether a distinct statement drops the row; remembers the keys that it reached."""
+    """Whether a distinct statement drops the row. Remembers the keys."""
     for role, number in row:
         if role == "reached" and row[role, number]:
             keys = seen.setdefault(number, set())

@@ -1,9 +1,9 @@
-"""What an expression is once it is a column: value, type, and how it can fail.
+"""Expressions as columns: value, type, and where they fail.
 
-A row that fails is never an exception. Inside a chain of operations that are null just where an input is null or the
-operation failed, nothing has to be remembered but those inputs (`leaves`): the chain failed where its value is null and
-no leaf is. So `failed` costs one null check a chain and is absent where nothing can fail; only where the value is null are
-those parts looked at that read less than the whole, as one may have failed beside a null of another.
+A row that fails never raises. In a chain of operations, each is null only where an input is null or the operation failed. So
+only those inputs (`leaves`) are remembered: the chain failed where its value is null and no leaf is. That costs one null check
+for a chain, and nothing where no operation can fail. A part that reads fewer leaves than the whole may fail beside a null leaf
+of another part; such parts (`hidden`) are checked only where the value is null.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,17 +26,17 @@ NUMBERS = count()
 
 
 def spark_type(type_: Type) -> str:
-    """The type of a column; dynamic values and nulls without a type are text."""
+    """Return the Spark type of a column. Dynamic values, and nulls without a type, are text."""
     return _SPARK_TYPES.get(type_.kind, "string")
 
 
 def column_named(name: str) -> Column:
-    """The input column of a name, whatever characters are in it."""
+    """Return the input column of a name with any characters."""
     return F.col(f"`{name.replace('`', '``')}`")
 
 
 def literal(value: Any, type_: Type) -> Column:
-    """A constant as a column of a type; date-times do not depend on the client's time zone."""
+    """Return a constant as a column. Date-times do not depend on the client's time zone."""
     if isinstance(value, datetime):
         return F.timestamp_micros(F.lit((value - _EPOCH) // timedelta(microseconds=1)))
     if isinstance(value, int) and not isinstance(value, bool) and type_.kind is Kind.FLOAT:
@@ -51,20 +51,20 @@ def literal(value: Any, type_: Type) -> Column:
 
 
 def any_of(*conditions: Column | None) -> Column | None:
-    """True where one of the conditions is; None where there is none."""
+    """Return a condition that is true where one of the conditions is; None where there are none."""
     known = [condition for condition in conditions if condition is not None]
     return balanced(known, lambda left, right: left | right) if known else None
 
 
 def balanced(columns: list[Column], join: Callable[[Column, Column], Column]) -> Column:
-    """The columns joined in pairs of pairs: plans may nest only so deep."""
+    """Join columns in pairs of pairs, because plans may nest only so deep."""
     while len(columns) > 1:
         columns = [reduce(join, columns[index : index + 2]) for index in range(0, len(columns), 2)]
     return columns[0]
 
 
 def both(left: Column | None, right: Column | None) -> Column | None:
-    """True where both conditions are; an absent one is true."""
+    """Return a condition that is true where both are. An absent condition is true."""
     if left is None or right is None:
         return right if left is None else left
     return left & right
@@ -74,9 +74,10 @@ def both(left: Column | None, right: Column | None) -> Column | None:
 class Lowered:
     """An expression as a column.
 
-    `leaves` by identity: the value is null only where one of them is, or (when `fallible`) where an operation failed.
-    `failed` is true where something inside failed that value and leaves do not show; None: nothing can. One of `hidden` is true where a
-    part failed beside a null leaf of another; they are looked at only where the value is null.
+    Args:
+        leaves: By identity. The value is null only where one of them is, or, if `fallible`, where an operation failed.
+        failed: True where a part failed that value and leaves do not show. None: no such part exists.
+        hidden: Conditions for parts that failed beside a null leaf of another part. Only valid where the value is null.
     """
 
     value: Column
@@ -88,7 +89,7 @@ class Lowered:
     constant: Any = NOT_CONSTANT
 
     def at(self, value: Column) -> "Lowered":
-        """The same, with the value read from a column that holds it."""
+        """Return the same expression with its value in another column."""
         return replace(self, value=value)
 
     @property
@@ -114,17 +115,17 @@ class Lowered:
 
     @property
     def never_null(self) -> bool:
-        """Whether the value is null nowhere."""
+        """Whether the value is never null."""
         return not self.leaves and not self.fallible
 
 
 def opaque(value: Column, type_: Type, failed: Column | None = None) -> Lowered:
-    """A column whose nulls are its own affair."""
+    """Return a column whose nulls say nothing about a failure."""
     return Lowered(value, type_, {next(NUMBERS): value}, failed=failed)
 
 
 def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = False) -> Lowered:
-    """An operation that is null just where a part is, or where it failed. All parts are evaluated: one fails whether or not another is null."""
+    """Return an operation that is null where a part is null, or where it failed. All parts are evaluated, so each may fail beside a null of another."""
     leaves = {key: leaf for part in parts for key, leaf in part.leaves.items()}
     unseen = [part.broken for part in parts if part.fallible and len(part.leaves) < len(leaves)]
     hidden = (*chain.from_iterable(part.hidden for part in parts), *unseen)
@@ -132,6 +133,6 @@ def strict(value: Column, type_: Type, parts: list[Lowered], fallible: bool = Fa
 
 
 def constant(value: Any, type_: Type) -> Lowered:
-    """A literal."""
+    """Return a literal."""
     column = literal(value, type_)
     return opaque(column, type_) if value is None else Lowered(column, type_, constant=value)

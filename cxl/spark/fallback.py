@@ -1,4 +1,4 @@
-"""Subtrees and programs that no column can express: the interpreter, called by the engine with Arrow batches."""
+"""The interpreter for expressions and programs without a column: the engine calls it with Arrow batches."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -23,7 +23,7 @@ FAILURE_TYPE = "struct<category:string,message:string,field:string,start:bigint,
 
 
 def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Column]) -> Column:
-    """A column computed from batches of the parts: a tuple of Arrow arrays, never empty."""
+    """Return a column computed from batches of the parts. `function` takes a tuple of at least one Arrow array."""
     def run(*batch: pa.Array) -> pa.Array:
         return function(batch)
 
@@ -33,13 +33,13 @@ def arrow_column(function: Callable[[Any], Any], returns: str, parts: list[Colum
 
 @cache
 def _parsed(returns: str) -> DataType:
-    """A type as PySpark has it. An engine reads the text, and it is asked but once."""
+    """A type as PySpark's object. The engine parses the text, once."""
     return DataType.fromDDL(returns)
 
 
 # Expressions ------------------------------------------------------------------------------------------------------------
 def interpreted(inputs: Inputs, expr: tree.Expr, wanted: Column | None = None) -> Lowered:
-    """The expression evaluated by the interpreter; once and for all where it reads nothing, else where it is wanted."""
+    """Return an expression evaluated by the interpreter: once where it reads nothing, else for each row where `wanted` is true."""
     reads = list(_reads(expr))
     if not reads:
         return _folded(expr)
@@ -62,7 +62,7 @@ def _folded(expr: tree.Expr) -> Lowered:
 
 
 def slots_of(expr: tree.Expr) -> int:
-    """How many variables a frame must have room for."""
+    """Return how many variables a frame must have room for."""
     slots = (getattr(node, "slot", -1) for node in tree.walk(expr))
     return max(slots, default=-1) + 1
 
@@ -104,13 +104,13 @@ def _program_parts(inputs: Inputs, program: Program) -> tuple[ProgramTask, list[
 
 
 def fan_out(inputs: Inputs, program: Program) -> Column:
-    """A struct of `rows`, the records that the program emits for a row, and `f`, whether it failed."""
+    """Return a struct: `rows`, the records that the program emits for a row, and `f`, whether it failed."""
     task, parts = _program_parts(inputs, program)
     members = ",".join(f"{name}:{spark_type(type_)}" for name, type_ in fan_out_members(program))
     return arrow_column(partial(fan_out_batch, task), f"struct<rows:array<struct<{members}>>,f:boolean>", parts)
 
 
 def failures(inputs: Inputs, program: Program) -> Column:
-    """A struct of category, message, emitted field and place; null where the program does not fail on the row."""
+    """Return a struct of category, message, emitted field and place; null where the program does not fail."""
     task, parts = _program_parts(inputs, program)
     return arrow_column(partial(failures_batch, task), FAILURE_TYPE, parts)

@@ -1,4 +1,4 @@
-"""Typed expressions as columns. What has no column (dynamic values, closures) goes, as a whole subtree, to the interpreter."""
+"""Typed expressions as columns. A subtree without a column (dynamic values, closures) goes to the interpreter as a whole."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,15 +17,15 @@ from cxl.typed.rewrite import weight
 from cxl.types.types import BOOL, FLOAT, Kind, Type
 
 _TALLEST = 28
-"""How deep a column may nest: plans travel as messages of at most a hundred levels, two or three for each level of a column."""
+"""How deep a column may nest. A plan is a message of at most a hundred levels, and each level of a column takes two or three."""
 MOST_COPIED = 500
-"""How many nodes an expression may have, with all that it reads in its place, before what it reads is kept apart."""
+"""How many nodes an expression may have with everything it reads copied into it. Beyond that, what it reads gets columns of its own."""
 _COSTS: dict[type, int] = {tree.Call: 6, tree.Match: 5, tree.If: 2}
 _LINK_COSTS = {"/": 4, "%": 4, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4}
 
 
 class _TooTall(Exception):
-    """A column that nests too deep, where no layer can be put below it."""
+    """A column that nests too deep, where no column can be added below it."""
 
 
 _NULL_TESTS = ("is_null", "debug")
@@ -45,7 +45,7 @@ class Lowering(Inputs):
     weights: dict[int, int] = field(default_factory=dict)
 
     def lower(self, expr: tree.Expr) -> Lowered:
-        """The expression as a column."""
+        """Return the expression as a column."""
         self.height = 0
         try:
             return self.child(expr)
@@ -53,13 +53,13 @@ class Lowering(Inputs):
             return interpreted(self, expr)
 
     def native(self, expr: tree.Expr) -> Lowered | None:
-        """The expression as a column of the engine's own functions, None where there is none."""
+        """Return the expression as a column of the engine's own functions, None where there is none."""
         if _is_dynamic(expr.type) and not isinstance(expr, _PASSED_ON):
             return None
         return _NODES[type(expr)](self, expr) if type(expr) in _NODES else None
 
     def child(self, expr: tree.Expr) -> Lowered:
-        """A part of an expression; `height` is how deep the parts lowered so far nest."""
+        """Return a part of an expression, and update `height`."""
         before, self.height = self.height, 0
         native = self.native(expr)
         if native is None:
@@ -71,12 +71,12 @@ class Lowering(Inputs):
         return lowered
 
     def grown(self, lowered: Lowered, cost: int) -> Lowered:
-        """The value after some more levels; put into a column of its own where it gets too tall. Raises _TooTall."""
+        """Return the value, in a column of its own where it nests too deep. Raises _TooTall."""
         self.height += cost
         return lowered if self.height <= _TALLEST else self.apart(lowered)
 
     def apart(self, lowered: Lowered, *, shared: bool = False) -> Lowered:
-        """The value in a column of its own; `shared`: one that no engine puts in the place of those who read it. Raises _TooTall."""
+        """Return the value in a column of its own. `shared`: no engine copies it to its readers. Raises _TooTall."""
         if not self.hoist:
             raise _TooTall
         self.height = 1
@@ -145,7 +145,7 @@ class Lowering(Inputs):
         return opaque(chosen.value, chosen.type, any_of(subject.failure, chosen.failure))
 
     def _fires(self, subject: Lowered | None, pattern: tree.Expr) -> Lowered:
-        """Whether an arm is taken; the subject's own failure is counted once, elsewhere."""
+        """Whether an arm is taken. The subject's own failure is counted once, elsewhere."""
         if _is_null(pattern):
             return Lowered(F.lit(False) if subject is None else subject.value.isNull(), BOOL)
         tested = self.child(pattern)
@@ -179,7 +179,7 @@ class Lowering(Inputs):
         return self.partly(node, answer, [receiver, *args]) if isinstance(answer, Partly) else _answer(answer, node.type, [receiver, *args])
 
     def partly(self, node: tree.Call, answer: Partly, parts: list[Lowered]) -> Lowered:
-        """A column where it is sure, the interpreter's answer, and its failures, elsewhere."""
+        """The column where it is sure, elsewhere the interpreter's value and failures."""
         rest = interpreted(self, node, ~answer.sure)
         if rest.constant is not NOT_CONSTANT:
             return rest
@@ -194,7 +194,7 @@ def _operation(link: tree.Binary, left: Lowered, right: Lowered) -> Lowered:
 
 
 def _answer(answer: Any, type_: Type, parts: list[Lowered]) -> Lowered | None:
-    """What a builtin made of its site."""
+    """The column of a builtin's answer."""
     if answer is None:
         return None
     if isinstance(answer, Fallible):
@@ -216,7 +216,7 @@ def _is_dynamic(type_: Type) -> bool:
 
 
 def _has_column(type_: Type) -> bool:
-    """Whether values of the type are columns that the engine can work on."""
+    """Whether engines can compute with columns of the type."""
     return not type_.is_dynamic and type_.kind is not Kind.NULL
 
 

@@ -1,7 +1,7 @@
-"""Operators as columns: what Spark's engines disagree on is settled here (SPEC-DECISIONS, Language 14 to 21).
+"""Operators as columns. Differences between engines are settled here.
 
-Int arithmetic uses the `try_` functions; a divisor that may be zero is replaced by null. Spark takes NaN for equal to itself and
-greater than every number, IEEE 754 does not: comparisons of Floats look for it.
+Int arithmetic uses the `try_` functions, and a divisor that may be zero is replaced by null. Spark takes NaN for equal to itself
+and greater than every number, IEEE 754 does not: comparisons of Floats check for it.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ _COMPARISONS: dict[str, Callable[[Lowered, Lowered], Column]] = {
 
 # Choices: what is not needed cannot fail --------------------------------------------------------------------------------
 def logical(op: str, left: Lowered, right: Lowered, type_: Type) -> Lowered:
-    """`and`, `or`: three-valued; the right side counts only where the left does not decide."""
+    """`and`, `or`: three-valued. The right side counts only where the left does not decide."""
     undecided = F.coalesce(left.value if op == "and" else ~left.value, F.lit(True))
     failed = any_of(left.failure, right.failure if right.failure is None else undecided & right.failure)
     value = left.value & right.value if op == "and" else left.value | right.value
@@ -109,11 +109,11 @@ def coalesce(left: Lowered, right: Lowered, type_: Type) -> Lowered:
 
 
 Branch = tuple[Lowered, Lowered]
-"""A condition and what holds where it is true."""
+"""A condition, and the value where it is true."""
 
 
 def choice(branches: list[Branch], otherwise: Lowered, type_: Type) -> Lowered:
-    """The first branch whose condition is true; a condition fails only where it is reached."""
+    """The value of the first branch whose condition is true. A condition fails only where it is reached."""
     if not branches:
         return otherwise
     tests = [(condition.value, result.value) for condition, result in branches]
@@ -125,7 +125,7 @@ def choice(branches: list[Branch], otherwise: Lowered, type_: Type) -> Lowered:
 
 
 def _choice_failure(branches: list[Branch], otherwise: Lowered) -> Column | None:
-    """One CASE: a condition that failed, else the failure of the branch that is taken."""
+    """One CASE: the failure of a condition, else of the branch taken."""
     cases: list[tuple[Column, Column | None]] = []
     for condition, result in branches:
         broken = condition.failure

@@ -1,7 +1,7 @@
 """Row programs on DataFrames.
 
-Statements become columns in layers: a layer reads the input and the layers before it. Nothing of the input is touched; what the
-program makes stands in columns whose names begin with `_cxl_`.
+Statements become columns in layers: a layer reads the input and the layers before it. The input stays as it came; the columns
+of a program have names that begin with `_cxl_`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from cxl.values.operators import is_nan
 
 @dataclass(frozen=True, slots=True)
 class DistinctKey:
-    """A distinct statement: the columns of its key, and the column that says whether the row came that far."""
+    """A distinct statement: the columns of its key, and the column that is true where the row reached it."""
 
     columns: tuple[str, ...]
     reached: str
@@ -37,14 +37,16 @@ class DistinctKey:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A frame with a program's columns beside its own.
+    """A frame with the columns of a program.
 
-    `values` and `meta`: emitted name to column (an expression over `frame`). `PASS` and `FAILED` are boolean, never null, and
-    literals where the program cannot filter or fail. A row with FAILED has failed whatever PASS says; at a distinct, a row
-    that reached it and is no first of its key is dropped whatever happened behind it. Behind emit each (`fans_out`) a record has
-    one row for each emitted record, numbered by `INDEX`; a record that emits none has one row without PASS. `nan` is set where
-    rows fail by an emitted NaN alone: what the interpreter would say of it (the category is `cxl.runtime.interpret.NAN_CATEGORY`). `names` is
-    set where records have different fields: those of the record, joined by commas.
+    `PASS` and `FAILED` are boolean columns, never null; literals where the program cannot filter or fail. A row with FAILED has
+    failed, whatever PASS is. At a distinct statement a row is dropped where it reached the statement and is not the first of its key.
+
+    Args:
+        values, meta: Emitted name to column, an expression over `frame`.
+        fans_out: Whether a record has one row for each record that emit each made, numbered by `INDEX`. A record without any has one row without PASS.
+        nan: The interpreter's message, where rows can fail only by an emitted NaN (category `NAN_CATEGORY`).
+        names: The names of a record's fields, joined by commas, where records have different fields.
     """
 
     frame: DataFrame
@@ -58,7 +60,7 @@ class Applied:
 
 
 def apply(frame: DataFrame, program: Program, context: Context | None = None) -> Applied:
-    """Run a program of statements on every row of a frame that has the columns of its schema."""
+    """Run a program of statements on every row of a frame with the columns of its schema."""
     context = context or Context()
     if not program.fans_out:
         layers = _Layers(frame, Lowering(context, hoist=True))
@@ -70,11 +72,11 @@ def apply(frame: DataFrame, program: Program, context: Context | None = None) ->
 
 
 _MOST_LAYERS = 100
-"""How many layers of columns a frame may get; engines descend into plans by recursion. A program with more runs in the interpreter."""
+"""How many layers of columns a frame may get, because engines read plans by recursion. A program with more runs in the interpreter."""
 
 
 _MEASURED = 64
-"""How many times as long as the texts that it reads a text may become by columns, which do not look how long it is; beyond it is left to the interpreter, which does."""
+"""How many times longer than its inputs a text may become in columns, which do not measure it. Longer texts are left to the interpreter, which does."""
 
 
 def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Applied:
@@ -89,7 +91,7 @@ def _interpreted(frame: DataFrame, program: Program, lowering: Lowering) -> Appl
 
 @dataclass
 class _Layers:
-    """The columns made so far, and those of the layer that is being gathered."""
+    """The columns made so far, and the columns of the next layer."""
 
     frame: DataFrame
     lowering: Lowering
@@ -100,14 +102,14 @@ class _Layers:
     distinct: list[DistinctKey] = field(default_factory=list)
     definitions: dict[int, tree.Expr] = field(default_factory=dict)
     dated: dict[int, tree.Expr] = field(default_factory=dict)
-    """Definitions of dynamic values that may hold dates, which a column holds as texts: who reads one computes it."""
+    """Definitions of dynamic values that may hold dates. A column holds those as text, so readers compute them again."""
     passed: Column | None = None
     failures: list[Column] = field(default_factory=list)
     nans: list[tuple[Column, str]] = field(default_factory=list)
     weights: dict[int, int] = field(default_factory=dict)
-    """How many nodes each variable has where all that it reads is put in its place."""
+    """How many nodes each variable has with everything it reads copied into it."""
     growths: dict[int, float] = field(default_factory=dict)
-    """How much longer each variable may be than the texts of the record."""
+    """How much longer each variable may be than the record's texts."""
     made: int = 0
     height: int = 0
 
@@ -120,20 +122,20 @@ class _Layers:
         return Applied(self.frame.withColumns(known), self.values, self.meta, tuple(self.distinct), can_fail=failed is not None, nan=self.nan())
 
     def nan(self) -> Column | None:
-        """Why a row has failed, where each failure is an emitted NaN."""
+        """Why a row failed, where only an emitted NaN can fail it."""
         if not self.nans or len(self.nans) < len(self.failures):
             return None
         return F.coalesce(*(F.when(failed, F.lit(why)) for failed, why in self.nans))
 
     def flush(self) -> None:
-        """Add the gathered layer to the frame."""
+        """Add the next layer to the frame."""
         if self.pending:
             self.frame = self.frame.withColumns(self.pending)
             self.height += 1
         self.pending, self.fresh = {}, set()
 
     def lower(self, expr: tree.Expr) -> Lowered:
-        """An expression over the frame; what the interpreter computes for it is added to the frame first."""
+        """An expression over the frame. Results of the interpreter are added to the frame first."""
         expr = inline(expr, self.dated) if self.dated else expr
         self.share(expr)
         if self.fresh and any(isinstance(node, tree.Local) and node.slot in self.fresh for node in tree.walk(expr)):
@@ -148,8 +150,8 @@ class _Layers:
     def share(self, expr: tree.Expr) -> None:
         """Put an explode below what an expression reads, where copies of that would be too large.
 
-        An engine that moves a filter below the columns that it reads copies each column's expression to every place that reads it, and so on below. It
-        moves none below an explode.
+        An engine that moves a filter below the columns that it reads copies their expressions to every reader, and so on below.
+        It moves none below an explode.
         """
         reads = [node.slot for node in tree.walk(expr) if isinstance(node, tree.Local) and node.slot in self.weights]
         if sum(self.weights[slot] for slot in reads) <= MOST_COPIED:
@@ -165,7 +167,7 @@ class _Layers:
             self.weights[slot] = 1
 
     def keep(self, lowered: Lowered) -> tuple[Lowered, bool]:
-        """The value in a column of its own, and whether that column is in the layer being gathered."""
+        """The value in a column of its own, and whether that column is in the next layer."""
         if lowered.constant is not NOT_CONSTANT:
             return lowered, False
         name = self.column(lowered.value)
@@ -174,19 +176,19 @@ class _Layers:
         return Lowered(held, lowered.type, leaves), True
 
     def column(self, value: Column) -> str:
-        """A new column of the layer."""
+        """Add a column to the next layer."""
         name = f"_cxl_{self.made}"
         self.made += 1
         self.pending[name] = value
         return name
 
     def fail(self, failed: Column | None) -> None:
-        """Note a failure of a statement that is reached where all filters before it were passed."""
+        """Record a failure of a statement that is reached where all filters before it passed."""
         if failed is not None:
             self.failures.append(failed if self.passed is None else self.passed & failed)
 
     def define(self, slot: int, expr: tree.Expr) -> Lowered:
-        """A value that later statements read."""
+        """Define a value that later statements read."""
         lowered = self.lower(expr)
         self.weights[slot], self.growths[slot] = weight(expr, self.weights), growth(expr, self.growths)
         if isinstance(expr, tree.Field | tree.Local | tree.Result):
@@ -204,7 +206,7 @@ class _Layers:
         self.remember(statement)
 
     def remember(self, statement: tree.Let | tree.Emit) -> None:
-        """What a variable is, for those who cannot read its column alone."""
+        """Record what a variable is, for readers that cannot use its column."""
         self.definitions[statement.slot] = statement.value
         if not statement.value.type.is_dynamic:
             return
@@ -222,7 +224,7 @@ class _Layers:
             self.nans.append((self.failures[-1], nan_message(statement.name)))
 
     def passes_through(self, expr: tree.Expr) -> bool:
-        """Whether a value is an input field as it is: its NaN was not computed here."""
+        """Whether a value is an input field unchanged, so that its NaN was not computed here."""
         while isinstance(expr, tree.Local) and expr.slot in self.definitions:
             expr = self.definitions[expr.slot]
         return isinstance(expr, tree.Field)
@@ -279,9 +281,9 @@ _STATEMENTS: dict[type, Callable[[_Layers, Any], None]] = {
 
 
 def errors(frame: DataFrame, program: Program, context: Context | None = None, name: str = "_cxl_error") -> DataFrame:
-    """The frame (rows that failed) with a struct column: category, message, field (emitted), start and end in the text.
+    """Return a frame of failed rows with a struct column: category, message, field (emitted), start and end in the text.
 
-    The struct is null where the interpreter finds nothing wrong. Only rows that failed should come here.
+    The struct is null where the interpreter finds no failure.
     """
     return frame.withColumn(name, failures(Lowering(context or Context()), program))
 
@@ -289,9 +291,10 @@ def errors(frame: DataFrame, program: Program, context: Context | None = None, n
 def column(
     expr: tree.Expr, context: Context | None = None, columns: Mapping[str, Column] | None = None
 ) -> tuple[Column, Column | None]:
-    """A single expression: its value, and where it failed (boolean, never null; None: it cannot fail).
+    """Return the column of one expression, and a boolean column, never null, that is true where it failed (None: it cannot fail).
 
-    `columns` says where input fields stand when not under their own names (`qualifier.name` for those of a combine).
+    Args:
+        columns: Input fields that have another column than their name (`qualifier.name` in a combine).
     """
     lowered = Lowering(context or Context(), columns or {}).lower(expr)
     return lowered.value, lowered.failure

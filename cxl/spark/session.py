@@ -1,4 +1,4 @@
-"""Sessions for `cxl eval --backend spark`: Sail in this process, or Apache Spark. Kept for the life of the process."""
+"""Sessions for `cxl eval --backend spark`: Sail in this process, or Apache Spark. They live as long as the process."""
 
 import atexit
 import os
@@ -17,7 +17,7 @@ _CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 def session(engine: str) -> SparkSession:
-    """The session of an engine, `sail`, `spark` or `auto` (Sail where it is installed); it is made the current one."""
+    """Return the session of an engine, `sail`, `spark` or `auto` (Sail where it is installed), and make it the current one."""
     kind = ("sail" if find_spec("pysail") else "spark") if engine == "auto" else engine
     if kind == "sail":
         os.environ[_CONNECT] = "1"

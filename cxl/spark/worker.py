@@ -1,4 +1,4 @@
-"""The interpreter on Arrow batches: what runs inside the engine's Python workers. Imports no pyspark."""
+"""The interpreter on Arrow batches, inside the engine's Python workers. Imports no pyspark."""
 
 import copyreg
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ Batch = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One value that an expression reads: a field or result by name, a variable by slot, a system variable by its dotted name."""
+    """A value that an expression reads: a field or result by name, a variable by slot, a system variable by dotted name."""
 
     source: str
     key: Any
@@ -37,9 +37,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An expression to evaluate a row: what it reads (the members of the batch in their order), how many variables it has.
+    """An expression to evaluate for each row.
 
-    `masked`: a member more, at the end, says which rows are wanted; the others are null.
+    Args:
+        reads: The values that it reads, in the order of the batch's arrays.
+        slots: How many variables it has.
+        masked: Whether the batch's last array says which rows are wanted. The others are null.
     """
 
     expr: tree.Expr
@@ -51,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ProgramTask:
-    """A program to run on a row."""
+    """A program to run on each row."""
 
     program: Program
     reads: tuple[Read, ...]
@@ -89,7 +92,7 @@ copyreg.dispatch_table[ast.Binary] = _links_of
 
 # Arrow to Python and back -----------------------------------------------------------------------------------------------
 def decoded(column: Any, type_: Type) -> list[Any]:
-    """The Python values of a column."""
+    """Return the Python values of a column."""
     if type_.kind is Kind.DATE_TIME:
         column = column.cast(pa.timestamp("us"))
     values: list[Any] = column.to_pylist()
@@ -99,14 +102,14 @@ def decoded(column: Any, type_: Type) -> list[Any]:
 
 
 def encode(value: Any, type_: Type) -> Any:
-    """A value as its column holds it. A dynamic NaN is kept apart from null: emitting it fails."""
+    """Return a value as its column holds it. A dynamic NaN is not null, because emitting it fails."""
     if type_.is_dynamic:
         return NAN if is_nan(value) else dumps(value)
     return float(value) if type_.kind is Kind.FLOAT and value is not None else value
 
 
 def arrow_type(type_: Type) -> "pa.DataType":
-    """The Arrow type of a column."""
+    """Return the Arrow type of a column."""
     known = {Kind.BOOL: pa.bool_(), Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.DATE: pa.date32(), Kind.DATE_TIME: pa.timestamp("us", tz="UTC")}
     return known.get(type_.kind, pa.string())
 
@@ -124,7 +127,7 @@ def _filled(frame_values: Mapping[str, list[tuple[Any, Any]]], values: tuple[Any
 
 
 def evaluate_batch(task: Task, batch: Batch) -> Any:
-    """A struct array of `v` (the value) and `f` (whether the row failed)."""
+    """Return a struct array of `v` (the value) and `f` (whether the row failed)."""
     ensure_room()
     if not task.masked:
         return _evaluated(task, batch)
@@ -174,7 +177,7 @@ def _each_record(task: ProgramTask, batch: Batch) -> Iterator[tuple[Runner, dict
 
 
 def fan_out_batch(task: ProgramTask, batch: Batch) -> Any:
-    """A struct array of `rows` (a list of the emitted records) and `f` (whether the record failed)."""
+    """Return a struct array of `rows` (the emitted records) and `f` (whether the record failed)."""
     row_type = pa.list_(fan_out_type(task.program))
     rows = [_emitted(runner, task.program, record, context) for runner, record, context in _each_record(task, batch)]
     failed = pa.array([one is None for one in rows], pa.bool_())
@@ -182,14 +185,14 @@ def fan_out_batch(task: ProgramTask, batch: Batch) -> Any:
 
 
 def fan_out_members(program: Program) -> list[tuple[str, Type]]:
-    """The members of an emitted record: `e<i>` for field i, `m<i>` for metadata i, `names` of its fields where records have different ones."""
+    """Return the members of an emitted record: `e<i>` for field i, `m<i>` for metadata i, and `names` where records have different fields."""
     fields = [(f"e{index}", type_) for index, type_ in enumerate(program.output.values())]
     names = [("names", STRING)] if program.is_uneven else []
     return [*fields, *((f"m{index}", type_) for index, type_ in enumerate(program.meta.values())), *names] or [("none", Type(Kind.BOOL))]
 
 
 def fan_out_type(program: Program) -> Any:
-    """The Arrow type of an emitted record."""
+    """Return the Arrow type of an emitted record."""
     return pa.struct([(name, arrow_type(type_)) for name, type_ in fan_out_members(program)])
 
 
@@ -207,7 +210,7 @@ def _emitted(runner: Runner, program: Program, record: dict[str, Any], context: 
 
 
 def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> CxlFailure | None:
-    """Why a record fails; None where it does not."""
+    """Return why a record fails, None where it does not."""
     try:
         if runner.program.expression is not None:
             runner.evaluate(record, context)
@@ -219,7 +222,7 @@ def failure_of(runner: Runner, record: Mapping[str, Any], context: Context) -> C
 
 
 def failures_batch(task: ProgramTask, batch: Batch) -> Any:
-    """A struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
+    """Return a struct array of `category`, `message`, `field`, `start`, `end`; null where the record does not fail."""
     found = (failure_of(*one) for one in _each_record(task, batch))  # one at a time: each holds the frames that it came through
     members = pa.struct([("category", pa.string()), ("message", pa.string()), ("field", pa.string()), ("start", pa.int64()), ("end", pa.int64())])
     return pa.array([None if one is None else _failure_row(one) for one in found], members)

@@ -1,1 +1,1 @@
-"""The typed tree that both backends read."""
+"""Typed programs: what they are compiled against, their tree, and what operators and backends read of them."""

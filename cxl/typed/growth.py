@@ -1,4 +1,7 @@
-"""How far an expression makes its texts longer, as far as its form tells: what may double line by line is computed where each step is measured."""
+"""How much longer an expression can make its texts.
+
+A text that can double line by line is evaluated where each step is measured, not in Spark columns.
+"""
 
 import math
 from collections.abc import Mapping
@@ -6,12 +9,12 @@ from collections.abc import Mapping
 from cxl.typed import tree
 
 _NEW_TEXT = 64
-"""What `replace` with a replacement that is no literal counts for."""
+"""The length assumed for a replacement that is no literal."""
 _MOST = 1e12
 
 
 def growth(expr: tree.Expr, growths: Mapping[int, float]) -> float:
-    """The factor by which a value may be longer than the longest text that it reads; `growths` has the factors of variables."""
+    """Return the factor by which a value may be longer than the longest text that it reads. `growths` has the factors of variables."""
     if isinstance(expr, tree.Local):
         return growths.get(expr.slot, 1)
     parts = [growth(part, growths) for part in _parts(expr)]
@@ -23,7 +26,7 @@ def growth(expr: tree.Expr, growths: Mapping[int, float]) -> float:
 
 
 def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:
-    """What an expression is made of: the operands of a chain, else its direct parts."""
+    """The operands of a chain, or the direct parts of any other expression."""
     if not isinstance(expr, tree.Binary):
         return tree.children(expr)
     first, chain = tree.spine(expr)

@@ -10,7 +10,7 @@ from cxl.typed.program import Program
 
 
 def origins(program: Program) -> Mapping[str, frozenset[str]]:
-    """Emitted column to the input columns that it reads, directly or through let; `qualifier.name` for qualified ones."""
+    """Return, for each emitted column, the input columns that it reads, also through let; `qualifier.name` for qualified ones."""
     uses: tuple[tree.AggregateUse | tree.WindowUse, ...] = (*program.calls, *program.windows)
     results: dict[str, frozenset[str]] = {}
     for use in uses:  # a window call may read calls ahead of it

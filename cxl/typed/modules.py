@@ -1,4 +1,4 @@
-"""Modules: files of functions and constants that programs `use` (user guide, "Modules & use")."""
+"""Modules: files of functions and constants that programs `use`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ MAX_BYTES = 1_048_576
 
 
 class ModuleMissing(Exception):
-    """There is no such module, or it cannot be read; the text says where it was looked for."""
+    """A module that does not exist or cannot be read. The message names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module: its functions and constants by name, and what is wrong with its text."""
+    """A module: its functions and constants by name, and the errors of its text."""
 
     name: str
     origin: Origin
@@ -33,16 +33,16 @@ class Module:
 
     @property
     def names(self) -> list[str]:
-        """Everything that can stand behind `::`."""
+        """Every name that may follow `::`."""
         return [*self.functions, *self.constants]
 
     def normal_text(self) -> str:
-        """Its statements in one spelling, for fingerprints."""
+        """Return its statements in one spelling, for fingerprints."""
         return "\n".join(statement_text(statement) for statement in self.statements)
 
 
 def read_module(name: str, text: str, file: str = "") -> Module:
-    """Parse a module's text; only fn and let may stand in it."""
+    """Parse the text of a module, which holds only fn and let."""
     parsed = parse_program(text.removeprefix("\ufeff"))
     origin = TextOrigin(text.removeprefix("\ufeff"), file)
     findings = Findings()
@@ -68,18 +68,22 @@ def _definitions(parsed: Parsed, findings: Findings) -> tuple[dict[str, ast.Fn],
 
 @dataclass(frozen=True)
 class Modules:
-    """Finds modules by their path; each is read once. `read` gives text and file name, or raises ModuleMissing."""
+    """Finds modules by their path. Each is read once.
+
+    Args:
+        read: Returns the text and the file of a module, or raises ModuleMissing.
+    """
 
     read: Callable[[tuple[str, ...]], tuple[str, str]]
 
     @classmethod
     def under(cls, folder: Path) -> "Modules":
-        """Modules below a rules folder: `use shared.dates` is `<folder>/shared/dates.cxl`."""
+        """Return the modules below a rules folder: `use shared.dates` is `<folder>/shared/dates.cxl`."""
         return cls(lambda path: _read_file(folder.joinpath(*path).with_suffix(".cxl")))
 
     @classmethod
     def of(cls, texts: dict[str, str]) -> "Modules":
-        """Modules from memory: dotted name to text."""
+        """Return modules from memory, by dotted name."""
         return cls(lambda path: _read_text(texts, ".".join(path)))
 
     @cached_property
@@ -92,7 +96,7 @@ class Modules:
         return tuple(module.file for module in self._loaded.values() if module.file)
 
     def load(self, path: tuple[str, ...]) -> Module:
-        """The module of a path. Raises ModuleMissing."""
+        """Return the module of a path. Raises ModuleMissing."""
         if path not in self._loaded:
             text, file = self.read(path)
             self._loaded[path] = read_module(".".join(path), text, file)

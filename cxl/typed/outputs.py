@@ -1,4 +1,4 @@
-"""What a program emits: names, types and order (user guide, "Emit Each", "Output schema")."""
+"""What a program emits: names, types and order."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ Statements = tuple[tree.Statement, ...]
 
 
 def output_schemas(statements: Statements, findings: Findings) -> tuple[Schema, Schema]:
-    """The schema of the emitted fields in the order of first emit, and that of emit meta.
+    """Return the schema of the emitted fields, in the order of first emit, and the schema of emit meta.
 
-    An emit behind the last emit each block of its level reaches no record; it is no column, and a warning says so.
+    An emit after the last emit each block of its level reaches no record. It is no column, and a warning reports it.
     """
     fields: dict[str, Type] = {}
     for statement, depth in _reaching(statements, 0, findings):
@@ -26,7 +26,7 @@ def output_schemas(statements: Statements, findings: Findings) -> tuple[Schema, 
 
 
 def record_shapes(statements: Statements, before: frozenset[str] = frozenset()) -> Iterator[frozenset[str]]:
-    """The names of the fields that each innermost emit each block gives its records; without a block, those of the one record."""
+    """Yield the field names of the records that each innermost emit each block makes; without a block, of the one record."""
     names, has_block = set(before), False
     for statement in statements:
         if isinstance(statement, tree.Emit):

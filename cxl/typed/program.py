@@ -1,4 +1,4 @@
-"""A compiled program: what operators and backends read."""
+"""Compiled programs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from cxl.typed.target import PIPELINE, Mode
 from cxl.types.types import Schema
 
 _VARYING = frozenset({"now", "source.batch", "source.count", "source.ingestion_timestamp", *(f"pipeline.{name}" for name in PIPELINE if name != "name")})
-"""What is another in every run. Declared variables are none of them: the nodes that read one are evaluated again when it changes."""
+"""System variables that differ in every run. Declared variables are not among them: a node that reads one runs again when it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,15 @@ class WindowLayer:
 class Program:
     """A program without errors.
 
-    `statements` in order (empty for a bare expression), `expression` for the modes predicate, expression and set. `output`:
-    the emitted fields in the order of first emit; `meta`: those of emit meta.
-
-    With aggregate calls (`calls`): `before` is a row program over the input that emits the arguments of call i as
-    `__arg_<i>_<j>`, and filters; the operator computes `__agg_<i>` from them. With window calls (`windows`): each of the
-    `layers` has such a program and the calls whose arguments it emits; it reads the rows with the results `__win_<i>` of the
-    layers ahead of it. `after` is the row program over the group fields (the whole row, for windows) and the results.
+    Args:
+        statements: In order; empty for a bare expression.
+        expression: The expression of the modes predicate, expression and set.
+        output: The emitted fields, in the order of first emit.
+        meta: The fields of emit meta.
+        calls, windows: The aggregate and window calls. The operator computes `__agg_<i>` and `__win_<i>` for them.
+        before: For aggregates: the row program over the input that filters, and emits the arguments of call i as `__arg_<i>_<j>`.
+        layers: For windows: such a program for each layer of calls. It also reads the results of the layers before it.
+        after: The row program over the results, and the group fields (aggregates) or the whole row (windows).
     """
 
     text: str
@@ -58,7 +60,7 @@ class Program:
     warnings: tuple[Diagnostic, ...] = ()
 
     def expressions(self) -> Iterator[tree.Expr]:
-        """Every expression that stands in a statement, the arguments of calls, and the bare expression."""
+        """Yield the expressions of all statements, the arguments of calls, and the bare expression."""
         for statement in tree.walk_statements(self.statements):
             yield from tree.expressions(statement)
         uses: tuple[tree.AggregateUse | tree.WindowUse, ...] = (*self.calls, *self.windows)
@@ -84,12 +86,12 @@ class Program:
 
     @cached_property
     def fans_out(self) -> bool:
-        """Whether it has an emit each block: a record may give any number of records."""
+        """Whether it has an emit each block, so that a record may become any number of records."""
         return any(isinstance(statement, tree.EmitEach) for statement in self.statements)
 
     @cached_property
     def is_uneven(self) -> bool:
-        """Whether its emit each blocks give records that do not all have the same fields."""
+        """Whether its emit each blocks make records with different fields."""
         return len(set(record_shapes(self.statements))) > 1
 
     @cached_property
@@ -106,25 +108,28 @@ class Program:
 
     @cached_property
     def deterministic(self) -> bool:
-        """Whether the same record gives the same output in every run: no `now`, nothing that a run makes up."""
+        """Whether the same record gives the same output in every run."""
         builtins = (entry for node in self.nodes() if isinstance(node, tree.Call) for entry in node.overloads)
         return not self.reads_system & _VARYING and all(one.deterministic for one in builtins)
 
     def normal_text(self) -> str:
-        """The program in one spelling, for fingerprints: comments, blanks and layout do not count; used modules do."""
+        """Return the program in one spelling, for fingerprints. Comments and layout do not count; used modules do."""
         used = (f"# {module.name}\n{module.normal_text()}" for module in sorted(self.modules, key=lambda one: one.name))
         return "\n".join((canonical_text(self.syntax), *used))
 
     def locate(self, span: Span) -> Position:
-        """File, line and column of a place of the program."""
+        """Return file, line and column of a place in the program."""
         return self.origin.locate(span.start)
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One part of a predicate that is joined by `and`.
+    """One part of a predicate whose parts are joined by `and`.
 
-    `inputs`: the qualifiers that it reads. For a comparison: the operator, both sides, and the qualifiers that each reads.
+    Args:
+        inputs: The qualifiers that it reads.
+        op, left, right: Operator and sides of a comparison.
+        left_inputs, right_inputs: The qualifiers that each side reads.
     """
 
     expression: tree.Expr
@@ -137,7 +142,7 @@ class Conjunct:
 
 
 def conjuncts(program: Program) -> tuple[Conjunct, ...]:
-    """The parts of a predicate at its top level, in order. Raises ValueError for a program without an expression."""
+    """Return the parts of a predicate at its top level, in order. Raises ValueError for a program without an expression."""
     if program.expression is None:
         raise ValueError("conjuncts of a program that is no predicate")
     return tuple(_conjunct(part) for part in _split(program.expression))

@@ -1,4 +1,4 @@
-"""Typed trees compared and rewritten."""
+"""Comparing and rewriting typed trees."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -11,7 +11,7 @@ _SKIPPED = ("span", "type")
 
 
 def shape(value: Any) -> Any:
-    """What an expression is, without its places: equal shapes compute the same."""
+    """Return an expression without its places. Expressions of equal shape compute the same."""
     if isinstance(value, tree.Binary):
         first, chain = tree.spine(value)
         return ("Binary", shape(first), *((link.op, shape(link.right)) for link in chain))
@@ -25,7 +25,7 @@ def shape(value: Any) -> Any:
 
 
 def inline(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
-    """The expression with each variable that is defined replaced by its definition, through and through."""
+    """Return the expression with each defined variable replaced by its definition, at every depth."""
     if isinstance(expr, tree.Local):
         return inline(definitions[expr.slot], definitions) if expr.slot in definitions else expr
     if isinstance(expr, tree.Binary):
@@ -38,9 +38,9 @@ def inline(expr: tree.Expr, definitions: Mapping[int, tree.Expr]) -> tree.Expr:
 
 
 def weight(expr: tree.Expr, weights: dict[int, int]) -> int:
-    """How many nodes an expression has where each variable is replaced by its definition.
+    """Return how many nodes an expression has where each variable is replaced by its definition.
 
-    `weights` has the weights of variables. The function adds the weights of the variables that the expression binds.
+    `weights` has the weights of variables. The weights of variables that the expression binds are added to it.
     """
     found = 0
     for node in tree.walk(expr):

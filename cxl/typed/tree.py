@@ -1,9 +1,9 @@
-"""The typed tree: what `cxl.check.expressions` makes of a program and both backends read.
+"""The typed tree: made by `cxl.check`, read by both backends.
 
-Names are resolved: an input column is a `Field`, anything defined by the program a `Local` with a slot number that is its
-own (a second `let x` has another slot). Implicit conversions are explicit: `Promote` turns Int to Float, and stands wherever
-an Int meets a Float whose types are known. Every node has the static type of its value and its span. Nodes are compared by
-identity; `cxl.typed.rewrite.shape` says what an expression computes.
+Names are resolved: an input column is a `Field`, anything the program defines is a `Local` with a slot number of its own (a
+second `let x` has another slot). Implicit conversions are explicit: `Promote` turns Int to Float wherever an Int meets a Float
+of a known type. Every node has the static type of its value, and its span. Nodes are compared by identity;
+`cxl.typed.rewrite.shape` compares what they compute.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ COMPARISON = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expr:
-    """Base of all expressions: the static type, the place."""
+    """Base of all expressions."""
 
     type: Type
     span: Span
@@ -32,14 +32,14 @@ class Expr:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Expr):
-    """A constant; `value` as in the interpreter: None bool int float str date datetime (never a list or dict)."""
+    """A constant: None, bool, int, float, str, date or datetime."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(Expr):
-    """An input column. `qualifier` is the input's name in a combine (`orders.amount`), else None."""
+    """An input column. `qualifier` is the name of the input in a combine (`orders.amount`), else None."""
 
     name: str
     qualifier: str | None = None
@@ -68,14 +68,14 @@ class System(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result(Expr):
-    """A value that the operator computes and puts into a column: `__agg_<i>`, `__win_<i>`."""
+    """A column that the operator computes: `__agg_<i>`, `__win_<i>`."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Promote(Expr):
-    """Int to Float of a value whose type is Int (or null)."""
+    """Int to Float."""
 
     operand: Expr
 
@@ -90,7 +90,7 @@ class Unary(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary(Expr):
-    """An operator; operands of arithmetic and comparisons have one type where both are known. Left spines may be long: use `spine`."""
+    """An operator. Operands of arithmetic and comparisons have one type where both are known. Chains on the left may be long: use `spine`."""
 
     op: BinaryOp
     left: Expr
@@ -99,7 +99,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coalesce(Expr):
-    """`left ?? right`; right is evaluated where left is null."""
+    """`left ?? right`. Right is evaluated where left is null."""
 
     left: Expr
     right: Expr
@@ -107,7 +107,7 @@ class Coalesce(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Expr):
-    """`otherwise` is a null literal where it was not written."""
+    """`if`. `otherwise` is a null literal where it was not written."""
 
     condition: Expr
     then: Expr
@@ -116,7 +116,7 @@ class If(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm:
-    """An arm of match; the pattern is None for `_`."""
+    """An arm of match. The pattern of `_` is None."""
 
     pattern: Expr | None
     result: Expr
@@ -124,7 +124,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match(Expr):
-    """The arms after `_` are gone; the last arm is `_`. Without a subject the patterns are conditions."""
+    """`match`. The last arm is `_`. Without a subject the patterns are conditions."""
 
     subject: Expr | None
     arms: tuple[Arm, ...]
@@ -132,7 +132,7 @@ class Match(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closure(Expr):
-    """`it => body`; the element is in `slot`. The type is the body's."""
+    """`it => body`. The element is in `slot`; the type is the body's."""
 
     slot: int
     body: Expr
@@ -140,7 +140,7 @@ class Closure(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call(Expr):
-    """A method. `overloads` has one entry where the receiver's type decides, several for a dynamic receiver: its value decides."""
+    """A method. `overloads` has one builtin where the static type decides, several where the value of a dynamic receiver decides."""
 
     name: str
     overloads: tuple[Builtin, ...]
@@ -150,7 +150,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index(Expr):
-    """`receiver[index]`: element of an array, entry of a map."""
+    """`receiver[index]`: an element of an array, an entry of a map."""
 
     receiver: Expr
     index: Expr
@@ -158,7 +158,7 @@ class Index(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member(Expr):
-    """`receiver.name`: entry of a map; null where it is no map or has no such entry."""
+    """`receiver.name`: an entry of a map; null for any other receiver."""
 
     receiver: Expr
     name: str
@@ -166,7 +166,7 @@ class Member(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bind(Expr):
-    """`value` evaluated once into `slot`, then `body`: an argument of a module's function."""
+    """`value` evaluated once into `slot`, then `body`: an argument of a function."""
 
     slot: int
     value: Expr
@@ -175,12 +175,17 @@ class Bind(Expr):
 
 # What an operator computes for a program --------------------------------------------------------------------------------
 ARGUMENT = "__arg_"
-"""Begins the names of columns that hold the arguments of calls of aggregates and windows."""
+"""The first part of the names of columns with arguments of aggregate and window calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregateUse:
-    """A distinct aggregate call. The argument's values are in `columns` (none for `count(*)`), the result goes to `column`."""
+    """A distinct aggregate call.
+
+    Args:
+        column: The column of the result.
+        columns: The columns of the arguments; none for `count(*)`.
+    """
 
     column: str
     columns: tuple[str, ...]
@@ -193,7 +198,13 @@ class AggregateUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowUse:
-    """A distinct `$window` call; `member` is the column read from the row of `first last lag lead`: an input field, or the last of `columns` where the program defined the name."""
+    """A distinct `$window` call.
+
+    Args:
+        column: The column of the result.
+        columns: The columns of the arguments.
+        member: The column that `first`, `last`, `lag` or `lead` reads from its row: an input field, or the last of `columns` where the program defines the name.
+    """
 
     column: str
     columns: tuple[str, ...]
@@ -224,7 +235,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emit:
-    """`emit name = value`; later statements read it as `Local(slot)`."""
+    """`emit name = value`. Later statements read it as `Local(slot)`."""
 
     span: Span
     name: str
@@ -234,7 +245,7 @@ class Emit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmitMeta:
-    """`emit meta name = value`, also written `emit $meta.name = value`. Later statements read it as `Local(slot)`."""
+    """`emit meta name = value` or `emit $meta.name = value`. Later statements read it as `Local(slot)`."""
 
     span: Span
     name: str
@@ -244,7 +255,7 @@ class EmitMeta:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter:
-    """`filter condition`: the record goes on where it is true."""
+    """`filter condition`: the record passes where it is true."""
 
     span: Span
     condition: Expr
@@ -252,7 +263,12 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinct:
-    """`distinct` compares `keys`: the value named, or the fields emitted so far, where none was those of the record (name and value each). `by` is None when bare."""
+    """`distinct`.
+
+    Args:
+        by: The name; None for a bare `distinct`.
+        keys: Name and value of what is compared: the named value, or the fields emitted so far, or, before any emit, the fields of the record.
+    """
 
     span: Span
     by: str | None
@@ -271,7 +287,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EmitEach:
-    """`emit each binding in source { body }`; the element is in `slot`."""
+    """`emit each binding in source { body }`. The element is in `slot`."""
 
     span: Span
     binding: str
@@ -285,7 +301,7 @@ Statement = Let | Emit | EmitMeta | Filter | Distinct | Trace | EmitEach
 
 
 def spine(expr: Binary) -> tuple[Expr, list[Binary]]:
-    """The leftmost operand of a chain such as `a + b - c`, and its operations from the inside out (a chain has no depth)."""
+    """Return the leftmost operand of a chain such as `a + b - c`, and its operations from the inside out."""
     chain: list[Binary] = [expr]
     while isinstance(chain[-1].left, Binary):
         chain.append(chain[-1].left)
@@ -293,7 +309,7 @@ def spine(expr: Binary) -> tuple[Expr, list[Binary]]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct sub-expressions, in order of evaluation."""
+    """Return the direct sub-expressions, in the order of evaluation."""
     return _CHILDREN[type(expr)](expr) if type(expr) in _CHILDREN else ()
 
 
@@ -318,7 +334,7 @@ _CHILDREN: dict[type, Any] = {
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Every node of an expression, parents first; needs no recursion."""
+    """Yield every node of an expression, parents first, without recursion."""
     stack = [expr]
     while stack:
         node = stack.pop()
@@ -327,7 +343,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:
-    """The expressions that stand directly in a statement (those of an emit each body are not)."""
+    """Return the direct expressions of a statement, without those of an emit each body."""
     if isinstance(statement, Filter):
         return (statement.condition,)
     if isinstance(statement, Distinct):
@@ -338,7 +354,7 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
 
 
 def walk_statements(statements: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Every statement, those inside emit each blocks too."""
+    """Yield every statement, also inside emit each blocks."""
     for statement in statements:
         yield statement
         if isinstance(statement, EmitEach):

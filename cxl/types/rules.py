@@ -1,7 +1,7 @@
-"""The types of operators (user guide, "Type promotion"; SPEC-DECISIONS, Language 14 to 24).
+"""The result types of operators.
 
-Each rule answers the type of the result, or None where the operands do not go together. A type that is not known (`Any`)
-never causes an error; what an operator makes of the wrong value is null.
+A rule returns None where it does not take the operands together. An unknown type (`Any`) never causes an error: an operator
+gives null for a value of the wrong type.
 """
 
 from cxl.types.types import ANY, BOOL, FLOAT, INT, NULL, NUMERIC, STRING, Kind, Type, unify
@@ -11,7 +11,7 @@ _UNKNOWN = (Kind.ANY, Kind.NULL)
 
 
 def arithmetic(op: str, left: Type, right: Type) -> Type | None:
-    """`+ - * / %`: numbers, and for `+` two strings."""
+    """`+ - * / %` of numbers; `+` also of two strings."""
     if not (_takes(op, left) and _takes(op, right)):
         return None
     result = _arithmetic_base(op, left, right)
@@ -40,7 +40,7 @@ def _arithmetic_base(op: str, left: Type, right: Type) -> Type | None:
 
 
 def comparison(op: str, left: Type, right: Type) -> Type | None:
-    """`==` and its like: types that unify; arrays and maps have no order."""
+    """`==` and the like, of types that unify. Arrays and maps have no order."""
     if unify(left, right) is None:
         return None
     if op not in ("==", "!=") and {left.kind, right.kind} & {Kind.ARRAY, Kind.MAP}:
@@ -56,7 +56,7 @@ def logical(left: Type, right: Type) -> Type | None:
 
 
 def is_condition(type_: Type) -> bool:
-    """Whether a value of the type may decide something: Bool, null, or not known."""
+    """Whether a value of the type can be a condition: Bool, null or unknown."""
     return type_.kind is Kind.BOOL or type_.kind in _UNKNOWN
 
 
@@ -75,7 +75,7 @@ def inversion(operand: Type) -> Type | None:
 
 
 def join(left: Type, right: Type) -> Type:
-    """The type of a value that is the one or the other: branches, `??`. What has no type in common is Any."""
+    """Return the type of a value that has one of two types: branches, `??`. Any where they have nothing in common."""
     if NULL in (left, right):
         return (right if left == NULL else left).or_null
     kinds = {left.kind, right.kind}

@@ -1,7 +1,7 @@
-"""The types of CXL: what a field, a literal or an expression can hold (user guide, "Types & Literals").
+"""The types of CXL.
 
-A `Type` is a kind and whether null may stand in its place. `ANY`, `ARRAY`, `MAP` and `NUMERIC` are dynamic: their values
-are told apart only when a record is read.
+A `Type` is a kind, and whether null is allowed. `ANY`, `ARRAY`, `MAP` and `NUMERIC` are dynamic: only a record shows which
+values they hold.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """The families of values; the value of a member is the name that CXL shows."""
+    """The families of values. The value of a member is the name that CXL shows."""
 
     NULL = "Null"
     BOOL = "Bool"
@@ -47,7 +47,7 @@ class Type:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a column of this type holds JSON text: its values are told apart by the record."""
+        """Whether a column of this type holds JSON text."""
         return self.kind in DYNAMIC_KINDS
 
 
@@ -74,7 +74,7 @@ TYPE_NAMES = tuple(name for name in _BY_NAME if name not in ("null", "datetime")
 
 
 def parse_type(text: str) -> Type:
-    """The type that a schema names: `int`, `nullable(float)`, ... Raises ValueError for any other word."""
+    """Return the type that a schema names: `int`, `nullable(float)`, ... Raises ValueError for any other word."""
     word = text.strip()
     if word.startswith("nullable(") and word.endswith(")"):
         return parse_type(word[len("nullable(") : -1]).or_null
@@ -84,13 +84,13 @@ def parse_type(text: str) -> Type:
 
 
 def type_name(type_: Type) -> str:
-    """The schema's spelling of a type; `parse_type` reads it back."""
+    """Return the schema's spelling of a type, which `parse_type` reads."""
     word = "date_time" if type_.kind is Kind.DATE_TIME else type_.kind.value.lower()
     return f"nullable({word})" if type_.nullable else word
 
 
 def unify(left: Type, right: Type) -> Type | None:
-    """The type of two values that meet in an expression, or None where they do not go together ("Type unification rules")."""
+    """Return the type of two values that meet in an expression, None where they cannot."""
     if left.kind is Kind.NULL:
         return right.or_null
     if right.kind is Kind.NULL:
@@ -113,7 +113,7 @@ def _unify_kinds(left: Kind, right: Kind) -> Kind | None:
 
 
 class Schema(Mapping[str, Type]):
-    """The fields of a row in their order: name to type. Immutable."""
+    """The fields of a row in order: name to type. Immutable."""
 
     __slots__ = ("_fields",)
 
@@ -122,7 +122,7 @@ class Schema(Mapping[str, Type]):
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> "Schema":
-        """A schema from type names: `Schema.of({"a": "int"})`. Raises ValueError for an unknown type."""
+        """Return a schema from type names: `Schema.of({"a": "int"})`. Raises ValueError for an unknown type."""
         return cls((name, parse_type(text)) for name, text in fields.items())
 
     def __getitem__(self, name: str) -> Type:
@@ -138,12 +138,12 @@ class Schema(Mapping[str, Type]):
         return f"Schema({', '.join(f'{name}: {type_name(type_)}' for name, type_ in self.items())})"
 
     def with_fields(self, fields: Mapping[str, Type]) -> "Schema":
-        """This schema with fields replaced in place or appended."""
+        """Return this schema with fields replaced in place or appended."""
         return type(self)({**self._fields, **fields}.items())
 
 
 class OpenSchema(Schema):
-    """The fields of a row of which some, or all, are not known: any name is one, of type any where nothing else is said."""
+    """A schema of which some fields are unknown. Any other name is a field of type any."""
 
     __slots__ = ()
 

@@ -1,1 +1,1 @@
-"""The values of CXL in Python: their text, their JSON, the operators on them, how a record fails."""
+"""CXL's values in Python: as text, as JSON, under operators, and the failure of a record."""

@@ -1,8 +1,7 @@
-"""Dynamic values as text: how a column holds arrays, maps and values whose type only the record knows.
+"""Dynamic values as JSON text: arrays, maps, and values of unknown type in a column.
 
-The text is compact JSON: members of a map in their own order, one spelling a number (an Int has no point, a Float has one
-or an exponent), dates and times as strings. A column's null is a null; NaN, which JSON lacks, is null too, and an infinite
-Float is `1e999`, which reads back (DESIGN section 3, "Dynamic values").
+The text is compact. Members of a map keep their order. A number has one spelling: an Int has no point, a Float has a point or
+an exponent. Dates and times are strings. Null and NaN are null. An infinite Float is `1e999`, which reads back.
 """
 
 import json
@@ -16,14 +15,14 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
 def dumps(value: Any) -> str | None:
-    """The text of a value; None for null."""
+    """Return the text of a value; None for null."""
     return None if value is None else _write(value)
 
 
 def loads(text: str | None) -> Any:
-    """The value of a text that `dumps` or any JSON writer made; whole numbers beyond 64 bits are Floats.
+    """Return the value of a JSON text. Whole numbers beyond 64 bits become Floats.
 
-    Raises ValueError where the text is not JSON.
+    Raises ValueError for any other text.
     """
     return None if text is None else json.loads(text, parse_int=_read_int, parse_constant=_refuse)
 

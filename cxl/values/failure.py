@@ -1,17 +1,22 @@
-"""What goes wrong with one record while a program runs ("Failures are data")."""
+"""The failure of one record while a program runs."""
 
 from cxl.diagnostics.source import Span
 
 DEFAULT_CATEGORY = "type_coercion_failure"
-"""The category of an evaluation that has none of its own (SPEC-DECISIONS, Errors 11)."""
+"""The category of a failure that has no other."""
 MAX_TEXT = 10_485_760
-"""The longest text, in characters, that a program makes."""
+"""The longest text, in characters, that a program may make."""
 
 
 class CxlFailure(Exception):
-    """A record that cannot be evaluated: category of the dead letter queue, message, place in the program.
+    """A record that cannot be evaluated.
 
-    Functions raise it without a place; the interpreter adds the place of the call and the emitted field.
+    Functions raise it without a place. The interpreter adds the place of the call and the emitted field.
+
+    Args:
+        category: The category in the dead letter queue.
+        span: The place in the program.
+        field: The emitted field.
     """
 
     def __init__(self, message: str, *, category: str = DEFAULT_CATEGORY, span: Span | None = None, field: str | None = None) -> None:
@@ -23,17 +28,17 @@ class CxlFailure(Exception):
 
 
 def conversion_failure(shown: str, target: str) -> CxlFailure:
-    """The failure of a strict conversion of the value shown to the type named `target`."""
+    """Return the failure of a strict conversion. `shown` is the value as text, `target` the name of the type."""
     return CxlFailure(f"conversion failed: cannot convert '{shown}' to {target}")
 
 
 def overflow(operation: str) -> CxlFailure:
-    """A 64-bit integer operation whose result does not fit."""
+    """Return the failure of an integer operation whose result exceeds 64 bits."""
     return CxlFailure(f"integer overflow in {operation}")
 
 
 def division_by_zero() -> CxlFailure:
-    """`/` or `%` by zero."""
+    """Return the failure of `/` or `%` by zero."""
     return CxlFailure("division by zero")
 
 

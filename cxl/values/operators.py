@@ -1,4 +1,4 @@
-"""What operators do with Python values (SPEC-DECISIONS, Language 14 to 23). Values of kinds that do not go together give null."""
+"""CXL's operators on Python values. Values of types that an operator does not take together give null."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def is_number(value: Any) -> bool:
 
 
 def add(left: Any, right: Any) -> Any:
-    """`+`: numbers, or two strings."""
+    """`+` of numbers, or of two strings."""
     if type(left) is int and type(right) is int:
         return _fits(left + right, "+")
     if is_number(left) and is_number(right):
@@ -37,21 +37,21 @@ def add(left: Any, right: Any) -> Any:
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """`-`: numbers."""
+    """`-` of numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left - right, "-")
     return left - right if is_number(left) and is_number(right) else None
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """`*`: numbers."""
+    """`*` of numbers."""
     if type(left) is int and type(right) is int:
         return _fits(left * right, "*")
     return left * right if is_number(left) and is_number(right) else None
 
 
 def divide(left: Any, right: Any) -> Any:
-    """`/`: two integers are truncated toward zero."""
+    """`/`. The quotient of two integers is truncated toward zero."""
     if not (is_number(left) and is_number(right)):
         return None
     if right == 0:
@@ -63,7 +63,7 @@ def divide(left: Any, right: Any) -> Any:
 
 
 def remainder(left: Any, right: Any) -> Any:
-    """`%`: has the sign of the dividend."""
+    """`%`. It has the sign of the dividend."""
     if not (is_number(left) and is_number(right)):
         return None
     if right == 0:
@@ -90,7 +90,7 @@ def invert(value: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool | None:
-    """`==`: null with null; arrays and maps are equal when their text is."""
+    """`==`. Null equals null; arrays and maps are equal where their texts are."""
     if left is None or right is None:
         return None
     if is_number(left) and is_number(right):
@@ -101,7 +101,7 @@ def equal(left: Any, right: Any) -> bool | None:
 
 
 def unequal(left: Any, right: Any) -> bool | None:
-    """`!=`: not `==`; null with null."""
+    """`!=`: not `==`."""
     same = equal(left, right)
     return None if same is None else not same
 
@@ -118,12 +118,12 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool 
 
 
 def is_nan(value: Any) -> bool:
-    """Whether it is the float that is no number."""
+    """Whether it is NaN."""
     return type(value) is float and math.isnan(value)
 
 
 def boxed(value: Any) -> Any:
-    """A typed value as a dynamic one: dates and times are text there, as in JSON."""
+    """Return a typed value as a dynamic one: dates and times become text, as in JSON."""
     if isinstance(value, datetime):
         return date_time_text(value)
     return date_text(value) if isinstance(value, date) else value

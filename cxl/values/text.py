@@ -1,4 +1,4 @@
-"""Values as text: the one place that spells numbers, dates and times (SPEC-DECISIONS, Builtins 36)."""
+"""Values as text. Numbers, dates and times are spelled here and nowhere else."""
 
 import math
 from datetime import date, datetime
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def float_text(value: float) -> str:
-    """The shortest decimal that reads back, without exponent and without `.0`: 1.0 is `1`, 1e21 is `1000000000000000000000`."""
+    """Return the shortest decimal that reads back, without exponent and without `.0`: 1.0 is `1`, 1e21 is `1000000000000000000000`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
     digits = repr(value)
@@ -27,18 +27,18 @@ def _without_exponent(mantissa: str, exponent: int) -> str:
 
 
 def date_text(value: date) -> str:
-    """`YYYY-MM-DD`."""
+    """Return `YYYY-MM-DD`."""
     return value.isoformat()
 
 
 def date_time_text(value: datetime) -> str:
-    """`YYYY-MM-DDTHH:MM:SS`, with a fraction only where there is one and as short as it can be."""
+    """Return `YYYY-MM-DDTHH:MM:SS`, with the shortest fraction if there is one."""
     text = value.isoformat()
     return text.rstrip("0") if value.microsecond else text
 
 
 def display(value: Any) -> str:
-    """The text of any value, as `to_string`, `format`, `join` and messages show it: null is empty, `[a, b]`, `{k: v}`."""
+    """Return any value as text, for `to_string`, `format`, `join` and messages: null is empty, `[a, b]`, `{k: v}`."""
     if isinstance(value, list):
         return f"[{', '.join(map(display, value))}]"
     if isinstance(value, dict):
@@ -47,7 +47,7 @@ def display(value: Any) -> str:
 
 
 def scalar_text(value: Any) -> str:
-    """The text of a value that is neither array nor map."""
+    """Return the text of a value that is neither array nor map."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -60,7 +60,7 @@ def scalar_text(value: Any) -> str:
 
 
 def type_of(value: Any) -> str:
-    """The name of a value's type, as `type_of()` answers (SPEC-DECISIONS, The language 7)."""
+    """Return the name of a value's type, as `type_of()` does."""
     return next(name for type_, name in _TYPE_NAMES if isinstance(value, type_))
 
 

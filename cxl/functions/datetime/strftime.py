@@ -1,9 +1,12 @@
-"""Formats of dates and times: chrono's specifiers, in Python and as columns (SPEC-DECISIONS, Builtins 38 and 41).
+"""Formats of dates and times: the specifiers of Rust's chrono, in Python and as columns.
 
-A format is cut into pieces once. Each piece writes itself (`format_date`) and says which text it reads (`to_date` with a
-format). English names only. In parsing, numbers may have fewer digits than their width, names may have any case, a blank
-in the format stands for any white space, which may also stand before a number that is written with blanks (`%e`), `%z`
-for an offset that does not count, and the text must fit completely.
+A format is split into pieces once. Each piece writes itself (`format_date`), and describes the text that it reads (`to_date`
+with a format). Names are English. When a text is read:
+
+* Numbers may have fewer digits than their width, and names may have any case.
+* A blank in the format matches any white space. White space may also precede a number that is padded with blanks (`%e`).
+* `%z` matches an offset, which is ignored.
+* The whole text must match.
 """
 
 from collections.abc import Callable
@@ -24,7 +27,7 @@ _FRACTIONS = ("%.3f", "%.6f", "%.9f", "%.f", "%3f", "%6f", "%9f")
 
 
 class BadFormat(Exception):
-    """A format that has an unknown specifier; the text names it."""
+    """A format with an unknown specifier, which the message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Number:
     time: bool = False
 
     def padding(self, flag: str) -> str:
-        """What fills the number up to its width under a flag; empty where nothing does."""
+        """Return the character that fills the number up to its width under a flag; empty where none does."""
         return {"": self.pad, "-": "", "_": " ", "0": "0"}[flag]
 
 
@@ -48,7 +51,7 @@ def _weekday(f: Any, c: Any) -> Any:
 
 
 def _week(f: Any, c: Any) -> Any:
-    """The ISO week, of the date: Sail's own fails on timestamps before 1678."""
+    """The ISO week of the date. Sail's own fails on timestamps before 1678."""
     return f.weekofyear(c.cast("date"))
 
 
@@ -89,7 +92,7 @@ NUMBERS: dict[str, Number] = {
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A specifier that writes a name out of a list."""
+    """A specifier that writes a name from a list."""
 
     names: tuple[str, ...]
     python: Callable[[Any], int]
@@ -110,7 +113,7 @@ NAMES: dict[str, Name] = {
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A specifier in a format: its letter (`f` with its form for fractions), and the padding asked for by a flag."""
+    """A specifier in a format: its letter (`f` with its form for fractions), and the padding flag."""
 
     letter: str
     flag: str = ""
@@ -127,7 +130,7 @@ Piece = str | Spec
 
 @lru_cache(maxsize=512)
 def pieces(format_: str) -> tuple[Piece, ...]:
-    """The format cut into literal text and specifiers. Raises BadFormat."""
+    """Return a format as literal texts and specifiers. Raises BadFormat."""
     found: list[Piece] = []
     rest = format_
     while rest:
@@ -153,7 +156,7 @@ def _specifier(rest: str) -> tuple[tuple[Piece, ...], str]:
 
 
 def check(format_: str) -> str | None:
-    """What is wrong with a format, or None."""
+    """Return what is wrong with a format, None where it is valid."""
     try:
         pieces(format_)
     except BadFormat as error:
@@ -162,13 +165,13 @@ def check(format_: str) -> str | None:
 
 
 def shows_time(format_: str) -> bool:
-    """Whether a format has a specifier that a Date cannot answer."""
+    """Whether a format has a specifier that a Date has no value for."""
     return any(isinstance(piece, Spec) and piece.needs_time for piece in pieces(format_))
 
 
 # Writing ----------------------------------------------------------------------------------------------------------------
 def write(value: date, format_: str) -> str | None:
-    """A date or time in a format; null where a Date is asked for its time. Raises BadFormat."""
+    """Return a date or time as text; null for the time of a Date. Raises BadFormat."""
     if not isinstance(value, datetime) and shows_time(format_):
         return None
     return "".join(piece if isinstance(piece, str) else _write(piece, value) for piece in pieces(format_))
@@ -202,7 +205,7 @@ _MOST_PIECES = 200
 
 
 def write_column(f: Any, value: Any, is_date: bool, format_: str) -> Any:
-    """The same as a column; None where it cannot be one, or would be too large a one."""
+    """Return the text as a column; None where there is none, or it would be too large."""
     if check(format_) is not None or len(pieces(format_)) > _MOST_PIECES or any(_is_fraction(piece) for piece in pieces(format_)):
         return None
     if is_date and shows_time(format_):

@@ -1,4 +1,4 @@
-"""Texts read as dates and times, in the ISO form or by a format, in Python and as columns (see `cxl.functions.datetime.strftime`)."""
+"""Dates and times from text, in ISO form or by a format, in Python and as columns. See `cxl.functions.datetime.strftime`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Reader:
 
 @lru_cache(maxsize=512)
 def reader(format_: str) -> Reader:
-    """How to read a format. Raises BadFormat."""
+    """Return the reader of a format. Raises BadFormat."""
     fields: list[str] = []
     text = ""
     for index, part in enumerate(_between_offsets(format_)):
@@ -49,12 +49,12 @@ def reader(format_: str) -> Reader:
 
 
 def _is_blank_padded(spec: Spec) -> bool:
-    """Whether it is a number that blanks fill up to its width."""
+    """Whether it is a number padded with blanks."""
     return spec.letter in NUMBERS and NUMBERS[spec.letter].padding(spec.flag) == " "
 
 
 def _between_offsets(format_: str) -> list[str]:
-    """The parts of a format before, between and behind `%z` and `%:z`: an offset from UTC is read and does not count, times have no zone."""
+    """The parts of a format before, between and after `%z` and `%:z`. An offset is read and ignored, because times have no zone."""
     parts = [""]
     for token in _TOKENS.findall(format_):
         if token in ("%z", "%:z"):
@@ -93,14 +93,14 @@ def _compiled(format_: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 # In Python --------------------------------------------------------------------------------------------------------------
 def parse_iso_date(value: str) -> date | None:
-    """`YYYY-MM-DD` and nothing else."""
+    """Read `YYYY-MM-DD` and nothing else."""
     if not _ISO_DATE.fullmatch(value):
         return None
     return _checked(lambda: date.fromisoformat(value))
 
 
 def parse_iso_date_time(value: str) -> datetime | None:
-    """`YYYY-MM-DDTHH:MM:SS`, with a fraction if you like (microseconds count, further digits do not)."""
+    """Read `YYYY-MM-DDTHH:MM:SS` with an optional fraction. Digits beyond microseconds are ignored."""
     if not _ISO_DATE_TIME.fullmatch(value):
         return None
     whole, _, fraction = value.partition(".")
@@ -109,13 +109,13 @@ def parse_iso_date_time(value: str) -> datetime | None:
 
 
 def parse_date(value: str, format_: str) -> date | None:
-    """A date in a format; null where the text does not fit, is no real date, or the format is none."""
+    """Read a date by a format. Returns null for an invalid format, a text that does not match, and a date that does not exist."""
     found = _read(value, format_)
     return None if found is None else _checked(lambda: _date_of(found))
 
 
 def parse_date_time(value: str, format_: str) -> datetime | None:
-    """A date and time in a format that has both."""
+    """Read a date and time by a format that has both."""
     found = _read(value, format_)
     return None if found is None else _checked(lambda: _date_time_of(found))
 
@@ -208,7 +208,7 @@ _TIME = frozenset("HMS")
 
 
 def date_column(f: Any, text: Any, format_: str | None) -> Any:
-    """A date in a format (None: ISO) as a column that is null where the text does not fit; None where it cannot be one."""
+    """Return a date by a format (None: ISO) as a column, null where the text does not match. None where there is no such column."""
     if format_ is None:
         value = text.try_cast("date")
         exact = f.length(text) == 10
@@ -218,7 +218,7 @@ def date_column(f: Any, text: Any, format_: str | None) -> Any:
 
 
 def date_time_column(f: Any, text: Any, format_: str | None) -> Any:
-    """A date and time in a format (None: ISO) as a column."""
+    """Return a date and time by a format (None: ISO) as a column."""
     if format_ is None:
         day = text.substr(f.lit(1), f.lit(10))
         fits = text.rlike(f"\\A{_ISO_TIME}\\z") & date_column(f, day, None).isNotNull()
@@ -228,7 +228,7 @@ def date_time_column(f: Any, text: Any, format_: str | None) -> Any:
 
 
 def _native_fields(f: Any, text: Any, format_: str) -> dict[str, Any] | None:
-    """The fields of a format as Int columns, null where the text does not fit; None where the format is left to Python."""
+    """The fields of a format as Int columns, null where the text does not match. None where Python must read the format."""
     try:
         found = reader(format_)
     except BadFormat:
@@ -250,7 +250,7 @@ def _native_field(f: Any, text: Any, pattern: str, index: int, letter: str) -> A
 
 
 def _made(f: Any, found: Mapping[str, Any]) -> Any:
-    """The timestamp of the fields; null where it is none."""
+    """The timestamp of the fields; null where there is no such time."""
     zero = f.lit(0)
     month = found["m"] if "m" in found else found["b"]
     hour, minute, second = (found.get(letter, zero) for letter in "HMS")
