@@ -45,7 +45,7 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
 
 
 def whole_runs(engine: str, rows: int) -> Iterator[tuple[str, str, int]]:
-    """The programs over all rows, by hand and with Errata; the one of DuckDB beside those of Sail."""
+    """The hand-written programs and Errata over all rows; DuckDB runs beside Sail."""
     if engine == "sail":
         yield "duckdb", "duckdb", rows
     yield from ((program, engine, rows) for program in LARGE_PROGRAMS)

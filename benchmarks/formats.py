@@ -23,7 +23,7 @@ ELEMENTS = ("e01", "e02", "e03")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A format, how its file is made of so many records, and how it is read."""
+    """A format: how a file of `rows` records is made, and how it is read."""
 
     form: str
     lines: Callable[[int], Iterator[str]]

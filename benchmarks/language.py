@@ -1,4 +1,4 @@
-"""`python -m benchmarks.language`: a CXL program of twenty statements over five million rows beside the same columns by hand, on one engine."""
+"""`python -m benchmarks.language`: a CXL program of twenty statements over five million rows beside hand-written columns, on one engine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SCHEMA = Schema({"id": INT, "q": INT, "p": FLOAT, "s": STRING}.items())
 
 
 def rows(session: SparkSession, count: int) -> DataFrame:
-    """So many records: an id, a small int, a float and a text of few letters."""
+    """Records of an id, a small int, a float and a short text."""
     from pyspark.sql import functions as F
 
     number = F.col("id")
@@ -59,7 +59,7 @@ def by_program(frame: DataFrame) -> DataFrame:
     return good.select("id", *(value.alias(name) for name, value in applied.values.items()))
 
 
-def by_hand(frame: DataFrame) -> DataFrame:
+def baseline(frame: DataFrame) -> DataFrame:
     """The same columns, without a look at overflow or failures."""
     from pyspark.sql import functions as F
 
@@ -94,9 +94,9 @@ def main() -> None:
         seconds(rows(session, options.rows), place / "in")
         source = session.read.parquet(str(place / "in"))
         for turn in range(4):
-            hand, program = seconds(by_hand(source), place / "out"), seconds(by_program(source), place / "out")
+            hand, program = seconds(baseline(source), place / "out"), seconds(by_program(source), place / "out")
             if turn:
-                print(f"by hand {hand:.2f} s, program {program:.2f} s, ratio {program / hand:.2f}", flush=True)
+                print(f"hand-written {hand:.2f} s, program {program:.2f} s, ratio {program / hand:.2f}", flush=True)
 
 
 if __name__ == "__main__":

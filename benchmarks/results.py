@@ -9,7 +9,7 @@ from benchmarks.job import COLD, WARM
 from benchmarks.machine import description
 from benchmarks.process import Measured
 from benchmarks.programs import reading, tables
-from benchmarks.programs.first_runs import BY_HAND, ERRATA, SKEWED
+from benchmarks.programs.first_runs import BASELINE, ERRATA, SKEWED
 from benchmarks.programs.first_runs import PROGRAMS as FIRST_RUNS
 from benchmarks.programs.growth import ADDED, ADDED_LATER, NODES, PREFIX, REPLACED
 from benchmarks.programs.small_runs import CHANGES, WATCHED
@@ -23,8 +23,8 @@ TITLES = {
     "errata": "Errata, `persist: boundaries`",
     "errata-all": "Errata, `persist: all`",
     "errata-keyed": "Errata, primary key",
-    "pyspark": "PySpark by hand",
-    "duckdb": "DuckDB by hand",
+    "pyspark": "hand-written PySpark",
+    "duckdb": "hand-written DuckDB",
 }
 SOURCES = TITLES | {"errata-tables": "Errata, from Delta table to Delta table", "errata-tables-op-rows": "Errata, from Delta table to Delta table of op rows"}
 
@@ -43,7 +43,7 @@ class Result:
         return self.measured.seconds.get(part)
 
     def seconds_cold(self) -> float | None:
-        """The first run of a process with the engine's start, which a program by hand reports on its own."""
+        """The first run of a process, with the engine's start. A hand-written program reports the start separately."""
         cold = self.seconds(COLD)
         return None if cold is None else cold + (self.seconds("session") or 0.0)
 
@@ -64,15 +64,15 @@ class Results(tuple[Result, ...]):
 
 def page(results: Results) -> str:
     """The whole page as Markdown."""
-    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *nodes_by_hand(results), *growths(results)]) + "\n"
+    return "\n".join([*INTRODUCTION, description(), "", *first_runs(results), *later_runs(results), *small_runs(results), *many_runs(results), *rollbacks(results), *readings(results), *nodes_and_baseline(results), *growths(results)]) + "\n"
 
 
 INTRODUCTION = (
     "# Benchmarks",
     "",
     "`make bench` writes this page. The work: read a CSV file of sales (36 bytes a row), write the records to a Delta table, derive",
-    "`total = price * quantity`, add up by 1,000 accounts, write a CSV file. The program by hand does the same on the same engine",
-    "(DuckDB keeps the records in a database file); Errata keeps its changelogs besides. Every program runs in a process of its own,",
+    "`total = price * quantity`, add up by 1,000 accounts, write a CSV file. The hand-written program does the same on the same engine",
+    "(DuckDB keeps the records in a database file); Errata also keeps its changelogs. Every program runs in a process of its own,",
     "and all must come to the same totals to 12 digits. Warm figures are medians of three runs. Memory is the most that the process",
     "and its children (the JVM is one) held together.",
     "",
@@ -80,18 +80,18 @@ INTRODUCTION = (
 
 
 def first_runs(results: Results) -> Iterator[str]:
-    """Everything for the first time: cold with the engine's start, and warm, beside the program by hand."""
+    """First runs: cold with the engine's start, and warm, beside the hand-written program."""
     yield "## First run"
     yield ""
     rows = []
     for one in results:
         if one.program in TITLES:
-            by_hand = results.of("pyspark", one.engine, one.rows)
+            baseline = results.of("pyspark", one.engine, one.rows)
             cold, warm = one.seconds_cold(), one.seconds(WARM)
-            ratios = ("", "") if by_hand is None else (ratio(cold, by_hand.seconds_cold()), ratio(warm, by_hand.seconds(WARM)))
+            ratios = ("", "") if baseline is None else (ratio(cold, baseline.seconds_cold()), ratio(warm, baseline.seconds(WARM)))
             figures = (seconds(cold), seconds(warm), *ratios, f"{one.measured.peak_mb:,.0f} MB")
             rows.append((f"{one.rows:,}", one.engine, TITLES[one.program], *figures))
-    yield from table(("rows", "engine", "program", "cold", "warm", "cold / by hand", "warm / by hand", "peak memory"), rows)
+    yield from table(("rows", "engine", "program", "cold", "warm", "cold / baseline", "warm / baseline", "peak memory"), rows)
 
 
 def later_runs(results: Results) -> Iterator[str]:
@@ -156,7 +156,7 @@ def rollbacks(results: Results) -> Iterator[str]:
 
 
 def readings(results: Results) -> Iterator[str]:
-    """The readers of sources beside those of the engines; the promise is 1.3 of Spark's."""
+    """Readers of sources beside the engines' readers; the promise is 1.3 of Spark's."""
     yield "## Reading"
     yield ""
     yield "A file of sales is read, and its records are written to a Delta table, by the reader of a source and by the engine's own (`spark.read` with the same columns and"
@@ -164,30 +164,30 @@ def readings(results: Results) -> Iterator[str]:
     yield ""
     rows = []
     for one in results:
-        if one.program in reading.PROGRAMS and not one.program.endswith("-by-hand"):
-            by_hand = results.of(f"{one.program}-by-hand", one.engine, one.rows)
-            own = None if by_hand is None else by_hand.seconds(WARM)
+        if one.program in reading.PROGRAMS and not one.program.endswith("-baseline"):
+            baseline = results.of(f"{one.program}-baseline", one.engine, one.rows)
+            own = None if baseline is None else baseline.seconds(WARM)
             rows.append((f"{one.rows:,}", one.engine, one.program.removeprefix("reading-"), seconds(one.seconds(WARM)), seconds(own), ratio(one.seconds(WARM), own)))
     yield from table(("rows", "engine", "format", "Errata's reader", "the engine's own", "ratio"), rows)
 
 
-def nodes_by_hand(results: Results) -> Iterator[str]:
+def nodes_and_baseline(results: Results) -> Iterator[str]:
     """The first run of a stateful node beside a program that does the same work."""
     yield "## Stateful nodes"
     yield ""
-    yield "First runs, warm, of a source and one stateful node: 20 rows a key, or every other row of one key (skewed). By hand: read the rows, write them to a Delta"
+    yield "First runs, warm, of a source and one stateful node: 20 rows a key, or every other row of one key (skewed). The hand-written program: read the rows, write them to a Delta"
     yield "table, compute the node, write its rows to a Delta table. Promised is at most 1.5 times as much."
     yield ""
     rows = []
     for one in results:
         if one.program in FIRST_RUNS and one.program.startswith(ERRATA):
             node = one.program.removeprefix(ERRATA)
-            by_hand = results.of(BY_HAND + node, one.engine, one.rows)
-            least = None if by_hand is None else by_hand.seconds(WARM)
+            baseline = results.of(BASELINE + node, one.engine, one.rows)
+            least = None if baseline is None else baseline.seconds(WARM)
             keys = "skewed" if node.endswith(SKEWED) else "uniform"
             figures = (seconds(one.seconds(WARM)), seconds(least), ratio(one.seconds(WARM), least))
             rows.append((f"{one.rows:,}", one.engine, node.removesuffix(SKEWED), keys, *figures))
-    yield from table(("rows", "engine", "node", "keys", "Errata", "by hand", "ratio"), rows)
+    yield from table(("rows", "engine", "node", "keys", "Errata", "baseline", "ratio"), rows)
 
 
 def growths(results: Results) -> Iterator[str]:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.job import Job
-from benchmarks.programs import by_hand, first_runs, growth, ranges, reading, rollback, small_runs, tables, with_errata
+from benchmarks.programs import baseline, first_runs, growth, ranges, reading, rollback, small_runs, tables, with_errata
 
 PROGRAMS: dict[str, Callable[[Job], None]] = {
-    "pyspark": by_hand.pyspark,
-    "duckdb": by_hand.duckdb,
+    "pyspark": baseline.pyspark,
+    "duckdb": baseline.duckdb,
     "errata": with_errata.all_runs,
     "errata-all": with_errata.first_run_keeping_all,
     "errata-keyed": with_errata.keyed_runs,
@@ -20,8 +20,8 @@ PROGRAMS: dict[str, Callable[[Job], None]] = {
     "errata-rollback": rollback.all_runs,
     "errata-tables": tables.all_runs,
     "errata-tables-op-rows": tables.op_rows,
-    "bare": by_hand.bare_script,
-    "ranges-by-hand": ranges.by_hand,
+    "bare": baseline.bare_script,
+    "ranges-baseline": ranges.baseline,
     "ranges-errata": ranges.with_errata,
     "small-runs": small_runs.later_runs,
     **growth.PROGRAMS,

@@ -26,7 +26,7 @@ STILTED = re.compile(
 )
 OUTSIDE = re.compile(r"SPEC-DECISIONS|CONTRACT\b|\bDESIGN (?:section|\d)|\b(?:DESIGN|QUALITY|STYLE|REDESIGN)\.md|\(QUALITY, |[Uu]ser guide[,\"']|user-guide\.txt|correlation-keys\.txt|aggregate-nodes\.txt")
 
-ALLOWED = {"benchmarks": 31, "changelog": 25, "cxl": 68, "docs": 60, "errata": 380, "operators": 255, "storage": 159, "tests": 176}
+ALLOWED = {"changelog": 25, "cxl": 67, "docs/cxl": 2, "errata": 349, "operators": 254, "storage": 158, "tests": 174}
 """How many findings a folder may still have. Numbers only go down."""
 
 

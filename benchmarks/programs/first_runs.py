@@ -1,4 +1,4 @@
-"""Stateful nodes: what the first run of each costs beside the same work written by hand for the same engine.
+"""Stateful nodes: the cost of the first run of each, beside a hand-written program on the same engine.
 
 Read the rows, write them to a Delta table, compute the node, write its rows to a Delta table. The rows have 20 of a key, or, where they
 are skewed, every other one has the same key.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.programs.by_hand import session
+from benchmarks.programs.baseline import session
 from benchmarks.programs.growth import NODES, PREFIX, lay_out, run
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from benchmarks.job import Job
 
 ROWS, ITEMS = "id BIGINT, k BIGINT, v DOUBLE, day DATE, note STRING", "k BIGINT, label STRING"
-ERRATA, BY_HAND = "first-", "by-hand-"
+ERRATA, BASELINE = "first-", "by-hand-"
 SKEWED = "-skewed"
 
 
@@ -32,7 +32,7 @@ def with_errata(node: str, job: Job) -> None:
         run(job, folder, name)
 
 
-def by_hand(node: str, job: Job) -> None:
+def baseline(node: str, job: Job) -> None:
     """First runs of a node's program."""
     with session(job) as spark:
         for name, folder in job.first_runs():
@@ -106,5 +106,5 @@ PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {
     f"{prefix}{node.removeprefix(PREFIX)}{shape}": partial(program, node)
     for node in WRITTEN
     for shape in ("", SKEWED)
-    for prefix, program in ((BY_HAND, by_hand), (ERRATA, with_errata))
+    for prefix, program in ((BASELINE, baseline), (ERRATA, with_errata))
 }

@@ -1,4 +1,4 @@
-"""Stateful nodes: what 1,000 changes cost each of them, to be compared between numbers of rows that stand (DESIGN section 4, Arrangements).
+"""Stateful nodes: the cost of 1,000 changes to each, over different numbers of live rows.
 
 Each node has a pipeline of its own, without an output, whose file would be written anew as a whole.
 """
@@ -119,7 +119,7 @@ def lay_out(node: Stateful, data: Path, folder: Path) -> int:
 
 
 def keys_of(rows: int) -> int:
-    """How many keys so many rows have."""
+    """The number of keys of `rows` rows."""
     return max(rows // ROWS_A_KEY, 1)
 
 

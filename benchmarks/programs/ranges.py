@@ -1,4 +1,4 @@
-"""A range join: each sale's price band out of 10,000, by hand in two ways and as a combine of a pipeline.
+"""A range join: each sale's price band out of 10,000, hand-written in two ways and as a combine of a pipeline.
 
 Read the sales, write them to a Delta table, find the band that holds the price, write one CSV file.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.programs.by_hand import SCHEMA, session
+from benchmarks.programs.baseline import SCHEMA, session
 from benchmarks.programs.with_errata import SOURCE, place, run
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def write_bands(path: Path) -> Path:
     return path
 
 
-def by_hand(job: Job) -> None:
-    """PySpark: the condition as it is said, and with buckets of one euro made by hand; each in a first run of a warm session."""
+def baseline(job: Job) -> None:
+    """PySpark: the plain condition, and explicit buckets of one euro; each in a first run of a warm session."""
     with session(job) as spark:
-        for name, join in (("session warmed", in_buckets), ("first run, each with each", each_with_each), ("first run, buckets by hand", in_buckets)):
+        for name, join in (("session warmed", in_buckets), ("first run, each with each", each_with_each), ("first run, explicit buckets", in_buckets)):
             folder = job.folder()
             bands = write_bands(folder / "bands.csv")
             with job.lap(name):
@@ -67,7 +67,7 @@ def by_hand(job: Job) -> None:
 
 
 def each_with_each(records: DataFrame, bands: DataFrame) -> DataFrame:
-    """The condition as it is said."""
+    """The plain condition."""
     return records.join(bands, (bands["low"] <= records["price"]) & (records["price"] < bands["high"]), "left")
 
 

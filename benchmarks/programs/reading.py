@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.programs.by_hand import SCHEMA, session
+from benchmarks.programs.baseline import SCHEMA, session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def input_of(job: Job, name: str) -> Path:
     return path
 
 
-def by_hand(name: str, job: Job) -> None:
+def baseline(name: str, job: Job) -> None:
     """`spark.read` with the columns as its schema, then Delta."""
     path = str(input_of(job, name))
     with session(job) as spark:
@@ -70,5 +70,5 @@ def with_errata(name: str, job: Job) -> None:
 
 
 PROGRAMS: Final[dict[str, Callable[[Job], None]]] = {
-    f"reading-{name}{kind}": partial(program, name) for name in FORMATS for kind, program in (("-by-hand", by_hand), ("", with_errata))
+    f"reading-{name}{kind}": partial(program, name) for name in FORMATS for kind, program in (("-baseline", baseline), ("", with_errata))
 }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from benchmarks.job import Job
 
 FILES, GROUPS, BROKEN = 10, 1000, 10
-"""The lines stand in so many files, each with so many groups; in one of the two versions so many of these fail."""
+"""Numbers of files, of groups in each, and of groups that fail in one of the two versions."""
 
 PIPELINE = """\
 pipeline: { name: lines }
@@ -76,7 +76,7 @@ def all_runs(job: Job) -> None:
 
 
 def write_lines(path: Path, rows: int, number: int, *, broken: int) -> None:
-    """Write `rows` lines of sales in `GROUPS` groups, those of the `number`-th file; the last line of some groups has no number of pieces."""
+    """Write the `number`-th file: `rows` lines of sales in `GROUPS` groups. The last line of some groups has no number of pieces."""
     if path.exists():
         return
     import numpy as np

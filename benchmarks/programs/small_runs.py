@@ -1,4 +1,4 @@
-"""Many small runs of one pipeline: whether the two hundredth is as quick as the tenth (DESIGN section 4, Append only)."""
+"""Many small runs of one pipeline: whether the two hundredth is as quick as the tenth."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def write(path: Path, ids: range, prices: dict[int, int]) -> None:
 
 
 def run(job: Job, folder: Path, name: str, number: int) -> None:
-    """One run, measured where it is one of those that are compared."""
+    """One run; measured if it is compared."""
     import errata
     from errata.core.options import EngineOptions, RunOptions
 

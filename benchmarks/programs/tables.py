@@ -1,6 +1,6 @@
 """From a Delta table to a Delta table: a first run, then runs that follow a thousand changed rows in the source's change data feed.
 
-The output holds the rows that stand, or it is a log of op rows. Rows are corrected all over the table, or the newest ones; or new ones come.
+The output holds the live rows, or it is a log of op rows. Rows are corrected all over the table, or the newest ones; or new ones come.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ADDED = "1,000 rows added"
 
 
 def all_runs(job: Job) -> None:
-    """The output holds the rows that stand."""
+    """The output holds the live rows."""
     _runs(job, "upsert")
 
 
@@ -82,7 +82,7 @@ def write_table(data: Path, folder: Path, mode: str = "upsert") -> None:
 
 
 def correct_rows(table: Path, turn: int) -> None:
-    """Give a thousand sales another quantity, the same every so many rows, in one commit."""
+    """Give a thousand sales another quantity, evenly spread, in one commit."""
     from deltalake import DeltaTable
 
     sales = DeltaTable(table)

@@ -1,4 +1,4 @@
-"""The work of the benchmark written by hand: for PySpark on either engine, and for DuckDB.
+"""The work of the benchmark as hand-written programs: PySpark on either engine, and DuckDB.
 
 Read the CSV files, write the records to a Delta table, derive `total`, add up by account, write one CSV file.
 DuckDB keeps the records in a database file of its own.
