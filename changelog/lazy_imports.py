@@ -2,7 +2,7 @@
 
     from changelog.lazy_imports import F, Window, np, pa, pc, pl
 
-`F` and `Window` are PySpark's, `np` is numpy, `pa` pyarrow, `pc` pyarrow.compute, `pl` polars.
+`F` and `Window` are PySpark's, `np` is numpy, `pl` polars, `pa` pyarrow, `pc` pyarrow.compute, `pacsv` pyarrow.csv, `pajson` pyarrow.json, `pq` pyarrow.parquet.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
     import pyarrow.compute as pc
+    import pyarrow.csv as pacsv
+    import pyarrow.json as pajson
+    import pyarrow.parquet as pq
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 else:
@@ -38,7 +41,10 @@ else:
     Window = _Later("pyspark.sql", "Window")
     np = _Later("numpy")
     pa = _Later("pyarrow")
+    pacsv = _Later("pyarrow.csv")
+    pajson = _Later("pyarrow.json")
     pc = _Later("pyarrow.compute")
     pl = _Later("polars")
+    pq = _Later("pyarrow.parquet")
 
-__all__ = ["F", "Window", "np", "pa", "pc", "pl"]
+__all__ = ["F", "Window", "np", "pa", "pacsv", "pajson", "pc", "pl", "pq"]

@@ -34,7 +34,7 @@ def ended(error: BaseException, console: Console) -> int:
 
 def _outside(error: BaseException, console: Console) -> int:
     """Print an error of storage, formats or engines and return its exit code; 0 for any other error."""
-    from storage.formats.base import FormatError, OptionError
+    from storage.formats import FormatError, OptionError
 
     if isinstance(error, engine_failures()):
         if lost := unreadable(str(error)):

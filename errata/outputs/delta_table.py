@@ -159,7 +159,7 @@ class Writing:
     def schema(self) -> pa.Schema:
         """The table's columns: those of the output."""
         from cxl.types.types import type_name
-        from storage.values.coerce import arrow_type
+        from storage.values.types import arrow_type
 
         return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.fields)[0]])
 

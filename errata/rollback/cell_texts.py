@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
     """The values of a column as text; those of a dynamic type are read once for each JSON text that occurs."""
     from storage.formats.base import Column
-    from storage.formats.texts import text_of
+    from storage.formats.values import text_of
 
     if type_.is_dynamic:
         coded = column.combine_chunks().dictionary_encode()

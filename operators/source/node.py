@@ -17,7 +17,7 @@ from operators.source.config import SourceConfig
 from operators.source.reading import FileReader
 from operators.source.row_layout import RowShape
 from storage import formats
-from storage.formats.document_sections import sections_in
+from storage.formats.envelope import sections_in
 from storage.formats.layouts import load_layout
 
 

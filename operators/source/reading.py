@@ -73,11 +73,11 @@ class FileReader:
 
     def stretches(self, record: FileRecord) -> ContentChunks | None:
         """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
-        from storage.formats.content_chunks import stretches_of
+        from storage.formats.content_chunks import chunks_of
 
         if self.limit is not None or record.size <= SMALL_BYTES:
             return None
-        return stretches_of(_reader_of(self.reader, record), self.path(record), record.path)
+        return chunks_of(_reader_of(self.reader, record), self.path(record), record.path)
 
     def schema(self) -> pa.Schema:
         """The Arrow schema of the op rows."""
@@ -188,7 +188,7 @@ def _reader_of(reader: Reader, record: FileRecord) -> Reader:
 
 def _dynamic(record: FileRecord) -> frozenset[str]:
     """The undeclared columns of a file that hold JSON text."""
-    from storage.values.coerce import is_dynamic
+    from storage.values.types import is_dynamic
 
     return frozenset(name for name, type_ in record.undeclared if is_dynamic(type_))
 

@@ -193,7 +193,7 @@ def _plain(values: pa.Array, *, dynamic: bool, typed: bool) -> list[Any]:
     """The values of a column as those of undeclared fields."""
     import orjson
 
-    from storage.formats.texts import text_of
+    from storage.formats.values import text_of
 
     if dynamic:
         found = [None if text is None else orjson.loads(text) for text in values.to_pylist()]

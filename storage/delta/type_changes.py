@@ -119,7 +119,7 @@ def _by_python(value: Column, convert: Callable[[pa.Array], pa.Array], spelled: 
 
 
 def _time_texts(values: pa.Array) -> pa.Array:
-    from storage.formats.texts import time_text
+    from storage.values.text import time_text
 
     return time_text(values)
 

@@ -19,7 +19,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from storage.formats.base import FormatError, InputError
+from storage.files.errors import FormatError, InputError
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
 _UNITS = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4}

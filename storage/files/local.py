@@ -1,6 +1,6 @@
-"""Local files as buffers: mapped as they are, or decompressed within caps (QUALITY, "Security": ratio at most 200:1 after 64 MB).
+"""Local files as buffers: mapped, or decompressed within limits.
 
-A name that ends in `.gz`, `.bz2`, `.xz`, `.zst` or `.zip` (one member) is decompressed; such a file is one range, since nothing in it can be found by its place.
+A file whose name ends in `.gz`, `.bz2`, `.xz`, `.zst` or `.zip` (one member) is decompressed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from changelog.lazy_imports import pa
-from storage.formats import limits
-from storage.formats.base import Buffer, InputError, Range
+from storage.files.errors import Buffer, InputError
 
+EXPANSION, EXPANSION_FREE = 200, 64 << 20
+"""A compressed or dictionary-encoded file may unpack to EXPANSION times its size. Below EXPANSION_FREE bytes it may always."""
 _BLOCK = 1 << 20
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether the file's name says that it is compressed."""
+    """Whether a file is compressed, by its name."""
     return path.suffix.lower() in _OPENERS
 
 
 def buffer_of(path: Path, name: str) -> Buffer:
-    """The whole content of a file, mapped where it is plain. Raises InputError."""
+    """The content of a file, mapped where it is not compressed. Raises InputError."""
     try:
         if is_compressed(path):
             return _decompressed(path, name)
@@ -42,20 +43,27 @@ def buffer_of(path: Path, name: str) -> Buffer:
         raise InputError(name, f"cannot be read: {wrong.strerror or wrong}") from None
 
 
-def bytes_of(path: Path, name: str, part: Range) -> Buffer:
-    """The bytes of one range of a file. Raises InputError."""
+def bytes_of(path: Path, name: str, start: int, end: int) -> Buffer:
+    """Bytes `start` to `end` of a file. Raises InputError."""
     whole = buffer_of(path, name)
-    return whole if part.start == 0 and part.end == len(whole) else whole[part.start : part.end]
+    return whole if start == 0 and end == len(whole) else whole[start:end]
+
+
+def check_expansion(file: str, packed: int, unpacked: int) -> None:
+    """Raise InputError (E236) where `packed` bytes of a file unpack to more than they may."""
+    if unpacked > EXPANSION_FREE and unpacked > packed * EXPANSION:
+        message = f"E236: the file unpacks to more than {EXPANSION} times its size: write it with less compression, or in several files"
+        raise InputError(file, message)
 
 
 def _decompressed(path: Path, name: str) -> Buffer:
-    """The content in a temporary file that nothing else sees, mapped."""
+    """The content, in an unnamed temporary file that is mapped."""
     packed, size = path.stat().st_size, 0
     with TemporaryFile() as unpacked:
         try:
             for block in _OPENERS[path.suffix.lower()](path):
                 size += len(block)
-                limits.check_expansion(name, packed, size)
+                check_expansion(name, packed, size)
                 unpacked.write(block)
             unpacked.flush()
         except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, OSError, NotImplementedError, RuntimeError) as wrong:
@@ -84,7 +92,6 @@ def _xz(path: Path) -> Iterator[bytes]:
 
 
 def _zstd(path: Path) -> Iterator[bytes]:
-
     with pa.input_stream(str(path), compression="zstd") as stream:
         yield from _blocks(stream)
 

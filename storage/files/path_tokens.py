@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from storage.formats.base import FormatError
+from storage.files.errors import FormatError
 
 NAMES = ("source_name", "batch_id", "execution_id", "timestamp", "pipeline_hash", "channel", "source_file", "source_path", "epoch", "n")
 STEADY = ("source_name", "channel")

@@ -1,10 +1,10 @@
-"""File formats by the name that `type:` gives them. A format is one package here, which registers its reader and writer.
+"""File formats by the names that `type:` has for them. A format is a package of this folder, which registers its reader and its writer.
 
     reader = formats.reader("csv", {"delimiter": ";"}, ReadPlan(columns))
     for batch in reader.read(data, "orders.csv"): ...
 
-A new format is a new package in this folder: nothing else names it. Its `__init__` has options and classes and imports nothing heavy; what reads
-and writes stands beside it and is imported when the first byte is read or written.
+To add a format, add a package: no other module names it. Its `options` has the option models, its `__init__` the reader and the writer, its `read` and
+`write` what turns bytes into records and records into bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,19 +15,14 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from storage.files.errors import Buffer, FormatError, InputError, OutputError
 from storage.formats.base import (
     CHUNK_BYTES,
     DOCUMENT,
     ERROR,
     ROW,
     ArrayPath,
-    Buffer,
     Column,
-    FormatError,
-    InputError,
-    OptionError,
-    Options,
-    OutputError,
     Range,
     Reader,
     ReadPlan,
@@ -37,6 +32,7 @@ from storage.formats.base import (
     WritePlan,
     Writer,
 )
+from storage.formats.options import OptionError, Options
 
 __all__ = [
     "CHUNK_BYTES", "DOCUMENT", "ERROR", "ROW", "ArrayPath", "Buffer", "Column", "FormatError", "InputError", "OptionError", "Options",
@@ -51,7 +47,7 @@ _W = TypeVar("_W", bound=type[Writer])
 
 
 def register_reader(name: str) -> Callable[[_R], _R]:
-    """Class decorator: the reader of `type: name`."""
+    """Class decorator that registers the reader of `type: name`."""
 
     def add(cls: _R) -> _R:
         _readers[name] = cls
@@ -61,7 +57,7 @@ def register_reader(name: str) -> Callable[[_R], _R]:
 
 
 def register_writer(name: str) -> Callable[[_W], _W]:
-    """Class decorator: the writer of `type: name`."""
+    """Class decorator that registers the writer of `type: name`."""
 
     def add(cls: _W) -> _W:
         _writers[name] = cls
@@ -70,8 +66,8 @@ def register_writer(name: str) -> Callable[[_W], _W]:
     return add
 
 
-# What several formats share, itself no format.
 _SHARED = {"typed", "edi"}
+"""Packages that several formats share; no formats themselves."""
 
 
 @cache
@@ -81,19 +77,19 @@ def names() -> tuple[str, ...]:
 
 
 def reader_type(name: str) -> type[Reader]:
-    """The reader class of a format; KeyError for a name that is none."""
+    """The reader class of a format. Raises KeyError for an unknown name."""
     _load(name)
     return _readers[name]
 
 
 def writer_type(name: str) -> type[Writer]:
-    """The writer class of a format; KeyError for a name that is none."""
+    """The writer class of a format. Raises KeyError for an unknown name."""
     _load(name)
     return _writers[name]
 
 
 def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
-    """A reader with checked options; OptionError for those that the format does not know, and for what it has no use for."""
+    """A reader with checked options. Raises OptionError for unknown options, and for array paths or layouts that the format does not take."""
     cls = reader_type(name)
     _refuse(name, "array_paths", given=bool(plan.array_paths) and not cls.nested, why="its records have no nested arrays, as those of json and xml have")
     _refuse(name, "format_schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
@@ -101,14 +97,14 @@ def reader(name: str, options: Mapping[str, Any], plan: ReadPlan) -> Reader:
 
 
 def writer(name: str, options: Mapping[str, Any], plan: WritePlan) -> Writer:
-    """A writer with checked options; OptionError for those that the format does not know, and for what it has no use for."""
+    """A writer with checked options. Raises OptionError for unknown options, and for a layout that the format does not take."""
     cls = writer_type(name)
     _refuse(name, "schema", given=plan.layout is not None and not cls.laid_out, why="only fixed_width files are laid out by one")
     return cls(_checked(cls.Options, options), plan)
 
 
 def _refuse(name: str, key: str, *, given: bool, why: str) -> None:
-    """OptionError for a key that says something of what the format has not."""
+    """Raise OptionError for a key that the format does not take."""
     if given:
         raise OptionError(f"{key}: type '{name}' takes none, {why}; leave it out", (key,), unknown=True)
 

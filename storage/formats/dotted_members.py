@@ -1,4 +1,4 @@
-"""Members of records below objects of which the schema names some by dotted names (`m.q`): the others are fields as well, `m.r`."""
+"""Records with dotted columns. Where the schema names the member `m.q` of an object, the object's other members are fields too: `m.r`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import pyarrow as pa
-
+from changelog.lazy_imports import pa
 from storage.formats.base import Column
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The declared columns with dotted names and their steps, and the objects above them that are no columns themselves."""
+    """The declared columns with dotted names and their steps, and the objects around them that are no columns themselves."""
 
     dotted: Mapping[str, Sequence[str]]
     opened: frozenset[str]
 
     @classmethod
     def of(cls, declared: Iterable[Column]) -> Members:
-        """Those of a schema."""
+        """The dotted columns among the declared ones."""
         names = {column.name for column in declared}
         dotted = {name: name.split(".") for name in names if "." in name}
         above = [list(accumulate(steps[:-1], "{}.{}".format)) for steps in dotted.values()]
         return cls(dotted, frozenset(prefix for prefixes in above if names.isdisjoint(prefixes) for prefix in prefixes))
 
     def record(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A record's values by the names of columns; a member of a column's whole name goes before the end of its path."""
+        """A record's values by column name. A member that has a column's whole dotted name wins over the end of its path."""
         if not self.dotted:
             return record
         made = {name: walked(record, steps) for name, steps in self.dotted.items()}
@@ -40,14 +39,14 @@ class Members:
         return made
 
     def reached(self, record: Mapping[str, Any]) -> Iterator[str]:
-        """The names of columns that a record has, also where their values, or those above them, are null."""
+        """The names of the columns that a record has, including null values and members of null objects."""
         if not self.dotted:
             yield from record
             return
         yield from (name for name in self.record(record) if name not in self.dotted or name in record or _leads(record, self.dotted[name]))
 
     def present(self, fields: Iterable[pa.Field]) -> set[str]:
-        """The names of columns that records of these fields have, also where all values above them are null."""
+        """The names of the columns that records with these Arrow fields have, including members of null objects."""
         fields = list(fields)
         by_name = {field.name: field for field in fields}
         return {*self.names(fields), *(name for name, steps in self.dotted.items() if _leads_in(by_name, steps))}
@@ -61,7 +60,7 @@ class Members:
                 made.setdefault(name, value)
 
     def names(self, fields: Iterable[pa.Field]) -> Iterator[str]:
-        """The names that records of these fields have by `record`, declared ones or not."""
+        """The column names in records with these Arrow fields, declared or not."""
         for field in fields:
             if field.name not in self.opened or not (pa.types.is_struct(field.type) or pa.types.is_null(field.type)):
                 yield field.name
@@ -81,7 +80,7 @@ def _leads(record: Any, steps: Iterable[str]) -> bool:
 
 
 def _leads_in(fields: Mapping[str, pa.Field], steps: Sequence[str]) -> bool:
-    """The same for the fields of records."""
+    """Whether a path of keys leads to an Arrow field, or ends early at one of type null."""
     if steps[0] not in fields:
         return False
     kind = fields[steps[0]].type
@@ -91,7 +90,7 @@ def _leads_in(fields: Mapping[str, pa.Field], steps: Sequence[str]) -> bool:
 
 
 def walked(record: Any, steps: Iterable[str]) -> Any:
-    """What stands at the end of a path of keys, null where it leads nowhere."""
+    """The value at the end of a path of keys; None where the path leads nowhere."""
     value = record
     for step in steps:
         value = value.get(step) if isinstance(value, dict) else None

@@ -1,6 +1,6 @@
-"""The encodings that text files may have: Python's codecs that turn bytes into text and nothing else.
+"""The encodings of text files: the codecs of Python that are character sets.
 
-Left out are codecs that are no character sets (rot13, hex, zlib, idna, punycode, undefined, unicode_escape) and utf-7, whose bytes look like other text.
+Excluded are other codecs (rot13, hex, zlib, idna, punycode, undefined, unicode_escape) and utf-7, whose bytes look like other text.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _TEXT: Final = re.compile(
 )
 _STATEFUL: Final = ("hz", "iso2022")
 _EXPAT: Final = frozenset({"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "iso-8859-1"})
-"""The names of encodings that expat reads by itself."""
+"""Encodings that expat reads by itself."""
 IN_WORDS: Final = "utf-8, utf-16, utf-32, ascii, iso-8859-1 to -16, cp1252 and other code pages, koi8-r, mac-roman, shift_jis, euc_jp, gb18030, big5 and their relatives"
 
 
 def text_encoding(name: str) -> str | None:
-    """Python's own name for an encoding of text; None for what is none."""
+    """Python's name of a text encoding; None for an unknown one."""
     try:
         found = codecs.lookup(name.strip()).name
     except (LookupError, ValueError):
@@ -29,7 +29,7 @@ def text_encoding(name: str) -> str | None:
 
 
 def expat_reads(name: str) -> bool:
-    """Whether expat reads XML whose declaration names this encoding: by itself, or because each of its characters is one byte."""
+    """Whether expat reads XML in this encoding: by itself, or because each character is one byte."""
     if name.lower() in _EXPAT:
         return True
     encoding = text_encoding(name)

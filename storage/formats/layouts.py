@@ -1,7 +1,7 @@
-"""Layout files: the format schema that `format_schema:` of a source or `schema:` of an output names by its path (SPEC-DECISIONS, "Fixed-width").
+"""Layout files: the format schemas that `format_schema:` of a source and `schema:` of an output name by path.
 
-A layout file is YAML and as little trusted as a pipeline file: read within a budget of bytes, without aliases, tags or keys that come twice. Its scalars
-stay text, so that `pad: 0` is the character.
+A layout file is YAML and not trusted: its size is limited, and aliases and repeated keys are errors. Its scalars stay text, so that `pad: 0` is the
+character.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storage.formats.base import OptionError
+import yaml
+
+from storage.formats.options import OptionError
 
 LARGEST = 1_000_000
-"""Bytes that a layout file may have."""
+"""Bytes of the largest layout file."""
 
 
 def load_layout(given: Any, folder: Path, key: str, *, confined: bool = True) -> Mapping[str, Any] | None:
-    """The content of a layout: a map is one already, a text is the path of a file below `folder`, which has one.
+    """The content of a layout. Raises OptionError with the key of the configuration.
 
-    `confined`: a link may not lead out of the folder. Raises OptionError that names the key of the configuration.
+    Args:
+        given: a map, which is the content, or the path of a layout file; None for no layout
+        folder: the folder of the pipeline
+        key: the key of the configuration
+        confined: whether links that lead out of the folder are refused
     """
     if given is None or isinstance(given, Mapping):
         return given
@@ -39,8 +45,6 @@ def load_layout(given: Any, folder: Path, key: str, *, confined: bool = True) ->
 
 
 def _parsed(data: bytes, name: str, key: str) -> Mapping[str, Any]:
-    import yaml
-
     if len(data) > LARGEST:
         raise OptionError(f"{key}: '{name}' is larger than {LARGEST:,} bytes", (key,))
     try:
@@ -54,7 +58,7 @@ def _parsed(data: bytes, name: str, key: str) -> Mapping[str, Any]:
 
 
 def _value(root: Any, name: str, key: str) -> Any:
-    """A node as maps, lists and texts; a null scalar is None. A node that is met twice is an alias."""
+    """A YAML node as maps, lists and texts; a null scalar is None. A node that occurs twice is an alias."""
     seen: set[int] = set()
 
     def wrong(node: Any, text: str) -> OptionError:

@@ -1,29 +1,38 @@
-"""Files of one record a line, cut into ranges of whole lines whose first record's number is known: blank lines are no records."""
+"""Files of one record a line, cut into ranges of whole lines with the number of the first record. Blank lines are no records."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from changelog.lazy_imports import np
+from storage.files.errors import Buffer
 from storage.formats import limits
-from storage.formats.base import CHUNK_BYTES, Buffer, Looked, Range, Starts, T
+from storage.formats.base import CHUNK_BYTES, Range, Scanned, Starts, T
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 _LF, _CR = 10, 13
-_SPACES = np.zeros(256, np.bool_)
-_SPACES[[9, 10, 11, 12, 13, 32]] = True
+
+
+@cache
+def _spaces() -> npt.NDArray[np.bool_]:
+    """Whether each byte value is white space."""
+    spaces = np.zeros(256, np.bool_)
+    spaces[[9, 10, 11, 12, 13, 32]] = True
+    return spaces
 
 
 def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = False) -> list[Range]:
-    """Ranges of about `target` bytes that end behind a line end; `blank_lines`: one of white space is a record, only an empty one is not.
+    """Ranges of whole lines of about `target` bytes. With `blank_lines` a line of white space is a record and only an empty one is not.
 
-    Raises InputError for a line beyond the cap.
+    Raises InputError for a line that is too long.
     """
     bounds = _bounds(data, target)
     long = next((start for start, end in pairwise(bounds) if end - start > target + limits.RECORD_BYTES), None)
@@ -37,12 +46,12 @@ def line_ranges_of(data: Buffer, name: str, target: int, *, blank_lines: bool = 
     return [Range(start, end, row, b"lines") for (start, end), row in zip(parts, rows, strict=False)]
 
 
-def looked_at_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool = False) -> Looked[T]:
-    """What `look` makes of the places where lines begin that are records."""
-    return Looked(b"lines", 0, _looked(data, look, blank_lines=blank_lines))
+def scan_lines(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool = False) -> Scanned[T]:
+    """Call `look` with the places where the lines that are records begin."""
+    return Scanned(b"lines", 0, _results(data, look, blank_lines=blank_lines))
 
 
-def _looked(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
+def _results(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> Iterator[T]:
     view = np.frombuffer(data, np.uint8)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         parts = pairwise(_bounds(data, CHUNK_BYTES // 2))
@@ -50,7 +59,7 @@ def _looked(data: Buffer, look: Callable[[Starts], T], *, blank_lines: bool) -> 
 
 
 def _bounds(data: Buffer, target: int) -> list[int]:
-    """The ends of pieces of about `target` bytes, each behind a line end, and ahead of them 0."""
+    """0 and the ends of pieces of whole lines of about `target` bytes."""
     bounds = [0]
     while bounds[-1] < len(data):
         at = data.find(b"\n", bounds[-1] + target - 1)
@@ -59,12 +68,12 @@ def _bounds(data: Buffer, target: int) -> list[int]:
 
 
 def count_lines(text: Bytes, *, blank_lines: bool = False) -> int:
-    """How many `filled_lines` a text has."""
+    """The number of `filled_lines` of a text."""
     return len(filled_lines(text, blank_lines=blank_lines))
 
 
 def filled_lines(text: Bytes, *, blank_lines: bool = False) -> Starts:
-    """Where the lines of a text begin that have more than white space in them or, with `blank_lines`, more than a carriage return."""
+    """Where the lines begin that have more than white space; with `blank_lines` the ones that have more than a carriage return."""
     ends = np.flatnonzero(text == _LF)
     starts = np.concatenate([[0], ends + 1])
     ends = np.concatenate([ends, [len(text)]])
@@ -73,5 +82,5 @@ def filled_lines(text: Bytes, *, blank_lines: bool = False) -> Starts:
     if blank_lines:
         whole: Starts = starts[(ends - starts > 1) | (text[starts] != _CR)]
         return whole
-    doubtful = np.flatnonzero(_SPACES[text[starts]])
-    return np.delete(starts, [i for i in doubtful.tolist() if _SPACES[text[starts[i] : ends[i]]].all()])
+    doubtful = np.flatnonzero(_spaces()[text[starts]])
+    return np.delete(starts, [i for i in doubtful.tolist() if _spaces()[text[starts[i] : ends[i]]].all()])

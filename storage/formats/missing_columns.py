@@ -1,11 +1,12 @@
-"""The error of a file that lacks declared columns: what it has instead, and the ways out (docs/guide.md, "Missing columns")."""
+"""The error of a file that lacks declared columns: the most similar names of the file, and the ways out."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
-from storage.formats.base import Column, InputError, ReadPlan
+from storage.files.errors import InputError
+from storage.formats.base import Column, ReadPlan
 
 _SEPARATORS = (",", ";", "\t", "|", ":")
 _SHOWN = 8
@@ -24,15 +25,23 @@ def missing_columns(
     numbered: bool = False,
     noun: str = "column",
 ) -> InputError:
-    """The error (E225) of a file that has the columns `names` and not the declared columns `lacking`.
+    """The error (E225) of a file that lacks declared columns.
 
-    text, delimiter: the text of the header and the delimiter that cut it, where the file is text with one.
-    numbered: the file has no header, so its columns are called `col_0`, `col_1` and so on.
+    Args:
+        plan: what the source reads
+        lacking: the columns that the file lacks
+        names: the columns that the file has
+        file: how messages call the file
+        line: the line of the header
+        text: the text of the header, where the file has one
+        delimiter: the delimiter that cut the header
+        numbered: whether the file has no header and its columns are called `col_0`, `col_1`, ...
+        noun: what the format calls a column
     """
     separator = None if numbered or len(lacking) < len(plan.declared) else _separator_in(text, delimiter, plan)
     if separator is not None:
-        told = f"E225: none of the declared columns is in the header; its delimiter seems to be {separator!r}: set options.delimiter"
-        return InputError(file, told, line=line)
+        message = f"E225: none of the declared columns is in the header; its delimiter seems to be {separator!r}: set options.delimiter"
+        return InputError(file, message, line=line)
     likely = [(column, _likely(column.name, names, plan)) for column in lacking]
     missing = ", ".join(f"'{column.name}'{f' (it has {found!r})' if found else ''}" for column, found in likely[:_SHOWN])
     more = f" and {len(likely) - _SHOWN} more" if len(likely) > _SHOWN else ""
@@ -49,7 +58,7 @@ def _way_out(likely: Sequence[tuple[Column, str | None]], names: Collection[str]
 
 
 def _likely(name: str, names: Collection[str], plan: ReadPlan) -> str | None:
-    """The undeclared name of the file that is most like a declared one: but for case and blanks, else by a few characters."""
+    """The undeclared name of the file that is most similar to a declared one, case and blanks aside."""
     free = {_plain(other): other for other in names if other not in plan.names}
     close = get_close_matches(_plain(name), free, 1, _ALIKE)
     return free[close[0]] if close else None
@@ -60,7 +69,7 @@ def _plain(name: str) -> str:
 
 
 def _separator_in(text: bytes, delimiter: str, plan: ReadPlan) -> str | None:
-    """The other delimiter by which a header has most of the declared names, or most names where it was cut by none."""
+    """The other delimiter that gives most of the declared names, or most names where the header has no `delimiter`."""
     header = text.decode("utf-8", "replace")
     wanted = {_plain(name) for name in plan.names}
     counts = {one: [_plain(part).strip("\"'") for part in header.split(one)] for one in _SEPARATORS if one in header and one != delimiter}

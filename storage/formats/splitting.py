@@ -1,19 +1,21 @@
-"""One output cut into several files (user guide, "File splitting"; SPEC-DECISIONS, "Output" 22).
+"""One output cut into several files.
 
-A limit is looked at before a record is written, so the record that passes `max_bytes` is still completed. With a group key the cut waits for the next
-change of the key; a group is oversize when it alone has more than a limit.
+Limits are checked before a record is written: the record that exceeds `max_bytes` is still completed. With a group key a file ends only where the key
+changes. A group is oversize when it alone exceeds a limit.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from changelog.lazy_imports import pa
-from storage.formats.base import OptionError, OutputError, Writer
+from storage.files.errors import OutputError
+from storage.formats.base import Writer
+from storage.formats.options import OptionError
 
 _SEQ = re.compile(r"\{seq(?::0?(?P<width>[0-9]+))?\}")
 _TOKEN = re.compile(r"\{[^{}]*\}")
@@ -21,7 +23,10 @@ _TOKEN = re.compile(r"\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """The `split:` block of an output; `repeat_header` concerns rows of names alone. Raises OptionError for a naming without `{seq}` or with an unknown token."""
+    """The `split:` block of an output. `repeat_header` applies only to header rows of names.
+
+    Raises OptionError for a naming without `{seq}` or with an unknown token.
+    """
 
     max_records: int | None = None
     max_bytes: int | None = None
@@ -48,11 +53,11 @@ class SplitPlan:
         return "[0-9]+".join(re.escape(_named(text, file_name)) for text in _SEQ.split(self.naming)[::2])
 
     def full(self, records: int, size: int) -> bool:
-        """Whether a file of so many records and bytes has reached a limit."""
+        """Whether a file with these numbers of records and bytes has reached a limit."""
         return _reached(records, self.max_records) or _reached(size, self.max_bytes)
 
     def oversize(self, records: int, size: int) -> bool:
-        """Whether a group of so many records and bytes is larger than a limit."""
+        """Whether a group with these numbers of records and bytes exceeds a limit."""
         return _reached(records - 1, self.max_records) or _reached(size - 1, self.max_bytes)
 
 
@@ -68,7 +73,7 @@ def _reached(count: int, limit: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes to append to part `seq`; parts come one after another."""
+    """Bytes to append to part `seq`. Parts come one after another."""
 
     seq: int
     data: bytes
@@ -76,20 +81,21 @@ class Piece:
 
 @dataclass(slots=True)
 class _Part:
-    """Where the cutting stands: the open file and the open group."""
+    """The open file and the open group."""
 
     seq: int = 1
     records: int = 0
     size: int = 0
     group_records: int = 0
     group_size: int = 0
-    told: bool = field(default=False)
+    judged: bool = False
+    """Whether the open group was reported as oversize."""
 
     def add(self, size: int, *, new_group: bool) -> None:
         self.records, self.size = self.records + 1, self.size + size
         self.group_records = 1 if new_group else self.group_records + 1
         self.group_size = size if new_group else self.group_size + size
-        self.told &= not new_group
+        self.judged &= not new_group
 
     def next(self, header: int) -> None:
         self.seq, self.records, self.size = self.seq + 1, 0, header
@@ -103,10 +109,16 @@ def split(
     group: int | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Piece]:
-    """The parts of an ordered stream of batches, each with header and footer; `group` is the place of the group key among the columns.
+    """The parts of an ordered stream of batches, each with header and footer; one part where there are no records.
 
-    Columns behind those of the writer are not written. Raises OutputError for an oversize group under `oversize_group: error`; `warn` is told
-    of one under `warn`. No records: one part.
+    Raises OutputError for an oversize group under `oversize_group: error`.
+
+    Args:
+        plan: the limits and the names of the parts
+        writer: writes the columns of its plan; further columns of the batches are not written
+        batches: the records in order
+        group: the index of the group key among the columns; None without a group key
+        warn: called with a message for each oversize group under `oversize_group: warn`
     """
     first = writer.header()
     later = _repeated(plan, writer, first)
@@ -131,7 +143,7 @@ def split(
 
 
 def _repeated(plan: SplitPlan, writer: Writer, header: bytes) -> bytes:
-    """What every part but the first begins with: `repeat_header` concerns rows of names alone."""
+    """The header of every part but the first one."""
     return header if plan.repeat_header or not writer.has_header_row else b""
 
 
@@ -148,7 +160,7 @@ def _body(part: _Part, writer: Writer, batch: pa.RecordBatch, *, continues: bool
 
 
 def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar | None) -> tuple[list[bool] | None, pa.Scalar | None]:
-    """For each record whether its key differs from the one before (null is a key); null without a group key."""
+    """Whether each record's key differs from the one before, null being a key, and the last key. None without a group key."""
     if group is None or not batch.num_rows:
         return None if group is None else [], previous
     key = batch.column(group).dictionary_encode(null_encoding="encode").indices.to_pylist()
@@ -159,9 +171,9 @@ def _changes(batch: pa.RecordBatch, group: int | None, previous: pa.Scalar | Non
 
 
 def _judge(plan: SplitPlan, part: _Part, warn: Callable[[str], None], *, grouped: bool) -> None:
-    if not grouped or part.told or not plan.oversize(part.group_records, part.group_size):
+    if not grouped or part.judged or not plan.oversize(part.group_records, part.group_size):
         return
-    part.told = True
+    part.judged = True
     text = f"a group of '{plan.group_key}' has more than the limit of one file (part {part.seq})"
     if plan.oversize_group == "error":
         raise OutputError(text)

@@ -1,6 +1,6 @@
-"""Reading files in tasks: a task is a range of a file; its reader runs on the driver for small files and inside `mapInArrow` for large ones.
+"""Files read in tasks. A task is a range of a file: small files are read on the driver, large ones inside `mapInArrow`.
 
-A table of tasks has the columns `path, name, start, end, first_row, head, pieces` and any others, which are repeated on each of the task's records.
+A table of tasks has the columns `path, name, start, end, first_row, head, pieces`. It may have further ones, which each of the task's records repeats.
 """
 
 from __future__ import annotations
@@ -11,29 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-import pyarrow as pa
-
+from changelog.lazy_imports import np, pa
+from storage.files.errors import Buffer, InputError
 from storage.files.local import buffer_of, bytes_of, is_compressed
-from storage.formats.base import CHUNK_BYTES, ROW, Buffer, Column, InputError, Piece, Range, Reader
+from storage.formats.base import CHUNK_BYTES, ROW, Column, Piece, Range, Reader
 
-TASK_SCHEMA = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("name", pa.string(), nullable=False),
-        pa.field("start", pa.int64(), nullable=False),
-        pa.field("end", pa.int64(), nullable=False),
-        pa.field("first_row", pa.int64(), nullable=False),
-        pa.field("head", pa.binary(), nullable=False),
-        pa.field("pieces", pa.binary(), nullable=False),
-    ]
-)
-Finish: TypeAlias = Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatch]
+Finish: TypeAlias = "Callable[[pa.RecordBatch, Mapping[str, Any]], pa.RecordBatch]"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A range of a file to read; `name` is how messages call the file, `attached` what every record of it shall carry besides."""
+    """A range of a file to read. Messages call the file `name`; `attached` are further values for each of its records."""
 
     path: str
     name: str
@@ -42,17 +30,17 @@ class Task:
 
 
 def undeclared_columns(reader: Reader, path: Path, name: str) -> tuple[Column, ...]:
-    """`Reader.undeclared` of a file. Raises InputError, also for a section of its envelope that is not what it is declared to be."""
+    """The undeclared columns of a file (`Reader.undeclared`). Raises InputError, also for a section of the envelope that is not of its declared type."""
     data = buffer_of(path, name)
-    with told_by_line(path, name):
+    with line_numbers(path, name):
         if reader.plan.sections and not reader.plan.document:
             reader.envelope(data, name)
         return reader.undeclared(data, name)
 
 
 @contextmanager
-def told_by_line(path: Path, name: str) -> Iterator[None]:
-    """What is wrong at some byte of a file is told with its line, too."""
+def line_numbers(path: Path, name: str) -> Iterator[None]:
+    """Add the line to input errors that have only a byte offset."""
     try:
         yield
     except InputError as wrong:
@@ -62,8 +50,8 @@ def told_by_line(path: Path, name: str) -> Iterator[None]:
 def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] | None = None, target: int = CHUNK_BYTES) -> list[Task]:
     """The tasks that together read a file. Raises InputError."""
     data = buffer_of(path, name)
-    # Nothing in a compressed file can be found by its place: one task reads it all, in pieces.
-    with told_by_line(path, name):
+    # A compressed file has no random access: one task reads all of it, in pieces.
+    with line_numbers(path, name):
         parts = [Range(0, len(data))] if is_compressed(path) else reader.split(data, name, target)
     return [Task(str(path), name, part, attached or {}) for part in parts]
 
@@ -71,7 +59,7 @@ def tasks_of(reader: Reader, path: Path, name: str, attached: Mapping[str, Any] 
 def tail_tasks(
     reader: Reader, path: Path, name: str, start: int, first_row: int, *, attached: Mapping[str, Any] | None = None
 ) -> list[Task] | None:
-    """The tasks that read what stands behind byte `start` of a file, where record `first_row` begins; None where it has to be read as a whole.
+    """The tasks that read a file from byte `start` on, where record `first_row` begins. None where the whole file has to be read.
 
     The first task of a long tail may begin before `start`. Raises InputError.
     """
@@ -89,7 +77,7 @@ def tail_tasks(
 def read_task(reader: Reader, task: Task) -> Iterator[pa.RecordBatch]:
     """The records of one task. Raises InputError."""
     path = Path(task.path)
-    with told_by_line(path, task.name):
+    with line_numbers(path, task.name):
         yield from _read_file(reader, path, task)
 
 
@@ -98,7 +86,7 @@ def _read_file(reader: Reader, path: Path, task: Task) -> Iterator[pa.RecordBatc
         yield from _read_pieces(reader, buffer_of(path, task.name), task)
         return
     if not is_compressed(path):
-        yield from reader.read(bytes_of(path, task.name, task.part), task.name, task.part)
+        yield from reader.read(bytes_of(path, task.name, task.part.start, task.part.end), task.name, task.part)
         return
     data = buffer_of(path, task.name)
     for part in reader.split(data, task.name):
@@ -106,12 +94,12 @@ def _read_file(reader: Reader, path: Path, task: Task) -> Iterator[pa.RecordBatc
 
 
 def _read_pieces(reader: Reader, data: Buffer, task: Task) -> Iterator[pa.RecordBatch]:
-    """The records of pieces of a file as if they stood side by side, with the numbers that they have in the file."""
+    """The records of some pieces of a file, read together, with their numbers in the file."""
     pieces, head = task.part.pieces, task.part.head
     text = b"".join(data[piece.start : piece.end] for piece in pieces)
     try:
         batches = list(reader.read(text, task.name, Range(task.part.start, task.part.start + len(text), 1, head)))
-    except InputError:  # told once more, with the place in the file
+    except InputError:  # raised again below, with the place in the file
         for piece in pieces:
             yield from reader.read(data[piece.start : piece.end], task.name, Range(*piece[:3], head))
         return
@@ -122,8 +110,8 @@ def _read_pieces(reader: Reader, data: Buffer, task: Task) -> Iterator[pa.Record
 
 
 def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.Table:
-    """Tasks as rows, `attached` being the schema of what they carry besides."""
-    extra = attached or pa.schema([])
+    """Tasks as rows. `attached` is the schema of their further values."""
+    fields = {"path": pa.string(), "name": pa.string(), "start": pa.int64(), "end": pa.int64(), "first_row": pa.int64(), "head": pa.binary(), "pieces": pa.binary()}
     rows = [
         {
             "path": task.path, "name": task.name, "start": task.part.start, "end": task.part.end,
@@ -132,16 +120,20 @@ def task_table(tasks: Sequence[Task], attached: pa.Schema | None = None) -> pa.T
         }
         for task in tasks
     ]  # fmt: skip
-    return pa.Table.from_pylist(rows, pa.schema([*TASK_SCHEMA, *extra]))
+    return pa.Table.from_pylist(rows, pa.schema([*(pa.field(name, kind, nullable=False) for name, kind in fields.items()), *(attached or ())]))
 
 
 def chunk_reader(
     reader: Reader, attached: pa.Schema | None = None, finish: Finish | None = None
 ) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow` over a table of tasks: batches of `Reader.schema()` and the attached columns.
+    """The function for `mapInArrow` over a table of tasks. Its batches have the columns of `Reader.schema()` and the attached ones.
 
-    `finish(batch, attached values)` may make something else of each batch where it is read (keys, say). Raises InputError inside the engine;
-    `InputError.found_in` gets its message back from the engine's exception.
+    The function raises InputError inside the engine; `InputError.found_in` finds its message in the engine's exception.
+
+    Args:
+        reader: reads the files
+        attached: the schema of the tasks' further values
+        finish: turns a batch and the attached values into another batch, where it is read
     """
     extra = attached or pa.schema([])
 

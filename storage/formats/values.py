@@ -1,19 +1,26 @@
-"""Parsed values (of JSON) to declared types, a column at a time.
+"""Values of records: parsed JSON values to declared types, and typed columns to the text of files.
 
-Text goes by the rules of `storage.values.coerce`. Other kinds: an int is a float, a whole float is an int, a bool is 0 or 1 in a number column, a number that is
-not 0 is true; a scalar in a string column is its plain text, an array or a map there its JSON. What would lose something (3.7 as int) fails.
+To declared types: text goes by the rules of `storage.values.coerce`. An int is a float and a whole float an int. A bool is 0 or 1 in a number column, a
+number other than 0 is true. A scalar in a string column is its plain text, an array or a map there its JSON. A conversion that loses something
+(3.7 as int) fails.
+
+To text: floats as in `storage.values.text`, dates `YYYY-MM-DD`, date-times with `T`, bools `true` and `false`, dynamic scalars like their plain
+kind, arrays as compact JSON. A map has no text: OutputError.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from storage.values.coerce import DYNAMIC, NESTED, Coerced, arrow_type, base_type, coerce
+from changelog.lazy_imports import pa, pc
+from storage.files.errors import OutputError
+from storage.formats.base import Column
+from storage.values.coerce import Coerced, coerce
 from storage.values.json_text import canonical
+from storage.values.text import float_text, plain_floats, time_text
+from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type, is_dynamic
 
 _EXACT: dict[str, frozenset[type]] = {
     "string": frozenset({str, type(None)}),
@@ -25,13 +32,13 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
 def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[str] = ()) -> Coerced:
-    """A column of Python values as its declared type."""
+    """Convert a column of Python values to its declared type."""
     name = base_type(declared)
     if set(map(type, values)) <= _EXACT.get(name, frozenset()):
         try:
             return Coerced(pa.array(values, arrow_type(declared)), None)
         except OverflowError:
-            pass  # an int beyond 64 bits: that one fails below
+            pass  # an int beyond 64 bits fails below
     if name in NESTED:
         return _nested(values, declared)
     if name in DYNAMIC or name == "string":
@@ -41,7 +48,7 @@ def coerce_values(values: Sequence[Any], declared: str, date_formats: Sequence[s
 
 
 def _nested(values: Sequence[Any], declared: str) -> Coerced:
-    """Arrays, or maps, as JSON text; text that is the JSON of one counts as one, everything else fails."""
+    """Arrays or maps as JSON text. Text that is the JSON of one counts as one, everything else fails."""
     kind = NESTED[base_type(declared)]
     parsed = coerce(pa.array([value if isinstance(value, str) else None for value in values], pa.string()), declared)
     direct = pa.array([canonical(value) if isinstance(value, kind) else None for value in values], pa.string())
@@ -65,17 +72,6 @@ def _mixed(values: Sequence[Any], declared: str, date_formats: Sequence[str]) ->
     if parsed.failed is not None:
         failed = pc.or_(failed, parsed.failed)
     return Coerced(pc.coalesce(parsed.values, direct), failed if failed.true_count else None)
-
-
-def text_of_value(value: Any) -> str | None:
-    """The plain text of a scalar, the JSON of anything else; null for null."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        from storage.formats.texts import float_text
-
-        return str(float_text(pa.array([value]))[0])
-    return canonical(value)
 
 
 def _int(value: Any) -> int | None:
@@ -104,3 +100,39 @@ def _never(_value: Any) -> None:
 
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"int": _int, "float": _float, "numeric": _number, "bool": _bool}
+
+
+def text_of_value(value: Any) -> str | None:
+    """The plain text of a scalar, the JSON of any other value; null for null."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(float_text(pa.array([value]))[0]) if isinstance(value, float) else canonical(value)
+
+
+def text_of(values: pa.Array, column: Column, form: str) -> pa.Array:
+    """A column as text; null stays null. Raises OutputError for a map, which the format `form` cannot hold."""
+    kind = values.type
+    if values.null_count == len(values):
+        return pa.nulls(len(values), pa.string())
+    if is_dynamic(column.type) and pa.types.is_string(kind):
+        return pa.array([plain_text(cell, column.name, form) for cell in plain_floats(values).to_pylist()], pa.string())
+    if pa.types.is_floating(kind):
+        return float_text(values)
+    if pa.types.is_timestamp(kind):
+        return time_text(values)
+    return values if pa.types.is_string(kind) else values.cast(pa.string())
+
+
+def plain_text(json_text: str | None, name: str, form: str) -> str | None:
+    """The text of one dynamic value of column `name`: the plain form of a scalar, the JSON of an array. Raises OutputError for a map."""
+    if json_text is None or json_text.startswith("["):
+        return json_text
+    value = json.loads(json_text)
+    if isinstance(value, dict):
+        raise OutputError(
+            f"column '{name}' holds a map, which {form} cannot hold: name its members in the source's schema ('{name}.member'), turn it into "
+            "a scalar in CXL, or leave it out (include_unmapped: false, where the schema does not name it) (UnserializableMapValue)"
+        )
+    if isinstance(value, float):
+        return str(float_text(pa.array([value]))[0])
+    return value if isinstance(value, str) or value is None else json_text

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from storage.formats.base import InputError
+from storage.files.errors import InputError
 from storage.rest.addresses import AddressRefused, address_of
 
 if TYPE_CHECKING:

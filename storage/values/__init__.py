@@ -1,1 +1,1 @@
-"""Values of files as declared types."""
+"""Values of files: declared types, their spellings and their text."""

@@ -1,9 +1,14 @@
-"""Text to declared types, a column at a time, with a mask of the cells that do not convert (SPEC-DECISIONS, "Sources" 1 to 3).
+"""Text to declared types, a column at a time, with a mask of the cells that do not convert.
 
-An empty cell is the empty text in a `string` (or `any`) column and null in every other; a cell that does not convert is null in the result and
-true in the mask. Accepted spellings: array and map, JSON of that kind; int, optional sign and digits within 64 bits; float, the same with fraction and exponent, `inf`, `nan`;
-bool true yes 1 on / false no 0 off in any case; numeric, what is an int or else a float, kept as JSON text; dates and times as in
-`storage.values.dates`, the pipeline's own formats first.
+An empty cell is the empty text in a `string` or `any` column and null in every other. A cell that does not convert is null in the values and true
+in the mask. Accepted spellings:
+
+- array, map: JSON of that kind
+- int: optional sign and digits, within 64 bits
+- float: the same with fraction and exponent, `inf`, `nan`
+- bool: true yes 1 on, false no 0 off, in any case
+- numeric: what is an int, else a float; the column holds JSON text
+- date, date_time: as in `storage.values.dates`, the pipeline's own formats first
 """
 
 from __future__ import annotations
@@ -13,62 +18,24 @@ from math import isfinite
 from typing import NamedTuple
 
 import orjson
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from changelog.lazy_imports import pa, pc, pl
 from storage.values.dates import parse_dates, parse_times
 from storage.values.json_text import canonical
+from storage.values.types import DYNAMIC, NESTED, arrow_type, base_type
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-
-_ARROW: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "numeric": pa.string(),
-    "bool": pa.bool_(),
-    "date": pa.date32(),
-    "date_time": TIMESTAMP,
-    "any": pa.string(),
-    "array": pa.string(),
-    "map": pa.string(),
-    "null": pa.string(),
-}
-DYNAMIC = frozenset({"any", "array", "map", "null"})
-"""Types of any JSON value."""
-NESTED: dict[str, type] = {"array": list, "map": dict}
-"""Types of the JSON values of one kind."""
 _TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
 
 
 class Coerced(NamedTuple):
-    """A typed column and, where some cell failed, a boolean column that says which."""
+    """A typed column, and a boolean column that marks the failed cells; None where no cell failed."""
 
     values: pa.Array
     failed: pa.Array | None
 
 
-def base_type(declared: str) -> str:
-    """The type inside `nullable(...)`: every column of Errata may hold null."""
-    text = declared.strip()
-    while text.startswith("nullable(") and text.endswith(")"):
-        text = text[len("nullable(") : -1].strip()
-    return text
-
-
-def arrow_type(declared: str) -> pa.DataType:
-    """The Arrow type that columns of a declared type have (dynamic values are JSON text)."""
-    return _ARROW[base_type(declared)]
-
-
-def is_dynamic(declared: str) -> bool:
-    """Whether the column's values are JSON text."""
-    return base_type(declared) in DYNAMIC | {"numeric"}
-
-
 def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:
-    """A text column (null: no such cell) as its declared type; one that is of that type already as it is."""
+    """Convert a text column, in which null is an absent cell, to its declared type. A column that has the type already passes unchanged."""
     name = base_type(declared)
     if name == "string" or not pa.types.is_string(text.type):
         return Coerced(text, None)
@@ -80,12 +47,12 @@ def coerce(text: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> C
         filled = pc.replace_with_mask(text, pc.equal(text, ""), pa.scalar(None, pa.string()))
         values = (parse_dates if name == "date" else parse_times)(filled, tuple(date_formats))
     else:
-        values = _by_polars(text, _PARSERS[name]).cast(_ARROW[name])
+        values = _by_polars(text, _PARSERS[name]).cast(arrow_type(name))
     return Coerced(values, failures(text, values))
 
 
 def failures(text: pa.Array, values: pa.Array) -> pa.Array | None:
-    """Which cells have text but no value; null when there are none."""
+    """Mark the cells that have text and no value; None where there are none."""
     if values.null_count == 0:
         return None
     failed = pc.fill_null(pc.and_(pc.is_null(values), pc.not_equal(text, "")), False)
@@ -104,7 +71,7 @@ def _ints(text: pl.Series) -> pl.Series:
 
 
 def _floats(text: pl.Series) -> pl.Series:
-    """Floats; digits beyond the largest float are none, while `inf` says what it means."""
+    """Floats. Digits beyond the largest float fail, `inf` is infinite."""
     floats = text.cast(pl.Float64, strict=False)
     infinite = floats.is_infinite().fill_null(False)
     return floats.set(infinite & text.str.contains("[0-9]").fill_null(False), None) if infinite.any() else floats
@@ -128,9 +95,8 @@ _PARSERS: dict[str, Callable[[pl.Series], pl.Series]] = {"int": _ints, "float": 
 
 
 def _nested(text: pa.Array, kind: type) -> Coerced:
-    """Text that is the JSON of an array, or of a map, as that."""
-    made = [_json_of(cell, kind) for cell in text.to_pylist()]
-    values = pa.array(made, pa.string())
+    """Text that is the JSON of a value of one kind."""
+    values = pa.array([_json_of(cell, kind) for cell in text.to_pylist()], pa.string())
     return Coerced(values, failures(text, values))
 
 

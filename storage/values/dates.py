@@ -1,7 +1,7 @@
-"""Dates and times in text: the accepted spellings (SPEC-DECISIONS, "Sources" 3), vectorised.
+"""Dates and times in text, a column at a time.
 
-date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`; date_time: `Y-m-d` and `H:M:S` with `T` or one blank between and perhaps a fraction of a second behind
-(outputs write one), or `m/d/Y H:M[:S]`. Years have four digits, the other parts one or two. The pipeline's own strftime patterns are tried first.
+Accepted spellings of a date: `Y-m-d`, `m/d/Y`, `Y/m/d`, `m-d-Y`. Of a date_time: `Y-m-dTH:M:S` or `Y-m-d H:M:S`, both with an optional fraction of a
+second, and `m/d/Y H:M[:S]`. Years have four digits, the other parts one or two. The pipeline's own strftime patterns are tried first.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any
 
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
+from changelog.lazy_imports import pa, pc, pl
+from storage.values.types import timestamp_type
 
 _DATE = tuple(
     re.compile(pattern)
@@ -33,13 +32,11 @@ _TIME = tuple(
     )
 )
 _SECONDS = len("2024-01-31T23:59:59")
-_MICROSECONDS = pa.timestamp("us")
-_UTC = pa.timestamp("us", tz="UTC")
 _CLOCK_DIRECTIVE = re.compile(r"%[-_0]?[HIkIlMSpPTRXrsc+]")
 
 
 def date_of(text: str) -> date | None:
-    """One date, or null where the text is none of the accepted spellings."""
+    """The date in an accepted spelling; None for other text."""
     for pattern in _DATE:
         found = pattern.fullmatch(text)
         if found:
@@ -48,7 +45,7 @@ def date_of(text: str) -> date | None:
 
 
 def time_of(text: str) -> datetime | None:
-    """One date-time without zone, or null where the text is none of the accepted spellings."""
+    """The date-time, without a zone, in an accepted spelling; None for other text."""
     for pattern in _TIME:
         found = pattern.fullmatch(text)
         if found:
@@ -73,7 +70,7 @@ def _real_time(parts: Sequence[int], microseconds: int) -> datetime | None:
 
 
 def parse_dates(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
-    """Dates (date32) of a text column; null where nothing fits."""
+    """The dates (date32) of a text column; null where no spelling fits."""
     if not formats:
         try:
             return _no_year_zero(pc.cast(text, pa.date32()), text, date_of)
@@ -84,22 +81,22 @@ def parse_dates(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
 
 
 def parse_times(text: pa.Array, formats: Sequence[str] = ()) -> pa.Array:
-    """Date-times (timestamp of microseconds, UTC) of a text column; null where nothing fits."""
+    """The date-times (timestamp of microseconds, UTC) of a text column; null where no spelling fits."""
     if formats:
-        return _filled(_by_formats(text, formats), text, time_of).cast(_UTC)
+        return _filled(_by_formats(text, formats), text, time_of).cast(timestamp_type())
     lengths = pc.min_max(pc.binary_length(text)).as_py()
     if lengths["min"] is not None and lengths["min"] >= _SECONDS and lengths["max"] <= _SECONDS + 7:
         try:
-            return _no_year_zero(pc.cast(text, _MICROSECONDS), text, time_of).cast(_UTC)
+            return _no_year_zero(pc.cast(text, pa.timestamp("us")), text, time_of).cast(timestamp_type())
         except pa.ArrowInvalid:
             pass
-    return _by_distinct(text, time_of, _MICROSECONDS).cast(_UTC)
+    return _by_distinct(text, time_of, pa.timestamp("us")).cast(timestamp_type())
 
 
 def _no_year_zero(values: pa.Array, text: pa.Array, one: Callable[[str], Any]) -> pa.Array:
-    """Arrow reads the year 0000, which neither calendar of the engines has."""
+    """The values without the year 0000, which Arrow reads and no engine has."""
     least = pc.min(values)
-    first = pa.scalar(datetime(1, 1, 1), _MICROSECONDS).cast(values.type, safe=False)
+    first = pa.scalar(datetime(1, 1, 1), pa.timestamp("us")).cast(values.type, safe=False)
     if least.is_valid and pc.less(least, first).as_py():
         return _by_distinct(text, one, values.type)
     return values
@@ -125,7 +122,7 @@ def _by_formats(text: pa.Array, formats: Sequence[str]) -> pa.Array:
     result = pl.Series([None] * len(series), dtype=pl.Datetime("us"))
     for pattern in formats:
         result = result.zip_with(result.is_not_null(), _with_pattern(series, pattern))
-    return result.to_arrow().cast(_MICROSECONDS)
+    return result.to_arrow().cast(pa.timestamp("us"))
 
 
 def _with_pattern(series: pl.Series, pattern: str) -> pl.Series:

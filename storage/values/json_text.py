@@ -1,4 +1,4 @@
-"""Values as compact JSON text however deep they are nested: orjson writes some 250 levels, files may have 1,000."""
+"""JSON text of values of any depth, and JSON pointers. orjson writes about 250 levels, files may have 1,000."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
 def canonical(value: Any) -> str:
-    """Compact JSON text of a value, members in their order; ints beyond 64 bits are floats."""
+    """The compact JSON text of a value, members in their order. Ints beyond 64 bits are floats."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
@@ -19,7 +19,7 @@ def canonical(value: Any) -> str:
 
 
 def deep_text(value: Any, scalar: Callable[[Any], str]) -> str:
-    """The same for what orjson does not write, with a stack of its own instead of recursion; `scalar` writes what is no map and no list."""
+    """The compact JSON text of a deeply nested value, without recursion. `scalar` writes what is no map and no list."""
     out: list[str] = []
     stack: list[Any] = [value]
     while stack:
@@ -36,7 +36,7 @@ def deep_text(value: Any, scalar: Callable[[Any], str]) -> str:
 
 
 class _Text(str):
-    """Text of the output that waits for its turn."""
+    """Output text on the stack."""
 
     __slots__ = ()
 
@@ -52,3 +52,14 @@ def _push(stack: list[Any], brackets: str, members: Sequence[tuple[str, Any]]) -
 def _scalar(value: Any) -> str:
     big = type(value) is int and not _INT_MIN <= value <= _INT_MAX
     return orjson.dumps(float(value) if big else value).decode()
+
+
+def pointed(document: Any, pointer: str) -> Any:
+    """The value at a JSON pointer (RFC 6901) of a parsed document; None where there is none."""
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, list):
+            document = document[int(key)] if key.isdecimal() and int(key) < len(document) else None
+        else:
+            document = document.get(key) if isinstance(document, dict) else None
+    return document

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from storage import formats
 from storage.formats import Column, WritePlan
-from storage.values.coerce import arrow_type
+from storage.values.types import arrow_type
 
 
 def written(form: str, columns: Any, rows: Any, options: Any = None, *, cut: int | None = None, **plan: Any) -> str:

@@ -1,7 +1,4 @@
-"""Arrow IPC files, also known as Feather 2 (docs/tables.md, "Parquet and Arrow"): typed columns in record batches.
-
-The values of a file are checked against the declared types as `storage.formats.typed.columnar` says.
-"""
+"""Arrow IPC files, also known as Feather 2: typed columns in record batches."""
 
 from __future__ import annotations
 
@@ -10,7 +7,10 @@ from typing import ClassVar, Literal
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.base import Options, Session, Writer
+from storage.formats.arrow import read
+from storage.formats.arrow.write import ArrowSession
+from storage.formats.base import Session, Writer
+from storage.formats.options import Options
 from storage.formats.typed.reading import TypedFileReader, TypedFiles
 
 
@@ -25,27 +25,18 @@ class ArrowReader(TypedFileReader):
     """Reads Arrow IPC files."""
 
     form: ClassVar[str] = "arrow"
-
-    @property
-    @override
-    def files(self) -> TypedFiles:
-        from storage.formats.arrow import read
-
-        return read
+    files: ClassVar[TypedFiles] = read
 
 
 @register_writer("arrow")
-class ArrowWriter(Writer):
+class ArrowWriter(Writer[ArrowWriteOptions]):
     """Writes an Arrow IPC file; a null is a null."""
 
     Options: ClassVar[type[Options]] = ArrowWriteOptions
     splittable: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
     legible: ClassVar[bool] = False
-    options: ArrowWriteOptions
 
     @override
     def open(self) -> Session:
-        from storage.formats.arrow.write import ArrowSession
-
-        return ArrowSession(self.options, self.plan)
+        return ArrowSession(self.plan, None if self.options.compression == "none" else self.options.compression)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats.base import WritePlan
 from storage.formats.typed.writing import GroupedSession
-
-if TYPE_CHECKING:
-    from storage.formats.arrow import ArrowWriteOptions
 
 
 class ArrowSession(GroupedSession):
@@ -19,15 +14,14 @@ class ArrowSession(GroupedSession):
 
     group_rows = 1 << 16
 
-    def __init__(self, options: ArrowWriteOptions, plan: WritePlan) -> None:
+    def __init__(self, plan: WritePlan, compression: str | None) -> None:
         super().__init__(plan.columns)
-        compression = None if options.compression == "none" else options.compression
         self._writer = pa.ipc.new_file(self.sink, self.schema, options=pa.ipc.IpcWriteOptions(compression=compression))
 
     @override
     def write_group(self, group: pa.Table) -> None:
         (batch,) = group.to_batches()
-        # A slice may carry more than its own rows; a copy has exactly them.
+        # A slice may hold the memory of more rows than its own, a copy does not.
         self._writer.write_batch(batch.take(pa.arange(0, batch.num_rows)))
 
     @override

@@ -6,31 +6,38 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
-from typing import Final
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-
-from storage.formats.csv import CsvReadOptions
+from changelog.lazy_imports import np, pa, pacsv, pc
+from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, as_bytes
 
-DIRECT: Final = MappingProxyType({"int": pa.int64(), "float": pa.float64(), "date": pa.date32()})
-"""Declared types whose cells Arrow's parser reads. What it accepts `storage.values.coerce` accepts too, and as the same value, but for what `is_plain` and `has_strange` look for."""
 _BLOCK = 1 << 20
 _LOOK = 1 << 17
-"""So many bytes are looked at together: what is found of them stays in the processor's cache."""
-_FIRST_DATE = pa.scalar(date.min, pa.date32())
+"""Bytes that are searched at a time. The masks of them fit into the processor's cache."""
 _SOMETHING = re.compile(rb"[^\r\n]")
+
+
+def direct_types() -> dict[str, pa.DataType]:
+    """Declared types whose cells Arrow's parser reads.
+
+    `storage.values.coerce` gives the same values, except for the cells that `is_plain` and `has_strange` find.
+    """
+    return {"int": pa.int64(), "float": pa.float64(), "date": pa.date32()}
 
 
 def parse_cells(
     options: CsvReadOptions, body: bytes, width: int, wanted: Mapping[str, int], types: Mapping[int, pa.DataType] = MappingProxyType({})
 ) -> pa.Table | None:
-    """The wanted cells as text, or by place in one of the `DIRECT` types; columns are named by position.
+    """The wanted cells in columns that are named by their index.
 
-    Null when some record is not `width` cells wide, a quote stays open, or Arrow cannot read a cell as its type.
+    None where some record has not `width` cells, a quote stays open, or Arrow cannot read a cell as its type.
+
+    Args:
+        options: the options of the source
+        body: the text of the records (UTF-8)
+        width: the number of cells of each record
+        wanted: the index of the cell of each column
+        types: the `direct_types` of cells by their index; the others are text
     """
     ragged = False
 
@@ -63,23 +70,23 @@ def _conversion(places: Sequence[str], wanted: Mapping[str, int], types: Mapping
 
 
 def is_plain(options: CsvReadOptions, body: bytes) -> bool:
-    """Whether no cell has blanks at its ends, which Arrow's parser skips, and none may be a hexadecimal number."""
+    """Whether no cell has blanks at its ends, which Arrow's parser skips, or may be a hexadecimal number."""
     hexadecimal = any(x in body and b"0" + x in body for x in (b"x", b"X"))
     return not hexadecimal and not any(_at_an_end(options, body, blank) for blank in b" \t")
 
 
 def _at_an_end(options: CsvReadOptions, body: bytes, blank: int) -> bool:
-    """Whether a blank stands at an end of the text or beside what ends a cell."""
+    """Whether a blank is at an end of the text or next to a character that ends a cell."""
     quote, delimiter = ord(options.quote_char), ord(options.delimiter)
     if blank in (quote, delimiter):
         return quote in body
     if blank not in body:
         return False
     view, ends = as_bytes(body), [end for end in (quote, delimiter, LF, CR) if end in body]
-    return blank in (view[0], view[-1]) or any(_beside(view[max(at - 1, 0) : at + _LOOK], blank, ends) for at in range(0, len(view), _LOOK))
+    return blank in (view[0], view[-1]) or any(_adjacent(view[max(at - 1, 0) : at + _LOOK], blank, ends) for at in range(0, len(view), _LOOK))
 
 
-def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
+def _adjacent(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
     """Whether a blank is next to one of the `ends`."""
     blanks, bounds = view == blank, np.zeros(len(view), np.bool_)
     for end in ends:
@@ -90,7 +97,7 @@ def _beside(view: Bytes, blank: int, ends: Sequence[int]) -> bool:
 def has_strange(table: pa.Table) -> bool:
     """Whether a column holds a NaN, an infinity or a date before the year 1.
 
-    Arrow's parser has more spellings of NaN, makes infinities of digits too, and reads dates before the year 1, which are none here.
+    Arrow's parser accepts more spellings of NaN, reads long digits as infinities, and reads dates before the year 1.
     """
     return any(_is_strange(column) for column in table.columns)
 
@@ -98,4 +105,4 @@ def has_strange(table: pa.Table) -> bool:
 def _is_strange(column: pa.ChunkedArray) -> bool:
     if pa.types.is_floating(column.type):
         return pc.all(pc.is_finite(column)).as_py() is False
-    return pa.types.is_date(column.type) and pc.less(pc.min(column), _FIRST_DATE).as_py() is True
+    return pa.types.is_date(column.type) and pc.less(pc.min(column), pa.scalar(date.min, pa.date32())).as_py() is True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from storage.files.errors import Buffer, InputError, line_after
 from storage.formats import limits
-from storage.formats.base import Buffer, InputError, line_behind
-from storage.formats.csv import CsvReadOptions
 from storage.formats.csv.cells import parse_cells
+from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import Dialect, as_bytes, records
 
 BOM = b"\xef\xbb\xbf"
@@ -16,7 +16,14 @@ _FIRST_LOOK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Names of the columns, where the data begins, the first record's own text (UTF-8), from which the names can be had again, and its line."""
+    """The header of a file.
+
+    Args:
+        names: the names of the columns
+        end: the byte after the header, its line end not included
+        text: the text of the first record (UTF-8), from which `names_in` makes the names again
+        line: the line of the header
+    """
 
     names: tuple[str, ...]
     end: int
@@ -25,7 +32,7 @@ class Header:
 
 
 def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> bytes:
-    """The bytes, which stand at `at` in the file, as UTF-8 without byte order mark; InputError where they are not valid in the declared encoding."""
+    """The bytes from place `at` of the file, as UTF-8 without byte order mark. Raises InputError where they are not valid in the declared encoding."""
     if at == 0 and options.encoding.startswith("utf-8") and data.startswith(BOM):
         data, at = data.removeprefix(BOM), len(BOM)
     if data.isascii() and options.cuttable:
@@ -33,19 +40,19 @@ def to_utf8(options: CsvReadOptions, data: bytes, name: str, at: int = 0) -> byt
     try:
         text = data.decode("utf-8" if options.encoding == "utf-8-sig" else options.encoding)
     except UnicodeDecodeError as wrong:
-        told = f"not valid {options.encoding.upper()}: {wrong.reason}; options.encoding names the encoding that the file has, such as cp1252"
-        raise InputError(name, told, offset=at + wrong.start) from None
+        message = f"not valid {options.encoding.upper()}: {wrong.reason}; options.encoding names the encoding that the file has, such as cp1252"
+        raise InputError(name, message, offset=at + wrong.start) from None
     return data if options.encoding.startswith("utf-8") else text.removeprefix("\ufeff").encode("utf-8", "surrogatepass")
 
 
 def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
-    """The header of a file; `end` counts in the bytes as given and leaves the line end out."""
+    """The header of a file. Raises InputError."""
     if not options.cuttable:
         data = to_utf8(options, bytes(data), name)
     at = len(BOM) if options.encoding.startswith("utf-8") and data[: len(BOM)] == BOM else 0
     start, end = _first_bounds(options, data, at, name)
     text = to_utf8(options, data[start:end], name, start) if options.cuttable else data[start:end]
-    line = line_behind(data[:start])
+    line = line_after(data[:start])
     width = _width(options, text)
     if width > limits.COLUMNS:
         raise limits.too_many_columns(name, width, line=line)
@@ -59,7 +66,7 @@ def header_of(options: CsvReadOptions, data: Buffer, name: str) -> Header:
 
 
 def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
-    """Column names from the text (UTF-8) of a file's first record; one without a name is called by its place."""
+    """Column names from the text (UTF-8) of a file's first record. A column without a name is called by its place."""
     width = _width(options, record)
     places = {str(index): index for index in range(width)}
     table = parse_cells(options, record, width, places) if options.has_header else None
@@ -70,12 +77,12 @@ def names_in(options: CsvReadOptions, record: bytes) -> tuple[str, ...]:
 
 
 def _width(options: CsvReadOptions, record: bytes) -> int:
-    """How many cells a record has."""
+    """The number of cells of a record."""
     return int(records(as_bytes(record), Dialect.of(options)).cells[0]) if record else 0
 
 
 def _first_bounds(options: CsvReadOptions, data: Buffer, at: int, name: str) -> tuple[int, int]:
-    """Start and end of the first record behind `at`; both the same when there is none."""
+    """Start and end of the first record from `at` on; both are `at` where there is none."""
     size, dialect = _FIRST_LOOK, Dialect.of(options)
     while True:
         found = records(as_bytes(data[at : at + size]), dialect)

@@ -1,4 +1,4 @@
-"""A CSV file cut into ranges of whole records, whose first record's number is known: counted by threads, quotes respected."""
+"""A CSV file cut into ranges of whole records with the number of the first record. Threads count them and respect quotes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias
 
-import numpy as np
-
+from changelog.lazy_imports import np
+from storage.files.errors import Buffer, InputError
 from storage.formats import limits
-from storage.formats.base import CHUNK_BYTES, Buffer, InputError, Looked, Range
-from storage.formats.csv import CsvReadOptions
+from storage.formats.base import CHUNK_BYTES, Range, Scanned, T
 from storage.formats.csv.header import Header, header_of
+from storage.formats.csv.options import CsvReadOptions
 from storage.formats.csv.scan import CR, LF, Bytes, Dialect, Positions, as_bytes, outside, terminators, toggles
 
 Bound: TypeAlias = tuple[int, int]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one stretch of bytes adds: record ends in it, its first line end (-1: none) and whether a record ends there."""
+    """The record ends in a piece of a file, its first line end (-1: none) and whether a record ends there."""
 
     ended: int
     first: int
@@ -32,7 +31,15 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Scan(Generic[T]):
-    """A file that is looked at in pieces: what is made of each in a file without quotes, and of each and its line ends outside quotes in others."""
+    """A file that is scanned in pieces.
+
+    Args:
+        view: its bytes
+        dialect: its delimiter and quote
+        name: how messages call it
+        plain: called with each piece of a file without quotes
+        quoted: called with each piece of another file and its line ends outside quotes
+    """
 
     view: Bytes
     dialect: Dialect
@@ -41,16 +48,19 @@ class _Scan(Generic[T]):
     quoted: Callable[[Bound, Positions], T]
 
     def pieces(self, start: int, target: int) -> Iterator[T]:
-        """What is made of the pieces of about `target` bytes behind `start`, by threads. Raises InputError."""
+        """The results for the pieces of about `target` bytes from `start` on, in order. Raises InputError."""
         view = self.view
-        starts = [start, *(_behind_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
+        starts = [start, *(_after_quotes(view, self.dialect, at) for at in range(start + target, len(view), target))]
         bounds = list(pairwise(sorted({*starts, len(view)})))
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             quotes = list(pool.map(lambda bound: int(np.count_nonzero(view[slice(*bound)] == self.dialect.quote)), bounds))
             yield from self._with_quotes(bounds, quotes, pool) if any(quotes) else pool.map(self.plain, bounds)
 
     def _with_quotes(self, bounds: Sequence[Bound], counts: Sequence[int], pool: Executor) -> Iterator[T]:
-        """As in well-formed text a piece begins inside quotes when the quotes before it are odd; where that proves wrong, it is looked at again."""
+        """The results for a file with quotes.
+
+        In well-formed text a piece begins inside quotes if the number of quotes before it is odd. Where this guess is wrong, the piece is scanned again.
+        """
         guesses = [bool(seen & 1) for seen in accumulate(counts, initial=0)]
         inside, last_quote = False, 0
         for bound, guess, guessed in zip(bounds, guesses, pool.map(self._scanned, bounds, guesses), strict=False):
@@ -67,7 +77,7 @@ class _Scan(Generic[T]):
 
 
 def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> list[Range]:
-    """Ranges of about `target` bytes; one for a small file or an encoding that cannot be cut. Raises InputError."""
+    """Ranges of about `target` bytes; one range for a small file or an encoding that cannot be cut. Raises InputError."""
     if len(data) <= target or not options.cuttable:
         return [Range(0, len(data))]
     header = header_of(options, data, name)
@@ -81,8 +91,8 @@ def ranges_of(options: CsvReadOptions, data: Buffer, name: str, target: int) -> 
     return parts
 
 
-def record_starts_of(options: CsvReadOptions, data: Buffer, name: str, look: Callable[[Positions], T]) -> Looked[T] | None:
-    """What `look` makes of the places where records begin; None for an encoding that cannot be cut. Raises InputError."""
+def scan_records(options: CsvReadOptions, data: Buffer, name: str, look: Callable[[Positions], T]) -> Scanned[T] | None:
+    """Call `look` with the places where records begin; None for an encoding that cannot be cut. Raises InputError."""
     if not options.cuttable:
         return None
     header = header_of(options, data, name)
@@ -94,11 +104,11 @@ def record_starts_of(options: CsvReadOptions, data: Buffer, name: str, look: Cal
     def plain(bound: Bound) -> T:
         return quoted(bound, np.flatnonzero(terminators(view[slice(*bound)])) + bound[0])
 
-    return Looked(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
+    return Scanned(header.text, header.end, _Scan(view, dialect, name, plain, quoted).pieces(header.end, CHUNK_BYTES // 2))
 
 
 def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Positions:
-    """Where records begin behind line ends; `begins`: one may begin at `start` too."""
+    """Where records begin after line ends and, with `begins`, at `start`."""
     behind = lines + 1
     behind = behind[behind < len(view)]
     first = view[behind]
@@ -106,8 +116,8 @@ def _starts(view: Bytes, begins: bool, start: int, lines: Positions) -> Position
     return np.concatenate([[start], found]) if begins and start < len(view) and view[start] not in (LF, CR) else found
 
 
-def _behind_quotes(view: Bytes, dialect: Dialect, at: int) -> int:
-    """No stretch begins behind a quote: what that quote means is known only with its neighbours."""
+def _after_quotes(view: Bytes, dialect: Dialect, at: int) -> int:
+    """The next place that is not after a quote. The meaning of a quote depends on its neighbours, so they stay in one piece."""
     while at < len(view) and view[at - 1] == dialect.quote:
         at += 1
     return at

@@ -1,23 +1,24 @@
-"""Where CSV records begin and end, found with numpy over the bytes.
+"""Where CSV records begin and end, found with numpy in the bytes.
 
-A quote matters only where it opens a field or closes one, and in well-formed text every quote does, with doubled quotes as a close and an open
-side by side: so whether a byte is inside quotes is the parity of the quotes before it. `toggles` checks that this holds (each opening
-quote follows a separator, each closing one is followed by one) and sorts the quotes out one by one where it does not.
+A quote has a meaning only where it opens or closes a field. In well-formed text every quote does: a doubled quote closes and opens again. A byte is then
+inside quotes if the number of quotes before it is odd. `toggles` checks this (a separator comes before each opening and after each closing quote) and
+goes through the quotes one by one where it fails.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from changelog.lazy_imports import np
+from storage.formats.csv.options import CsvReadOptions
 
-from storage.formats.csv import CsvReadOptions
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Positions: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
+Positions: TypeAlias = "npt.NDArray[np.int64]"
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 LF, CR = 10, 13
 
 
@@ -30,17 +31,17 @@ class Dialect:
 
     @classmethod
     def of(cls, options: CsvReadOptions) -> Dialect:
-        """The characters that the options name."""
+        """The characters of the options."""
         return cls(ord(options.delimiter), ord(options.quote_char))
 
     def separators(self) -> tuple[int, int, int]:
-        """What stands before an opening and behind a closing quote."""
+        """The bytes before an opening and after a closing quote."""
         return self.delimiter, LF, CR
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of some text: where each begins and ends (line end left out) and how many cells it has; whether a quote stays open."""
+    """The records of a text: where each begins and ends (its line end not included), its number of cells; whether a quote stays open at the end."""
 
     starts: Positions
     ends: Positions
@@ -49,7 +50,7 @@ class Records:
 
 
 def terminators(data: Bytes) -> Mask:
-    """Which bytes are LF or CR. A CR LF is two of them with an empty line between, which is no record."""
+    """Which bytes are LF or CR. CR LF are two line ends with an empty line between, which is no record."""
     lines: Mask = data == LF
     if (data == CR).any():
         lines |= data == CR
@@ -57,7 +58,7 @@ def terminators(data: Bytes) -> Mask:
 
 
 def toggles(data: Bytes, dialect: Dialect, start: int, end: int, inside: bool) -> tuple[Positions, bool]:
-    """Positions in [start, end) of the quotes that open or close a field, and whether `end` lies inside quotes; `inside`: whether start does."""
+    """The positions in [start, end) of the quotes that open or close a field, and whether `end` is inside quotes. `inside`: whether `start` is."""
     quotes = np.flatnonzero(data[start:end] == dialect.quote) + start
     if not len(quotes) or _well_formed(data, dialect, quotes, inside):
         return quotes, inside ^ bool(len(quotes) & 1)
@@ -90,7 +91,7 @@ def _one_by_one(data: Bytes, dialect: Dialect, quotes: Positions, inside: bool) 
 
 
 def outside(positions: Positions, quotes: Positions, inside: bool = False) -> Positions:
-    """Those positions that lie outside quotes; `inside`: the state before the first quote."""
+    """The positions that are outside quotes. `inside`: whether the text before the first quote is inside."""
     if not len(quotes):
         return positions[:0] if inside else positions
     odd = np.searchsorted(quotes, positions) & 1

@@ -1,26 +1,19 @@
-"""Records to CSV text, a batch at a time, by Polars' writer over columns that are text already."""
+"""Records to CSV text, a batch at a time: columns become text, Polars writes the lines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
 
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from changelog.lazy_imports import pa, pc, pl
 from storage.formats import limits
+from storage.formats.base import Column, WritePlan
+from storage.formats.csv.options import CsvWriteOptions
 from storage.formats.csv.scan import Dialect, as_bytes, records
-from storage.formats.texts import text_of
-from storage.values.coerce import is_dynamic
-
-if TYPE_CHECKING:
-    from storage.formats.base import Column, WritePlan
-    from storage.formats.csv import CsvWriteOptions
+from storage.formats.values import text_of
+from storage.values.types import is_dynamic
 
 _FORMULA = r"^[=+\-@\t\r]"
-_BEGINS = pa.array([b"=", b"+", b"-", b"@"])
 _NUMBER = r"^[+-]?[0-9.,]+([eE][+-]?[0-9]+)?$"
 
 
@@ -46,10 +39,7 @@ def _text(values: pa.Array, column: Column, options: CsvWriteOptions) -> pa.Arra
 
 
 def _sparse_lines(batch: pa.RecordBatch, plan: WritePlan, options: CsvWriteOptions) -> bytes:
-    """The lines of a batch whose cells are mostly empty.
-
-    Works on the filled cells alone, as Polars has much to do for each column, whatever it holds.
-    """
+    """The lines of a batch whose cells are mostly empty. Only the filled cells cost time: Polars would work on each column."""
     lines: list[list[str]] = [[] for _ in range(batch.num_rows)]
     written, width = [0] * batch.num_rows, len(plan.columns)
     for index, column in enumerate(plan.columns):
@@ -71,14 +61,14 @@ def _quoted(cell: str, delimiter: str) -> str:
 
 
 def has_formulas(batch: pa.RecordBatch, plan: WritePlan) -> bool:
-    """Whether some text of a batch begins like a formula and is no number. Looks at first bytes alone: a third of the time that it takes to write the cells."""
-    columns = zip(batch.columns, plan.columns, strict=False)  # behind them may be the groups of a split
+    """Whether some text of a batch begins like a formula and is no number. It looks only at first bytes, a third of the time of writing the cells."""
+    columns = zip(batch.columns, plan.columns, strict=False)  # the group key of a split may follow
     texts = (values for values, column in columns if pa.types.is_string(values.type) and not is_dynamic(column.type))
     return any(_some_formula(values) for values in texts if values.null_count < len(values))
 
 
 def _some_formula(text: pa.Array) -> bool:
-    begins = pc.is_in(pc.binary_slice(text.cast(pa.binary()), 0, 1), _BEGINS)
+    begins = pc.is_in(pc.binary_slice(text.cast(pa.binary()), 0, 1), pa.array([b"=", b"+", b"-", b"@"]))
     if not begins.true_count:
         return False
     return bool(pc.any(pc.invert(pc.match_substring_regex(text.filter(begins), _NUMBER))).as_py())

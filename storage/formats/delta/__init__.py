@@ -1,6 +1,6 @@
-"""Delta tables (docs/tables.md, "Delta tables"): read by version, written by what changed.
+"""Delta tables: read by version, written by their changes.
 
-A table is no file: its reader makes typed records of batches that somebody else takes out of the table, its writer has options alone.
+A table is no file. The reader types batches that `storage.delta.external_table` takes out of the table, the writer has only options.
 """
 
 from __future__ import annotations
@@ -10,40 +10,39 @@ from typing import ClassVar, Literal
 
 from changelog.lazy_imports import pa
 from storage.formats import register_reader, register_writer
-from storage.formats.base import OptionError, Options, Writer
+from storage.formats.base import Writer
+from storage.formats.options import OptionError, Options
+from storage.formats.typed.columnar import typed_columns
 from storage.formats.typed.reading import TypedReader
 
 
 @register_reader("delta")
 class DeltaReader(TypedReader):
-    """Types the rows of a table. Rows of a table have no number."""
+    """Types the rows of a table. The rows have no numbers."""
 
     form: ClassVar[str] = "delta"
     versioned: ClassVar[bool] = True
 
     def typed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Rows of the table as records, each cell checked against its declared type."""
-        from storage.formats.typed.columnar import typed_columns
-
+        """Rows of the table as records, with each cell checked against its declared type."""
         return self.documented(typed_columns(self.plan, batch, 1))
 
 
 class DeltaWriteOptions(Options):
-    """`options:` of a Delta output: the rows that stand, or the op rows of every epoch in a form of `errata log`."""
+    """`options:` of a Delta output: the live rows, or the op rows of every epoch in a form of `errata log`."""
 
     mode: Literal["upsert", "changelog"] = "upsert"
     form: Literal["two", "retract", "upsert", "single", "debezium", "flink"] | None = None
 
 
 @register_writer("delta")
-class DeltaWriter(Writer):
-    """The options of a table that `storage.delta.published_table` writes."""
+class DeltaWriter(Writer[DeltaWriteOptions]):
+    """The options of a table. `storage.delta.published_table` writes it."""
 
     Options: ClassVar[type[Options]] = DeltaWriteOptions
     splittable: ClassVar[bool] = False
     versioned: ClassVar[bool] = True
     legible: ClassVar[bool] = False
-    options: DeltaWriteOptions
 
     def __post_init__(self) -> None:
         if self.options.form is not None and self.options.mode != "changelog":

@@ -1,1 +1,1 @@
-"""What EDIFACT and X12 share: segments and their rules."""
+"""What EDIFACT and X12 share: segments, the rules of their envelopes, readers and writers."""

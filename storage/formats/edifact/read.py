@@ -1,4 +1,4 @@
-"""EDIFACT segments, their envelope checked on the way."""
+"""EDIFACT interchanges to records, with checks of the envelope."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import chain
 
 from typing_extensions import override
 
-from storage.formats.base import Buffer, InputError
-from storage.formats.edi.segments import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, text_blocks
+from storage.files.errors import Buffer, InputError
+from storage.formats.edi.reading import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, text_blocks
 
 
 @dataclass(frozen=True)
 class Service:
-    """The service characters; a blank release character means that there is none."""
+    """The service characters. A blank release character means none."""
 
     component: str = ":"
     element: str = "+"
@@ -27,15 +27,15 @@ class Service:
 
     @classmethod
     def of(cls, text: str) -> tuple[Service, str]:
-        """The characters that a leading UNA gives (the Level A ones without it) and the text behind it."""
+        """The characters of a leading UNA, by default the Level A ones, and the text after it."""
         return (cls(*text[3:9]), text[9:]) if text.startswith("UNA") and len(text) >= 9 else (cls(), text)
 
     def segments(self, text: str) -> list[str]:
-        """The text between terminators; the last item is what stands behind the last one."""
+        """The text cut at terminators. The last item is the text after the last one."""
         return self._split(text, self.terminator)
 
     def elements(self, segment: str) -> list[str]:
-        """A segment's tag and data elements, release sequences decoded."""
+        """A segment's tag and data elements, with release sequences decoded."""
         if self.release == " " or self.release not in segment:
             return segment.split(self.element)
         return [self._decoded(part) if self.release in part else part for part in self._split(segment, self.element)]
@@ -46,7 +46,7 @@ class Service:
         return part.replace(self.release, "")
 
     def _split(self, text: str, at: str) -> list[str]:
-        """Split at a character that is not released."""
+        """The text cut at a character where it is not released."""
         if self.release == " " or self.release not in text:
             return text.split(at)
         parts = self._parts[at].findall(text)
@@ -55,7 +55,7 @@ class Service:
 
     @cached_property
     def _parts(self) -> dict[str, re.Pattern[str]]:
-        """What stands between element separators, or terminators, that are not released, and at last the end of the text."""
+        """By separator: matches the text up to the next one that is not released, or to the end."""
         release = re.escape(self.release)
         return {at: re.compile(rf"((?:[^{release}{re.escape(at)}]++|{release}.?+)*+)(?:{re.escape(at)}|\Z)", re.DOTALL) for at in (self.element, self.terminator)}
 
@@ -65,7 +65,7 @@ class Service:
 
 
 class InterchangeReading(Reading):
-    """The state of one interchange while its segments pass."""
+    """The state of an interchange: the open message and the counts."""
 
     header_tag, trailer = "UNB", "UNZ"
     service = frozenset({"UNB", "UNT", "UNZ"})
@@ -122,12 +122,12 @@ class InterchangeReading(Reading):
 
 
 def control_reference(header: Sequence[str]) -> str:
-    """The first element of a UNB that is not empty, behind the four mandatory ones."""
+    """The first element of a UNB that is not empty, after the four mandatory ones."""
     return next((element for element in header[4:] if element), "")
 
 
 def bodies_of(data: Buffer, name: str, most: int, seen: Seen | None = None) -> Iterator[Body]:
-    """The records of an interchange; none with `seen`, which is told of their fields. Raises InputError."""
+    """The records of an interchange; none with `seen`, which collects their fields. Raises InputError."""
     blocks = text_blocks(data, name)
     service, text = Service.of(next(blocks, ""))
     return bodies_in(InterchangeReading(name, most, seen), chain([text], blocks), service.segments, service.elements)

@@ -1,4 +1,4 @@
-"""Records to an EDIFACT interchange: messages opened and closed as `msg_ref` changes, trailers counted."""
+"""Records to an EDIFACT interchange. A message ends where `msg_ref` changes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from storage.formats.base import OutputError, Writer
-from storage.formats.edi.segments import Enclosing, element_at
+from storage.files.errors import OutputError
+from storage.formats.edi.reading import element_at
+from storage.formats.edi.writing import Interchange
 from storage.formats.edifact.read import control_reference
 
 _SERVICE = re.compile(r"[?+']")
 
 
-class Interchange(Enclosing):
-    """One interchange being written."""
+class EdifactInterchange(Interchange):
+    """An EDIFACT interchange being written."""
 
     form = "edifact"
     named = ("seg_id", "msg_ref", "msg_type")
     opening = "UNH"
     service = frozenset({"UNB", "UNZ", "UNT"})
-
-    def __init__(self, writer: Writer) -> None:
-        super().__init__(writer, "'")
+    terminator = "'"
 
     @override
     def header(self) -> bytes:

@@ -1,13 +1,24 @@
-"""The format schema of a fixed-width file: which field lies where."""
+"""The format schema of a fixed-width file, which gives the places of the fields, and the `options:`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from storage.formats.base import OptionError
+from storage.formats.options import OptionError, Options
+
+
+class FixedWidthOptions(Options):
+    """`options:` of a fixed-width source or output."""
+
+    line_separator: Literal["lf", "crlf", "cr_lf", "none"] = "lf"
+
+    @property
+    def line_end(self) -> bytes:
+        """The bytes between two records."""
+        return {"lf": b"\n", "none": b""}.get(self.line_separator, b"\r\n")
 
 
 def _one_byte(value: str) -> str:
@@ -16,10 +27,8 @@ def _one_byte(value: str) -> str:
     return value
 
 
-class LayoutField(BaseModel):
-    """A field: where it lies (`start` from 0, `width` or `end`, in bytes), how it is padded, what happens to text that is too long."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+class LayoutField(Options):
+    """A field: its place (`start` from 0, `width` or `end`, in bytes), its padding, and what becomes of text that is too long."""
 
     name: str = Field(min_length=1)
     type: Literal["string", "integer", "float", "decimal", "boolean", "date", "datetime"] = "string"
@@ -53,10 +62,8 @@ class LayoutField(BaseModel):
         return self.type in ("integer", "float", "decimal")
 
 
-class Layout(BaseModel):
+class Layout(Options):
     """The fields of a record in their order."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     version: Any = None
     format: Any = None
@@ -74,7 +81,7 @@ class Layout(BaseModel):
 
     @classmethod
     def of(cls, content: Mapping[str, Any] | None, key: str) -> Layout:
-        """The layout in a format schema's content; OptionError names the key of the configuration and of the layout concerned."""
+        """The layout in a format schema's content. Raises OptionError with the path of the wrong key, which begins with `key`."""
         if content is None:
             raise OptionError(f"a fixed_width format needs a layout: give {key}, a path or a map with 'fields'", (key,))
         try:
@@ -84,7 +91,7 @@ class Layout(BaseModel):
 
     @property
     def places(self) -> tuple[tuple[LayoutField, int], ...]:
-        """Each field and where it starts; without `start` it follows the one before."""
+        """Each field and where it starts. A field without `start` follows the one before."""
         made, at = [], 0
         for one in self.fields:
             start = one.start if one.start is not None else at

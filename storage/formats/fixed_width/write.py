@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import pyarrow as pa
-
-from storage.formats.base import Column, OutputError, WritePlan
+from changelog.lazy_imports import pa
+from storage.files.errors import OutputError
+from storage.formats.base import Column, WritePlan
 from storage.formats.fixed_width.layout import Layout, LayoutField
-from storage.formats.texts import text_of
-from storage.values.coerce import base_type
+from storage.formats.values import text_of
+from storage.values.types import base_type
 
 _log = logging.getLogger(__name__)
 
 
 def lines(batch: pa.RecordBatch, plan: WritePlan, layout: Layout, line_end: bytes) -> list[bytes]:
-    """Each record's fields in layout order. Raises OutputError for what does not fit and may not be cut."""
+    """Each record's fields in layout order. Raises OutputError for text that does not fit and may not be cut."""
     columns = {column.name: (index, column) for index, column in enumerate(plan.columns)}
     cells = [_cells(batch, field, columns.get(field.name)) for field in layout.fields]
     return [b"".join(row) + line_end for row in zip(*cells, strict=True)]
@@ -49,7 +49,10 @@ def _fitted(text: str | None, field: LayoutField, *, number: bool) -> bytes:
 
 
 def _shortened(data: bytes, field: LayoutField, *, number: bool) -> bytes:
-    """Text cut to its field. Raises OutputError for what may not be cut: what the layout calls a number, and a number of which it says nothing."""
+    """Text cut to its field.
+
+    Raises OutputError for a number of the layout, and for another number whose field has no `truncation`.
+    """
     policy = field.truncation or ("error" if number else "warn")
     if field.numeric or policy == "error":
         raise OutputError(f"field '{field.name}': {data.decode()!r} is longer than its {field.length} bytes")

@@ -1,36 +1,45 @@
-"""Where the array of records lies in a JSON document, and where it can be cut, without parsing the document.
+"""The place of the array of records in a JSON document, and the places where it can be cut, found without parsing.
 
-A document is looked at in blocks: outside of texts the brackets, commas and colons are its structure. What is found is sound without trusting it: the
-pieces between two commas and the document without them (`Located.skeleton`) are parsed one by one, and together they are the document.
+The document is scanned in blocks: brackets, commas and colons outside texts are its structure. The pieces between commas and the document without them
+(`Located.skeleton`) are parsed later, and together they are the whole document. So a wrong document is found even if the scan is misled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
+from changelog.lazy_imports import np
+from storage.files.errors import Buffer
 from storage.formats import limits
-from storage.formats.base import Buffer
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Places: TypeAlias = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
+Places: TypeAlias = "npt.NDArray[np.int64]"
 _BLOCK = 4 << 20
 _BACKSLASH, _QUOTE, _COMMA, _COLON = b'\\",:'
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
-_STEP = np.zeros(256, np.int8)
-_STEP[[_OPEN_ARRAY, _OPEN_OBJECT]] = 1
-_STEP[[_CLOSE_ARRAY, _CLOSE_OBJECT]] = -1
-_STRUCTURE = _STEP != 0
-_STRUCTURE[[_COMMA, _COLON]] = True
+
+
+@cache
+def _tables() -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
+    """By byte value: the change of depth, and whether the character is structure."""
+    step = np.zeros(256, np.int8)
+    step[[_OPEN_ARRAY, _OPEN_OBJECT]] = 1
+    step[[_CLOSE_ARRAY, _CLOSE_OBJECT]] = -1
+    structure = step != 0
+    structure[[_COMMA, _COLON]] = True
+    return step, structure
 
 
 class Piece(NamedTuple):
-    """Whole elements of the array: bytes `start` to `end`, the first of them element number `first`, from 1."""
+    """Whole elements of the array in bytes `start` to `end`. The first one has number `first`, from 1."""
 
     start: int
     end: int
@@ -39,19 +48,19 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """The array: its first byte behind the bracket, the byte of its closing bracket, its pieces (none: it is empty)."""
+    """The array: its first byte after the opening bracket, the byte of its closing bracket, its pieces (none for an empty array)."""
 
     start: int
     end: int
     pieces: tuple[Piece, ...]
 
     def skeleton(self, data: Buffer) -> bytes:
-        """The document with an empty array."""
+        """The document with an empty array in its place."""
         return data[: self.start] + data[self.end :]
 
 
 class Tokens(NamedTuple):
-    """Structural characters outside of texts: place in the file, character, depth behind it."""
+    """Structural characters outside texts: place in the file, character, depth after it."""
 
     places: Places
     characters: Bytes
@@ -64,9 +73,9 @@ class Tokens(NamedTuple):
 
 
 def located(data: Buffer, steps: Sequence[str], target: int, name: str) -> Located | None:
-    """The array at the keys `steps`, cut into pieces of about `target` bytes; None where the document has none there or is cut off.
+    """The array at the keys `steps`, cut into pieces of about `target` bytes; None where the document has no whole array there.
 
-    Raises InputError for an element beyond the cap, or nested too deep.
+    Raises InputError for an element that is too long or nested too deep.
     """
     search = _Search(data, steps, target, name)
     for tokens in _tokens(data):
@@ -77,27 +86,28 @@ def located(data: Buffer, steps: Sequence[str], target: int, name: str) -> Locat
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Whether a document that is JSON is nested deeper than it may be."""
+    """Whether a JSON document is nested deeper than the limit."""
     return text.count(b"{") + text.count(b"[") > limits.DEPTH and any(tokens.are_too_deep for tokens in _tokens(text))
 
 
 def _tokens(data: Buffer) -> Iterator[Tokens]:
     """The structure of a document block by block."""
+    step, structure = _tables()
     inside, escaped, depth = 0, False, 0
     for at in range(0, len(data), _BLOCK):
         block = np.frombuffer(data[at : at + _BLOCK], np.uint8)
         quotes, escaped = _quotes(block, after_backslash=escaped)
-        places = np.flatnonzero(_STRUCTURE[block])
+        places = np.flatnonzero(structure[block])
         places = places[(np.searchsorted(quotes, places) + inside) % 2 == 0]
         characters = block[places]
-        depths = depth + np.cumsum(_STEP[characters], dtype=np.int64)
+        depths = depth + np.cumsum(step[characters], dtype=np.int64)
         yield Tokens(places + at, characters, depths)
         inside = (inside + len(quotes)) % 2
         depth = int(depths[-1]) if len(depths) else depth
 
 
 def _quotes(block: Bytes, *, after_backslash: bool) -> tuple[Places, bool]:
-    """The quotes that no backslash escapes, and whether the block ends with a backslash that escapes what follows."""
+    """The quotes that no backslash escapes, and whether the block ends with a backslash that escapes the next character."""
     quotes = np.flatnonzero(block == _QUOTE)
     slashes = np.flatnonzero(block == _BACKSLASH)
     if after_backslash:
@@ -112,7 +122,7 @@ def _quotes(block: Bytes, *, after_backslash: bool) -> tuple[Places, bool]:
 
 @dataclass(slots=True)
 class _Search:
-    """The search for an array while the structure passes: `level` keys of `steps` have been entered."""
+    """The state of the search for the array. `level` keys of `steps` have been entered."""
 
     data: Buffer
     steps: Sequence[str]
@@ -120,7 +130,7 @@ class _Search:
     name: str
     level: int = 0
     awaited: bool = False
-    """Whether the next character opens the value of the key that is wanted."""
+    """Whether the next character opens the value of the wanted key."""
     found: Located | None = None
     start: int = -1
     piece: int = 0
@@ -132,7 +142,7 @@ class _Search:
         self.awaited = not self.steps
 
     def pass_over(self, tokens: Tokens) -> None:
-        """The next block's structure."""
+        """Go through the structure of the next block."""
         near = np.flatnonzero(tokens.depths <= len(self.steps) + 1)
         shallow = Tokens(tokens.places[near], tokens.characters[near], tokens.depths[near])
         at = 0
@@ -140,7 +150,7 @@ class _Search:
             at = self._elements(shallow, at) if self.start >= 0 else self._walk(shallow, at)
 
     def _walk(self, tokens: Tokens, at: int) -> int:
-        """Look for the array's beginning from token `at`; where to go on."""
+        """Look for the beginning of the array from token `at` on. Returns the next token to look at."""
         for index in range(at, len(tokens.places)):
             place, character, depth = int(tokens.places[index]), int(tokens.characters[index]), int(tokens.depths[index])
             if self.awaited:
@@ -162,7 +172,7 @@ class _Search:
         self.pieces = []
 
     def _elements(self, tokens: Tokens, at: int) -> int:
-        """Go through the array's elements from token `at`; where to go on behind its end."""
+        """Go through the elements of the array from token `at` on. Returns the next token to look at."""
         inner = len(self.steps) + 1
         ends = np.flatnonzero(tokens.depths[at:] < inner)
         stop = at + int(ends[0]) if len(ends) else len(tokens.places)
@@ -194,7 +204,7 @@ class _Search:
 
 
 def _key_before(data: Buffer, colon: int) -> str | None:
-    """The key whose colon stands at a place; None where no text stands before it."""
+    """The key before the colon at a place; None where there is no text before it."""
     end = data.rfind(b'"', 0, colon)
     start = end
     while start > 0:

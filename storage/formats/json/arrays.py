@@ -1,4 +1,4 @@
-"""Nested arrays of parsed records (user guide, "Array paths"): exploded to a record an element, or joined to text."""
+"""Nested arrays of parsed records: exploded to a record an element, or joined to text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from storage.values.json_text import canonical
 
 
 def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
-    """The records with each path's array exploded or joined; rejects pass. One that several arrays would make too many of is a reject."""
+    """The records with each path's array exploded or joined. A record of which several arrays would make too many records is a reject."""
     for record in records:
         if isinstance(record, Reject):
             yield record
             continue
         sizes = [len(array) for path in paths if path.mode == "explode" and isinstance(array := walked(record, path.steps), list)]
-        if told := limits.explodes_too_much(sizes):
-            yield Reject("malformed_record", told, raw=canonical(record))
+        if message := limits.explodes_too_much(sizes):
+            yield Reject("malformed_record", message, raw=canonical(record))
             continue
         made: Iterable[dict[str, Any]] = (record,)
         for path in paths:

@@ -1,50 +1,56 @@
-"""Lines of JSON objects as columns at once, by Arrow's parser, where that is sure to give what parsing line by line gives.
+"""Lines of JSON objects parsed to columns by Arrow, where the result is sure to equal parsing line by line.
 
-Arrow takes for good what JSON is not (NaN, two objects on a line, text that is no UTF-8, any depth), and an undeclared number tells it less than its text: such lines, and lines
-whose values are not of one kind a column, are left to the parser of lines. A difference is a defect.
+Arrow accepts text that is no JSON: NaN, two objects on a line, invalid UTF-8, any depth. And it loses the text of undeclared numbers. Such lines, and
+columns whose values have several types, are parsed line by line. A difference between the two ways is a defect.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache
+from typing import Any, Literal
 
-import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.json as pajson
 
+from changelog.lazy_imports import np, pa, pajson
 from storage.formats import limits
+from storage.formats.base import Column, ReadPlan
 from storage.formats.batches import assembled
 from storage.formats.line_files import filled_lines
-from storage.values.coerce import Coerced, base_type, coerce
-
-if TYPE_CHECKING:
-    from storage.formats.base import Column, ReadPlan
+from storage.values.coerce import Coerced, coerce
+from storage.values.types import base_type
 
 _SAMPLE = 50
-"""Lines by which the kinds of the values are guessed; a guess that is wrong costs time."""
+"""Lines from which the types of the values are guessed. A wrong guess costs only time."""
 _DEEPEST = 900
 _LF, _CR, _OPEN, _CLOSE = b"\n\r{}"
 _BRACKET = ord("[")
 _NO_NUMBER = re.compile(rb"[:,\[\s-](?:NaN|Inf(?:inity)?)\s*[,\]}]")
-_KINDS: Mapping[frozenset[type], pa.DataType] = {
-    frozenset({str}): pa.string(),
-    frozenset({int}): pa.int64(),
-    frozenset({bool}): pa.bool_(),
-    frozenset({float}): pa.float64(),
-    frozenset({int, float}): pa.float64(),
-}
-_USUAL: Mapping[str, pa.DataType] = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-_AS_TEXT = frozenset({pa.int64(), pa.bool_()})
-"""Kinds whose text is the same as it stands in the file and as a value."""
+
+
+@cache
+def _kind_of_types() -> Mapping[frozenset[type], pa.DataType]:
+    """The Arrow type for values of some Python types."""
+    return {
+        frozenset({str}): pa.string(),
+        frozenset({int}): pa.int64(),
+        frozenset({bool}): pa.bool_(),
+        frozenset({float}): pa.float64(),
+        frozenset({int, float}): pa.float64(),
+    }
+
+
+@cache
+def _usual_kinds() -> Mapping[str, pa.DataType]:
+    """The Arrow type in which a column of a declared type is read."""
+    return {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 
 
 def flat_batch(plan: ReadPlan, text: bytes, first_row: int, *, all_known: bool = False) -> pa.RecordBatch | None:
     """The records of whole lines, numbered from `first_row` on; None where they have to be parsed one by one.
 
-    all_known: a member that is no column is none of a record that is right, so its line has to be parsed
+    With `all_known` every member is a column, so a line with another member has to be parsed.
     """
     if plan.array_paths or any("." in column.name for column in plan.declared):
         return None
@@ -64,10 +70,10 @@ def flat_batch(plan: ReadPlan, text: bytes, first_row: int, *, all_known: bool =
 
 
 def records_with_all_members(text: bytes) -> list[dict[str, Any]] | None:
-    """The first records of whole lines, as many as are needed to meet every member of any of them; None where they have to be parsed one by one.
+    """The first of the records of whole lines until all members of all records occurred; None where the lines have to be parsed one by one.
 
-    A sample of lines shows the members and their kinds. Arrow's parser then says whether another line has others. It is not asked to find them:
-    it would make a column for each, and lines that each have one of their own would become as many columns as there are lines, each of that length.
+    A sample of lines gives the members and their types. Arrow's parser then checks that no line has others. It does not collect the members itself:
+    lines that each have a member of their own would become as many columns as there are lines, each of that length.
     """
     starts = filled_lines(np.frombuffer(text, np.uint8))
     if not len(starts):
@@ -92,13 +98,13 @@ def _line_at(text: bytes, start: int) -> bytes:
 
 
 def _kinds_of(records: Sequence[dict[str, Any]]) -> dict[str, pa.DataType]:
-    """The kinds of the members of some records. Raises ArrowException where they have none."""
+    """The Arrow types of the members of some records. Raises ArrowException where a member has none."""
     names = dict.fromkeys(name for record in records for name in record)
     return {name: pa.array([record.get(name) for record in records]).type for name in names}
 
 
 def _loose(kind: pa.DataType) -> pa.DataType:
-    """The same kind, in which ints are floats."""
+    """The same type with floats for ints."""
     if pa.types.is_integer(kind):
         return pa.float64()
     if pa.types.is_struct(kind):
@@ -107,13 +113,13 @@ def _loose(kind: pa.DataType) -> pa.DataType:
 
 
 def _count(kinds: Mapping[str, pa.DataType]) -> int:
-    """How many columns they are, those inside others counted."""
+    """The number of columns, nested ones included."""
     inner = ({member.name: member.type for member in kind} if pa.types.is_struct(kind) else {} for kind in kinds.values())
     return sum(1 + _count(members) for members in inner)
 
 
 def _paths_of(records: Iterable[Any]) -> set[tuple[str, ...]]:
-    """The paths to all members, also those inside of members."""
+    """The paths to all members, nested ones included."""
     found: set[tuple[str, ...]] = set()
     for record in records:
         found.update(_paths(record, ()))
@@ -141,7 +147,10 @@ def _until_all_are_met(text: bytes, starts: np.ndarray, paths: set[tuple[str, ..
 
 
 def _parsed(text: bytes, kinds: Mapping[str, pa.DataType], *, others: Literal["ignore", "error"], starts: np.ndarray) -> pa.Table | None:
-    """The members of some names of the lines that begin at `starts`; None where some line may be no object, a value not of its kind, or with "error" where there are others."""
+    """The members in `kinds` of the lines that begin at `starts`.
+
+    None where a line may be no object, a value has another type, or, with `others="error"`, there are other members.
+    """
     if not _is_plain(text, starts):
         return None
     try:
@@ -156,7 +165,7 @@ def _parsed(text: bytes, kinds: Mapping[str, pa.DataType], *, others: Literal["i
 
 
 def _is_plain(text: bytes, starts: np.ndarray) -> bool:
-    """Whether each line stands in braces, so that no object goes on over a line end, and has nothing in it that Arrow takes and JSON has not."""
+    """Whether each line is in braces, so that no object spans lines, and has nothing that Arrow accepts and JSON does not."""
     view = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(view == _LF)
     ends = np.append(ends, len(view))[np.searchsorted(ends, starts)]
@@ -169,7 +178,7 @@ def _is_plain(text: bytes, starts: np.ndarray) -> bool:
 
 
 def _has_no_number(text: bytes) -> bool:
-    """Whether a value may be one of the numbers that JSON has not."""
+    """Whether a value may be a number that JSON does not have."""
     return (b"NaN" in text or b"Inf" in text) and _NO_NUMBER.search(text) is not None
 
 
@@ -184,7 +193,7 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _is_shallow(text: bytes, view: np.ndarray, starts: np.ndarray) -> bool:
-    """Whether no line has so many brackets that it might be nested too deep."""
+    """Whether no line has enough brackets to be nested too deep."""
     if text.count(b"{") + text.count(b"[") < len(starts) + _DEEPEST:
         return True
     brackets = (view == _OPEN) | (view == _BRACKET)
@@ -192,7 +201,7 @@ def _is_shallow(text: bytes, view: np.ndarray, starts: np.ndarray) -> bool:
 
 
 def _kinds(columns: Sequence[Column], text: bytes) -> dict[str, pa.DataType] | None:
-    """How Arrow shall read each column, as the first lines look; None where it cannot read one."""
+    """The type in which Arrow reads each column, by the first lines; None where it cannot read one."""
     try:
         records: list[Any] = [orjson.loads(line) for line in text[: _SAMPLE << 10].split(b"\n", _SAMPLE)[:-1][:_SAMPLE] if line.strip()]
     except orjson.JSONDecodeError:
@@ -206,26 +215,27 @@ def _kinds(columns: Sequence[Column], text: bytes) -> dict[str, pa.DataType] | N
 def _kind(column: Column, values: Sequence[Any]) -> pa.DataType | None:
     seen = frozenset(type(value) for value in values if value is not None)
     declared = base_type(column.type)
-    kind = _KINDS.get(seen) if seen else _USUAL.get(declared, pa.string())
+    kind = _kind_of_types().get(seen) if seen else _usual_kinds().get(declared, pa.string())
     return pa.float64() if declared == "float" and kind == pa.int64() else kind
 
 
 def _coerced(values: pa.Array, column: Column, plan: ReadPlan, text: bytes) -> Coerced | None:
-    """A column as its declared type; None where the value alone does not tell."""
+    """A column as its declared type; None where the result depends on the text in the file."""
     declared = base_type(column.type)
     if values.null_count and column in plan.undeclared and b"null" in text:
-        return None  # of undeclared fields a null that the record has is kept
+        return None  # a null that the record has is the JSON text `null`
     if pa.types.is_string(values.type):
         return coerce(values, column.type, plan.date_formats)
-    if _USUAL.get(declared) == values.type:
+    if _usual_kinds().get(declared) == values.type:
         return None if pa.types.is_floating(values.type) and not _is_sure(values) else Coerced(values, None)
-    if values.type not in _AS_TEXT or declared not in ("string", "any", *(("numeric",) if pa.types.is_integer(values.type) else ())):
+    is_int = pa.types.is_integer(values.type)
+    if not (is_int or pa.types.is_boolean(values.type)) or declared not in ("string", "any", *(("numeric",) if is_int else ())):
         return None
-    return Coerced(values.cast(pa.string()), None)
+    return Coerced(values.cast(pa.string()), None)  # the text of a JSON int or bool is that of its value
 
 
 def _is_sure(values: pa.Array) -> bool:
-    """Whether no value is infinite or the zero that an int of the text `-0` would not be."""
+    """Whether no value is infinite or a negative zero, which the int `-0` is not."""
     numbers = values.fill_null(1.0).to_numpy(zero_copy_only=False)
     return bool(np.isfinite(numbers).all()) and not np.signbit(numbers[numbers == 0]).any()
 

@@ -1,4 +1,4 @@
-"""JSON text to records, a piece of the file at a time: their members as columns, nested arrays exploded or joined."""
+"""JSON text to records, a piece of the file at a time, with nested arrays exploded or joined."""
 
 from __future__ import annotations
 
@@ -8,41 +8,40 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
 from changelog.lazy_imports import pa
+from storage.files.errors import Buffer, InputError
 from storage.formats import limits
-from storage.formats.base import Buffer, Column, InputError, Range, Reject
-from storage.formats.batches import cut, document_text, next_block, record_batches
+from storage.formats.base import Column, Range, Reader, Reject, document_text
+from storage.formats.batches import cut, next_block, record_batches
 from storage.formats.dotted_members import Members, walked
 from storage.formats.envelope import typed_section
 from storage.formats.json.array_bounds import Located, is_too_deep, located
 from storage.formats.json.arrays import expanded
 from storage.formats.json.fast_lines import flat_batch, records_with_all_members
+from storage.formats.json.options import JsonReadOptions
 from storage.formats.json.repeated_keys import Unique
 from storage.formats.line_files import line_ranges_of
 from storage.formats.missing_columns import missing_columns
-from storage.values.json_text import canonical
+from storage.values.json_text import canonical, pointed
 
-if TYPE_CHECKING:
-
-    from storage.formats.json import JsonReader, JsonReadOptions
-
+_Reader: TypeAlias = Reader[JsonReadOptions]
 Record: TypeAlias = dict[str, Any] | Reject
 BOM = b"\xef\xbb\xbf"
 BLOCK = 20_000
 PIECE = 4 << 20
 """Bytes of elements that are parsed at a time."""
 LINES = 2 << 20
-"""Bytes of lines that are; they are parsed line by line where one of them is not like the others."""
+"""Bytes of lines that are parsed at a time."""
 ELEMENTS = b"elements "
-"""How the head of a range of elements begins; behind it stands the `_doc` of its records, where it is wanted."""
+"""The beginning of the head of a range of elements. The DOCUMENT of its records follows where the plan asks for it."""
 
 
-def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
-    """The records of a whole file or of a range of lines or elements."""
+def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+    """The records of a whole file or of a range of lines or elements. Raises InputError."""
     row = part.first_row if part else 1
     if _of_lines(reader, data, part):
         unique = _unique(reader)
@@ -61,7 +60,7 @@ def read_records(reader: JsonReader, data: Buffer, name: str, part: Range | None
                 row += batch.num_rows
 
 
-def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
+def _batches(reader: _Reader, found: Iterable[Record], row: int) -> Iterator[pa.RecordBatch]:
     """Parsed records as batches, numbered from `row` on."""
     pick = Members.of(reader.plan.declared).record
     records = iter(found)
@@ -71,19 +70,22 @@ def _batches(reader: JsonReader, found: Iterable[Record], row: int) -> Iterator[
         row += len(block)
 
 
-def _unique(reader: JsonReader) -> Unique | None:
-    """What finds members that come twice; None where the last one is to be taken."""
+def _unique(reader: _Reader) -> Unique | None:
+    """The finder of repeated members; None where the last one counts."""
     lines_lead_on = reader.options.format == "ndjson"
     return Unique.of(reader.plan, reader.options.steps if lines_lead_on else ()) if reader.options.duplicate_keys == "reject" else None
 
 
-def _of_lines(reader: JsonReader, data: Buffer, part: Range | None) -> bool:
-    """Whether what is to be read are lines, each one record."""
+def _of_lines(reader: _Reader, data: Buffer, part: Range | None) -> bool:
+    """Whether the file or range consists of lines, each one record."""
     return not part.head.startswith(ELEMENTS) if part and part.head else has_plain_lines(reader, data)
 
 
-def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Column, ...]:
-    """Members of any record that the schema does not name, in order of first appearance. Raises InputError under reject."""
+def undeclared_members(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
+    """The members of any record that the schema does not name, in order of first appearance.
+
+    Raises InputError where the policy is reject and there are some, and where required members are missing (E225).
+    """
     plan = reader.plan
     members = Members.of(plan.declared)
     found = _names_in(reader, members, data, name)
@@ -95,11 +97,11 @@ def undeclared_members(reader: JsonReader, data: Buffer, name: str) -> tuple[Col
         records = enumerate(_expanded(reader, data, name), 1)
         number = next(number for number, record in records if not isinstance(record, Reject) and extra[0] in members.record(record))
         raise InputError(name, f"undeclared field '{extra[0]}' in record {number}: the schema does not name it and on_unmapped is reject")
-    return plan.beside(extra, name, type_=reader.undeclared_type)
+    return plan.undeclared_among(extra, name, type_=reader.undeclared_type)
 
 
-def _names_in(reader: JsonReader, members: Members, data: Buffer, name: str) -> dict[str, None] | None:
-    """The members of any record; None without a record. Where undeclared ones are dropped, no more is read than is needed to meet all required ones."""
+def _names_in(reader: _Reader, members: Members, data: Buffer, name: str) -> dict[str, None] | None:
+    """The members of any record; None without a record. Where undeclared members are dropped, it stops once all required ones occurred."""
     plan, found = reader.plan, dict[str, None]()
     any_record, most = False, len(plan.declared) + limits.COLUMNS
     for some in _members(reader, members, data, name):
@@ -108,19 +110,19 @@ def _names_in(reader: JsonReader, members: Members, data: Buffer, name: str) -> 
         if plan.on_unmapped == "drop" and not plan.lacking(found):
             break
         if plan.on_unmapped != "drop" and len(found) > max(most, before):
-            plan.beside(found, name)
+            plan.undeclared_among(found, name)
     return found if any_record else None
 
 
-def _has_no_arrays(reader: JsonReader, data: Buffer, name: str) -> bool:
-    """Whether members may be missing because no record has an array that would be exploded."""
+def _has_no_arrays(reader: _Reader, data: Buffer, name: str) -> bool:
+    """Whether members may be missing because no record has an array to explode."""
     paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
     records = _records(reader, data, name) if paths else ()
     return bool(paths) and not any(isinstance(walked(record, path.steps), list) for record in records for path in paths)
 
 
-def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> Iterator[Iterable[str]]:
-    """The members that the records have, piece by piece where that can be told of lines without parsing each of them."""
+def _members(reader: _Reader, members: Members, data: Buffer, name: str) -> Iterator[Iterable[str]]:
+    """The members of the records, piece by piece for files of lines, which need not all be parsed."""
     each = (members.reached(record) for record in _expanded(reader, data, name) if isinstance(record, dict))
     if reader.plan.array_paths or not has_plain_lines(reader, data):
         yield from each
@@ -132,32 +134,32 @@ def _members(reader: JsonReader, members: Members, data: Buffer, name: str) -> I
             return
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             yield from in_pieces(pool.map)
-    except InputError:  # told once more, with the number of the line
+    except InputError:  # raised again below, with the number of the line
         yield from each
 
 
 def _members_of_pieces(
-    reader: JsonReader, members: Members, data: Buffer, name: str, mapping: Callable[..., Iterable[Iterable[str] | None]]
+    reader: _Reader, members: Members, data: Buffer, name: str, mapping: Callable[..., Iterable[Iterable[str] | None]]
 ) -> Iterator[Iterable[str]]:
-    """The members of the records of each piece that has some."""
+    """The members of the records of each piece with records."""
     pieces = mapping(lambda bound: _members_of_lines(reader, members, data[slice(*bound)], name), _bounds(data, name))
     return (some for some in pieces if some is not None)
 
 
-def _members_of_lines(reader: JsonReader, members: Members, text: bytes, name: str) -> Iterable[str] | None:
+def _members_of_lines(reader: _Reader, members: Members, text: bytes, name: str) -> Iterable[str] | None:
     records = records_with_all_members(text) or (record for record in _line_records(text, 1, name, _unique(reader)) if isinstance(record, dict))
     found = [members.reached(record) for record in records]
     return dict.fromkeys(chain.from_iterable(found)) if found else None
 
 
-def record_lines(reader: JsonReader, data: Buffer, name: str) -> Iterator[bytes]:
-    """The records of a document as lines, those that are rejected as their raw text."""
+def record_lines(reader: _Reader, data: Buffer, name: str) -> Iterator[bytes]:
+    """The records of a document as lines of JSON; the raw text of rejects."""
     for record in _expanded(reader, data, name):
         yield ((record.raw or "null") if isinstance(record, Reject) else canonical(record)).encode()
 
 
-def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[Range]:
-    """Ranges of lines of an NDJSON file or of elements of an array; one range where exploded arrays make records of unknown number."""
+def ranges_of(reader: _Reader, data: Buffer, name: str, target: int) -> list[Range]:
+    """Ranges of lines of an NDJSON file or of elements of an array; one range where exploded arrays make an unknown number of records."""
     whole = [Range(0, len(data))]
     if len(data) <= target or _explodes(reader):
         return whole
@@ -172,17 +174,17 @@ def ranges_of(reader: JsonReader, data: Buffer, name: str, target: int) -> list[
     return [Range(piece.start, piece.end, piece.first, head) for piece in array.pieces]
 
 
-def has_plain_lines(reader: JsonReader, data: Buffer) -> bool:
+def has_plain_lines(reader: _Reader, data: Buffer) -> bool:
     """Whether each line is one record."""
     return not _explodes(reader) and form_of(reader.options, data) == "ndjson" and not reader.options.steps
 
 
-def _explodes(reader: JsonReader) -> bool:
+def _explodes(reader: _Reader) -> bool:
     return any(path.mode == "explode" for path in reader.plan.array_paths)
 
 
 def form_of(options: JsonReadOptions, data: Buffer) -> str:
-    """array, object or ndjson: as the options say or, without them, as the content looks."""
+    """`array`, `object` or `ndjson`, by the options or the content."""
     if options.format:
         return options.format
     first = re.compile(rb"(?:\xef\xbb\xbf)?\s*([^\s])").match(data)
@@ -196,8 +198,8 @@ def form_of(options: JsonReadOptions, data: Buffer) -> str:
     return "object" if _is_json(bytes(data).removeprefix(BOM)) else "ndjson"
 
 
-def sections_of(reader: JsonReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections that the document has; several lines are no document. Raises InputError for a target that is no object or a value of another type."""
+def sections_of(reader: _Reader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+    """The declared sections of the document; none for several lines. Raises InputError for a target that is no object, and for a value of another type."""
     if not reader.plan.sections:
         return {}
     form = form_of(reader.options, data)
@@ -206,27 +208,18 @@ def sections_of(reader: JsonReader, data: Buffer, name: str) -> dict[str, dict[s
     return _sections(reader, data, _array(reader.options, form, data, name, len(data)), name)
 
 
-def _sections(reader: JsonReader, data: Buffer, array: Located | None, name: str) -> dict[str, dict[str, Any]]:
+def _sections(reader: _Reader, data: Buffer, array: Located | None, name: str) -> dict[str, dict[str, Any]]:
     below = any(section.where.split("/")[1:][: len(reader.options.steps)] == list(reader.options.steps) for section in reader.plan.sections)
     document = _document(bytes(data), name) if array is None or below else _skeleton(reader, data, array, name)
     found = {}
     for section in reader.plan.sections:
-        target = _pointed(document, section.where)
+        target = pointed(document, section.where)
         if target is not None:
             if not isinstance(target, dict):
                 raise InputError(name, f"envelope section '{section.name}': {section.where} is no object")
             found[section.name] = typed_section(section, target, name)
     return found
 
-
-def _pointed(document: Any, pointer: str) -> Any:
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, list):
-            document = document[int(key)] if key.isdecimal() and int(key) < len(document) else None
-        else:
-            document = document.get(key) if isinstance(document, dict) else None
-    return document
 
 
 def _is_json(text: bytes) -> bool:
@@ -237,12 +230,12 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _expanded(reader: JsonReader, data: Buffer, name: str) -> Iterable[Record]:
+def _expanded(reader: _Reader, data: Buffer, name: str) -> Iterable[Record]:
     """The records of a whole file."""
     return _with_arrays(reader, _records(reader, data, name))
 
 
-def _with_arrays(reader: JsonReader, records: Iterable[Record]) -> Iterable[Record]:
+def _with_arrays(reader: _Reader, records: Iterable[Record]) -> Iterable[Record]:
     return expanded(records, reader.plan.array_paths) if reader.plan.array_paths else records
 
 
@@ -261,12 +254,12 @@ def _line_records(text: bytes, first_row: int, name: str, unique: Unique | None)
     return (_twice(wrong[index], lines[index]) if index in wrong else record for index, record in enumerate(records))
 
 
-def _records(reader: JsonReader, data: Buffer, name: str) -> Iterator[Record]:
+def _records(reader: _Reader, data: Buffer, name: str) -> Iterator[Record]:
     return chain.from_iterable(_groups(reader, data, name))
 
 
-def _groups(reader: JsonReader, data: Buffer, name: str) -> Iterator[Iterable[Record]]:
-    """The records of a file, as many at a time as are parsed together."""
+def _groups(reader: _Reader, data: Buffer, name: str) -> Iterator[Iterable[Record]]:
+    """The records of a file in groups that are parsed together."""
     options = reader.options
     form = form_of(options, data)
     if form == "ndjson":
@@ -282,8 +275,8 @@ def _groups(reader: JsonReader, data: Buffer, name: str) -> Iterator[Iterable[Re
         yield _element_records(reader, data[piece.start : piece.end], piece.start, name, data)
 
 
-def _element_records(reader: JsonReader, text: bytes, start: int, name: str, whole: Buffer | None = None) -> Iterator[Record]:
-    """The records of a piece of an array that begins at byte `start` of the file. Raises InputError."""
+def _element_records(reader: _Reader, text: bytes, start: int, name: str, whole: Buffer | None = None) -> Iterator[Record]:
+    """The records of a piece of an array, which begins at byte `start` of the file. Raises InputError."""
     values, unique = _elements(text, start, name, whole), _unique(reader)
     wrong = unique.in_elements(text, values) if unique else {}
     return (_twice(*wrong[index]) if index in wrong else _element(value) for index, value in enumerate(values))
@@ -300,17 +293,17 @@ def _below(line: Record, options: JsonReadOptions) -> Iterable[Record]:
 
 
 def _array(options: JsonReadOptions, form: str, data: Buffer, name: str, target: int) -> Located | None:
-    """Where the records are elements of an array that stands whole in the document: that array."""
+    """The array whose elements are the records; None where the document has no whole one."""
     return located(data, options.steps, target, name) if form == "array" or options.steps else None
 
 
-def _skeleton(reader: JsonReader, data: Buffer, array: Located, name: str) -> Any:
-    """The document without its records. Raises InputError, also where a member around the records comes twice."""
+def _skeleton(reader: _Reader, data: Buffer, array: Located, name: str) -> Any:
+    """The document without its records. Raises InputError, also for a repeated member around the records."""
     text = array.skeleton(data).removeprefix(BOM)
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _document(bytes(data), name)  # which tells where it is wrong
+        return _document(bytes(data), name)  # its error has the place in the file
     twice = Unique(None).in_text(text, found) if reader.options.duplicate_keys == "reject" else None
     if twice is not None:
         raise InputError(name, f"the member '{twice}' of the document comes twice; options.duplicate_keys: last takes the last one")
@@ -318,7 +311,7 @@ def _skeleton(reader: JsonReader, data: Buffer, array: Located, name: str) -> An
 
 
 def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -> list[Any]:
-    """The elements of a piece of an array that begins at byte `start` of the file. Raises InputError."""
+    """The elements of a piece of an array, which begins at byte `start` of the file. Raises InputError."""
     try:
         found: list[Any] = orjson.loads(b"[" + text + b"]")
     except orjson.JSONDecodeError as wrong:
@@ -329,7 +322,7 @@ def _elements(text: bytes, start: int, name: str, whole: Buffer | None = None) -
 
 
 def _bad_byte(text: bytes) -> UnicodeDecodeError | None:
-    """Where a text is not UTF-8, which orjson does not tell."""
+    """The error of a text that is not UTF-8, whose place orjson does not report; None for UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError as wrong:
@@ -338,7 +331,7 @@ def _bad_byte(text: bytes) -> UnicodeDecodeError | None:
 
 
 def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, whole: Buffer | None) -> InputError:
-    """What is wrong with the text that begins at byte `start` of a file."""
+    """The error of a text that begins at byte `start` of the file. With the `whole` file it has the line and the column."""
     if "depth limit" in wrong.msg:
         return limits.too_deep(name)
     bad = _bad_byte(text)
@@ -352,8 +345,8 @@ def _broken(wrong: orjson.JSONDecodeError, text: bytes, start: int, name: str, w
     return InputError(name, f"not valid JSON: {_reason(wrong)}, column {column}", line=before.count(b"\n") + 1)
 
 
-def _whole(reader: JsonReader, form: str, data: Buffer, name: str) -> list[Record]:
-    """The records of a document that has no array to take them from, or that is broken. Raises InputError."""
+def _whole(reader: _Reader, form: str, data: Buffer, name: str) -> list[Record]:
+    """The records of a document that has no whole array of records. Raises InputError, always for format `array`."""
     options = reader.options
     if not data[:].strip():
         raise InputError(name, "the file is empty where a JSON document is expected")
@@ -374,7 +367,7 @@ def _element(value: Any) -> Record:
 
 
 def _pieces(data: Buffer, name: str) -> Iterator[bytes]:
-    """Whole lines, so many that they are worth a call. Raises InputError for a line beyond the cap."""
+    """Pieces of whole lines of about `LINES` bytes. Raises InputError for a line that is too long."""
     return (data[start:end] for start, end in _bounds(data, name))
 
 
@@ -395,18 +388,18 @@ def _line(line: bytes, number: int, name: str) -> Record:
         if "depth limit" in wrong.msg:
             raise limits.too_deep(name, line=number) from None
         raw, bad = line.rstrip(b"\r").decode("utf-8", "replace"), _bad_byte(line)
-        told = f"{_reason(wrong)} at column {wrong.colno}" if bad is None else f"not UTF-8: {bad.reason}, byte {bad.start} of the line"
-        return Reject("malformed_record", f"not valid JSON: {told}", raw=raw)
+        reason = f"{_reason(wrong)} at column {wrong.colno}" if bad is None else f"not UTF-8: {bad.reason}, byte {bad.start} of the line"
+        return Reject("malformed_record", f"not valid JSON: {reason}", raw=raw)
     if is_too_deep(line):
         raise limits.too_deep(name, line=number)
     return value if isinstance(value, dict) else _no_object(line.strip().decode())
 
 
 def _twice(path: str, raw: bytes) -> Reject:
-    """The reject of a record with a member that comes twice; its text on one line."""
+    """The reject of a record with a repeated member. Its raw text is on one line."""
     shown = path if len(path) <= 200 else f"{path[:100]}...{path[-100:]}"
-    told = f"the member '{shown}' comes twice; options.duplicate_keys: last takes the last one"
-    return Reject("malformed_record", told, raw=raw.strip().replace(b"\r", b" ").replace(b"\n", b" ").decode())
+    detail = f"the member '{shown}' comes twice; options.duplicate_keys: last takes the last one"
+    return Reject("malformed_record", detail, raw=raw.strip().replace(b"\r", b" ").replace(b"\n", b" ").decode())
 
 
 def _no_object(raw: str) -> Reject:

@@ -1,7 +1,6 @@
-"""Members that an object has twice: a parser of JSON takes the last one and says nothing.
+"""Objects that have a member twice. A parser of JSON takes the last one without an error.
 
-A count of colons shows whether some object has them: then the JSON text of the parsed value has fewer colons than the text that it was parsed from.
-Only such a text is looked at token by token.
+The count of colons finds them: the JSON text of the parsed value has fewer colons than the parsed text. Only such a text is read token by token.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Path = tuple[str, ...]
 
 
 class Element(NamedTuple):
-    """One value of a text of values with commas between: where its bytes begin and end, and the paths of keys that it has twice."""
+    """One value in a text of values with commas between: where its bytes begin and end, and the paths of the keys that it has twice."""
 
     start: int
     end: int
@@ -30,9 +29,11 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """Finds the repeated members of records; of members that are not read they do not count. `read`: the members that are, None where all are.
+    """Finds the repeated members of records.
 
-    `steps` lead from a line to the records in it.
+    Args:
+        read: the members that are read, in which repetitions count; None for all
+        steps: the keys that lead from a line to its records
     """
 
     read: frozenset[str] | None
@@ -40,18 +41,18 @@ class Unique:
 
     @classmethod
     def of(cls, plan: ReadPlan, steps: Sequence[str] = ()) -> Unique:
-        """By what a plan reads."""
+        """The finder for the members that a plan reads."""
         if plan.on_unmapped != "drop":
             return cls(None, steps)
         names = {column.name for column in plan.declared}
         return cls(frozenset({*names, *(name.split(".")[0] for name in names), *(path.steps[0] for path in plan.array_paths if path.steps)}), steps)
 
     def in_text(self, text: bytes, value: Any) -> str | None:
-        """The path of a member that comes twice in the text of one record, from which `value` was parsed; None where all is well."""
+        """The path of a repeated member in the text of one record, from which `value` was parsed; None where there is none."""
         return next((".".join(path) for path in elements(text)[0].twice if self._counts(path)), None) if differs(text, value) else None
 
     def in_lines(self, lines: Sequence[bytes], values: Sequence[Any]) -> dict[int, str]:
-        """The same for records a line, by number from 0; what is no object is passed over."""
+        """The path of a repeated member by the index of its line. Lines that are no objects are skipped."""
         whole = [index for index, value in enumerate(values) if isinstance(value, dict)]
         if not differs(b"".join([lines[index] for index in whole]), [values[index] for index in whole]):
             return {}
@@ -59,7 +60,7 @@ class Unique:
         return {index: path for index, path in found if path is not None}
 
     def in_elements(self, text: bytes, values: list[Any]) -> dict[int, tuple[str, bytes]]:
-        """The same for records with commas between, by number from 0: the path and the record's text."""
+        """The path of a repeated member and the record's text by the index of the record, for records with commas between."""
         if not differs(b"[" + text + b"]", values):
             return {}
         found = ((index, element, next(filter(self._counts, element.twice), None)) for index, element in enumerate(elements(text)))
@@ -71,7 +72,7 @@ class Unique:
 
 
 def differs(text: bytes, value: Any) -> bool:
-    """Whether the text has other members than the value that was parsed from it, or is too deep to tell so."""
+    """Whether the text has more members than the value that was parsed from it, or is too deep to be sure."""
     try:
         return _colons(text) != orjson.dumps(value).count(b":")
     except orjson.JSONEncodeError:
@@ -79,18 +80,18 @@ def differs(text: bytes, value: Any) -> bool:
 
 
 def _colons(text: bytes) -> int:
-    """The number of colons in a JSON text: one a member, and the colons inside strings, also escaped ones."""
+    """The number of colons in a JSON text: one a member, and the ones inside strings, escaped or not."""
     escaped = sum(found[1] is not None for found in _ESCAPE.finditer(text)) if b"\\u003" in text else 0
     return text.count(b":") + escaped
 
 
 def elements(text: bytes) -> list[Element]:
-    """The values of a text that is JSON but for the commas between them."""
+    """The values of a text that consists of JSON values with commas between."""
     return list(_elements(text))
 
 
 def _elements(text: bytes) -> Iterator[Element]:
-    keys: list[set[str] | None] = []  # of each open object those so far; None for an open array
+    keys: list[set[str] | None] = []  # the keys of each open object so far; None for an open array
     path: list[str] = []  # the last key of each open object
     twice: dict[Path, None] = {}
     start, last = 0, b""
@@ -114,9 +115,9 @@ def _elements(text: bytes) -> Iterator[Element]:
 
 
 def _note(key: str, keys: list[set[str] | None], path: list[str], twice: dict[Path, None]) -> None:
-    """Take in a key of the innermost object."""
+    """Record a key of the innermost object."""
     seen = keys[-1]
-    assert seen is not None  # a colon stands in an object
+    assert seen is not None  # a colon is in an object
     path[-1] = key
     if key in seen:
         twice[tuple(path)] = None

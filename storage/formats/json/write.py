@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from storage.formats.texts import float_text, plain_floats, text_of
-from storage.values.coerce import is_dynamic
-
-if TYPE_CHECKING:
-    from storage.formats.base import Column, WritePlan
+from changelog.lazy_imports import pa, pc
+from storage.formats.base import Column, WritePlan
+from storage.formats.values import text_of
+from storage.values.text import float_text, plain_floats
+from storage.values.types import is_dynamic
 
 
 def _rows(members: Sequence[Sequence[bytes]], *, some_missing: bool) -> Iterable[tuple[bytes, ...]]:
-    """The members of each record, without those that it does not have."""
+    """The members of each record, without the ones that it lacks."""
     rows: Iterable[tuple[bytes, ...]] = zip(*members, strict=True)
     return (tuple(filter(None, row)) for row in rows) if some_missing else rows
 
 
 def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[bytes]:
-    """Each record as an object whose members are the columns in their order."""
+    """Each record as an object with the columns as members, in their order."""
     null = b"null" if plan.preserve_nulls else b'""'
     keys = [orjson.dumps(column.name) + b":" for column in plan.columns]
     if _is_sparse(batch, plan):
@@ -37,13 +34,13 @@ def objects(batch: pa.RecordBatch, plan: WritePlan, *, pretty: bool) -> list[byt
 
 
 def _is_sparse(batch: pa.RecordBatch, plan: WritePlan) -> bool:
-    """Whether most cells belong to fields that their records do not have."""
+    """Whether most cells belong to fields that their records lack."""
     absent = sum(batch.column(index).null_count for index, column in enumerate(plan.columns) if column.optional)
     return bool(absent * 2 > batch.num_rows * len(plan.columns))
 
 
 def _sparse_rows(batch: pa.RecordBatch, plan: WritePlan, keys: Sequence[bytes], null: bytes) -> list[list[bytes]]:
-    """The members that each record has. The work is that of these, not of the columns."""
+    """The members that each record has. Only these cost time, not the columns."""
     rows: list[list[bytes]] = [[] for _ in range(batch.num_rows)]
     for index, (column, key) in enumerate(zip(plan.columns, keys, strict=True)):
         values = batch.column(index)
@@ -59,7 +56,7 @@ def _sparse_rows(batch: pa.RecordBatch, plan: WritePlan, keys: Sequence[bytes], 
 
 
 def _pretty(line: bytes) -> bytes:
-    """An object over several lines; one that is nested too deep for that stays on one."""
+    """An object over several lines; on one line where it is nested too deep for orjson."""
     try:
         return orjson.dumps(orjson.loads(line), option=orjson.OPT_INDENT_2)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
@@ -76,7 +73,7 @@ def _texts(values: pa.Array, column: Column, key: bytes, null: bytes) -> list[by
 
 
 def _bare_text(values: pa.Array, column: Column) -> pa.Array | None:
-    """The JSON of values that need no quotes; null for the other types."""
+    """The JSON of values that need no quotes; None for other types."""
     if is_dynamic(column.type):
         return plain_floats(pc.replace_with_mask(values, pc.equal(values, "null"), pa.scalar(None, pa.string())))
     if pa.types.is_floating(values.type):

@@ -1,7 +1,7 @@
-"""Parquet: typed columns in row groups (docs/tables.md, "Parquet and Arrow").
+"""Parquet: typed columns in row groups.
 
-The values of a file are checked against the declared types as `storage.formats.typed.columnar` says. Large files are read a few row groups at a time. What is
-written depends on the records alone: row groups of 131,072 records, JSON text with Parquet's own type for it.
+Large files are read a few row groups at a time. The bytes that are written depend only on the records: row groups have 131,072 records, JSON text has
+Parquet's own type for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from pydantic import Field
 from typing_extensions import override
 
 from storage.formats import register_reader, register_writer
-from storage.formats.base import OptionError, Options, Session, Writer
+from storage.formats.base import Session, Writer
+from storage.formats.options import OptionError, Options
+from storage.formats.parquet import read
+from storage.formats.parquet.write import ParquetSession
 from storage.formats.typed.reading import TypedFileReader, TypedFiles
 
 
@@ -28,24 +31,17 @@ class ParquetReader(TypedFileReader):
     """Reads Parquet."""
 
     form: ClassVar[str] = "parquet"
-
-    @property
-    @override
-    def files(self) -> TypedFiles:
-        from storage.formats.parquet import read
-
-        return read
+    files: ClassVar[TypedFiles] = read
 
 
 @register_writer("parquet")
-class ParquetWriter(Writer):
+class ParquetWriter(Writer[ParquetWriteOptions]):
     """Writes Parquet; a null is a null."""
 
     Options: ClassVar[type[Options]] = ParquetWriteOptions
     splittable: ClassVar[bool] = False
     sequential: ClassVar[bool] = True
     legible: ClassVar[bool] = False
-    options: ParquetWriteOptions
 
     def __post_init__(self) -> None:
         most = {"zstd": 22, "gzip": 9, "brotli": 11, "lz4": 12}.get(self.options.compression, 0)
@@ -55,6 +51,4 @@ class ParquetWriter(Writer):
 
     @override
     def open(self) -> Session:
-        from storage.formats.parquet.write import ParquetSession
-
-        return ParquetSession(self.options, self.plan)
+        return ParquetSession(self.plan, None if self.options.compression == "none" else self.options.compression, self.options.level)

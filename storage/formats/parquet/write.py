@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pyarrow.parquet as pq
 from typing_extensions import override
 
-from changelog.lazy_imports import pa
+from changelog.lazy_imports import pa, pq
 from storage.formats.base import WritePlan
 from storage.formats.typed.writing import GroupedSession
-
-if TYPE_CHECKING:
-
-    from storage.formats.parquet import ParquetWriteOptions
 
 
 class ParquetSession(GroupedSession):
@@ -21,10 +14,9 @@ class ParquetSession(GroupedSession):
 
     group_rows = 1 << 17
 
-    def __init__(self, options: ParquetWriteOptions, plan: WritePlan) -> None:
+    def __init__(self, plan: WritePlan, compression: str | None, level: int | None) -> None:
         super().__init__(plan.columns)
-        compression = None if options.compression == "none" else options.compression
-        self._writer = pq.ParquetWriter(self.sink, self.schema, compression=compression, compression_level=options.level)
+        self._writer = pq.ParquetWriter(self.sink, self.schema, compression=compression, compression_level=level)
 
     @override
     def write_group(self, group: pa.Table) -> None:

@@ -1,7 +1,7 @@
-"""Typed columns of a file (Parquet, Arrow) to declared types, with a mask of the cells that do not convert.
+"""Typed columns (Parquet, Arrow, Delta) to declared types, with a mask of the cells that do not convert.
 
-Text goes by the rules of `storage.values.coerce`, everything else by those of `storage.formats.values`: what would lose something fails. A date is a date_time
-at midnight and the other way round; a timestamp without a zone is UTC; bytes are text where they are UTF-8; lists, structs and maps are JSON text.
+Text goes by the rules of `storage.values.coerce`, other values by the ones of `storage.formats.values`: a conversion that loses something fails. A date
+is a date_time at midnight and the reverse. A timestamp without a zone is UTC. Bytes are text where they are UTF-8. Lists, structs and maps are JSON text.
 """
 
 from __future__ import annotations
@@ -9,39 +9,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from storage.formats import limits
+from changelog.lazy_imports import pa, pc
+from storage.files.local import check_expansion
 from storage.formats.base import Column, ReadPlan
 from storage.formats.batches import BATCH_ROWS, assembled, cut
 from storage.formats.dotted_members import Members
-from storage.formats.texts import float_text, time_text
+from storage.formats.missing_columns import missing_columns
 from storage.formats.values import coerce_values, text_of_value
-from storage.values.coerce import DYNAMIC, TIMESTAMP, Coerced, arrow_type, base_type, coerce
+from storage.values.coerce import Coerced, coerce
 from storage.values.json_text import canonical
+from storage.values.text import float_text, time_text
+from storage.values.types import DYNAMIC, arrow_type, base_type, timestamp_type
 
 JSON = "arrow.json"
 _AT_ONCE = 64 << 20
-"""Bytes of a column that are taken out of a dictionary at a time."""
+"""Bytes of a column that are decoded from a dictionary at a time."""
 
 
 def undeclared_fields(schema: pa.Schema, plan: ReadPlan, name: str) -> tuple[Column, ...]:
-    """The columns that the plan does not name, as dynamic ones. Raises InputError under reject, and where required columns are missing (E225)."""
+    """The columns that the plan does not name, with the type any.
+
+    Raises InputError where the policy is reject and there are some, and where required columns are missing (E225).
+    """
     plan.check_names(schema.names, name)
     members = Members.of(plan.declared)
     if lacking := plan.lacking(members.present(schema)):
-        from storage.formats.missing_columns import missing_columns
 
         raise missing_columns(plan, lacking, schema.names, name)
-    return plan.beside(members.names(schema), name, type_="any")
+    return plan.undeclared_among(members.names(schema), name, type_="any")
 
 
 def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iterator[pa.RecordBatch]:
-    """A file's batch, whose first record has number `first_row`, as a reader's batches."""
+    """A batch of a file as a reader's batches, numbered from `first_row` on."""
     found = {column.name: values for column in plan.columns if (values := _found(batch, column.name)) is not None}
     done = {column.name: coerce_array(found[column.name], column.type, plan.date_formats) for column in plan.columns if column.name in found}
     rows = pa.arange(first_row, first_row + batch.num_rows)
@@ -49,35 +53,35 @@ def typed_columns(plan: ReadPlan, batch: pa.RecordBatch, first_row: int) -> Iter
 
 
 def _texts(values: pa.Array, places: Sequence[int]) -> list[str | None]:
-    """Some cells as text, one by one: not every kind of column can be picked from."""
+    """Some cells as text, one by one: Arrow's `take` does not support every type."""
     return [text_of_value(plain_values(values.slice(place, 1))[0]) for place in places]
 
 
 def with_rows(plan: ReadPlan, batches: Iterator[pa.RecordBatch], first_row: int, name: str, size: int) -> Iterator[pa.RecordBatch]:
-    """`typed_columns` of batches that follow each other. Raises InputError where they are much larger than their file of `size` bytes."""
+    """`typed_columns` of consecutive batches. Raises InputError where they are much larger than their file of `size` bytes."""
     unpacked = 0
     for batch in batches:
         rows = _rows_at_once(batch)
         for start in range(0, batch.num_rows, rows):
             for typed in typed_columns(plan, batch.slice(start, rows), first_row + start):
                 unpacked += typed.nbytes
-                limits.check_expansion(name, size, unpacked)
+                check_expansion(name, size, unpacked)
                 yield typed
         first_row += batch.num_rows
 
 
 def _rows_at_once(batch: pa.RecordBatch) -> int:
-    """How many rows are taken out of a batch at a time: fewer where its dictionaries have long values, as each may come in every row."""
+    """The number of rows to decode at a time: few where a dictionary has long values, which every row may repeat."""
     return rows_of_length(max((longest_in(values.dictionary) for values in batch.columns if pa.types.is_dictionary(values.type)), default=0))
 
 
 def rows_of_length(longest: int) -> int:
-    """How many rows are held at a time if their longest value has `longest` bytes."""
+    """The number of rows to hold at a time if their longest value has `longest` bytes."""
     return max(1, min(BATCH_ROWS, _AT_ONCE // max(longest, 1)))
 
 
 def longest_in(values: pa.Array) -> int:
-    """The bytes of the longest of some texts; nothing of other values."""
+    """The bytes of the longest text; 0 for values of another type."""
     kind = values.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
         return 0
@@ -85,7 +89,7 @@ def longest_in(values: pa.Array) -> int:
 
 
 def _found(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column by its name, or the member of a struct by a dotted path."""
+    """A column by its name, or the member of a struct by a dotted name."""
     if name in batch.schema.names:
         return batch.column(name)
     first, *steps = name.split(".")
@@ -98,7 +102,7 @@ def _found(batch: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = ()) -> Coerced:
-    """A typed column as its declared type."""
+    """Convert a typed column to its declared type."""
     name, kind = base_type(declared), values.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == JSON and name in DYNAMIC:
@@ -120,7 +124,7 @@ def coerce_array(values: pa.Array, declared: str, date_formats: Sequence[str] = 
 
 
 def _text(values: pa.Array) -> pa.Array | None:
-    """Text, or bytes that are text; null for everything else."""
+    """Text, or bytes as text; None for values of another type."""
     kind = values.type
     if pa.types.is_string(kind):
         return values
@@ -132,7 +136,7 @@ def _text(values: pa.Array) -> pa.Array | None:
 
 
 def _parsed(text: pa.Array) -> Coerced:
-    """JSON text in one spelling; what is none fails."""
+    """JSON text in its compact form; other text fails."""
     made = [_json(cell) for cell in text.to_pylist()]
     values = pa.array(made, pa.string())
     failed = pc.and_(pc.is_null(values), pc.is_valid(text))
@@ -147,9 +151,9 @@ def _json(text: str | None) -> str | None:
 
 
 def _direct(values: pa.Array, name: str) -> pa.Array | None:
-    """A column whose kind is that of the declared type, or that has a plain text; null where cell by cell has to be looked."""
+    """A column converted as a whole; None where each cell needs a look."""
     kind = values.type
-    make = next((make for wanted, holds, make in _DIRECT if name in wanted and holds(kind)), None)
+    make = next((make for wanted, holds, make in _conversions() if name == wanted and holds(kind)), None)
     if make is None:
         return None
     try:
@@ -166,30 +170,33 @@ def _naive(values: pa.Array) -> pa.Array:
 
 def _utc(values: pa.Array) -> pa.Array:
     """Timestamps in microseconds of UTC. Raises ArrowInvalid where digits would be lost."""
-    return _naive(values).cast(pa.timestamp("us")).cast(TIMESTAMP)
+    return _naive(values).cast(pa.timestamp("us")).cast(timestamp_type())
 
 
-_DIRECT: tuple[tuple[tuple[str, ...], Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
-    (("int",), pa.types.is_integer, lambda values: values.cast(pa.int64())),
-    (("float",), lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind), lambda values: values.cast(pa.float64(), safe=pa.types.is_floating(values.type))),
-    (("int",), pa.types.is_decimal, lambda values: values.cast(pa.int64())),
-    (("float",), pa.types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),
-    (("bool",), pa.types.is_boolean, lambda values: values),
-    (("date",), pa.types.is_date, lambda values: values.cast(pa.date32())),
-    (("date_time",), pa.types.is_timestamp, _utc),
-    (("string",), pa.types.is_integer, lambda values: values.cast(pa.string())),
-    (("string",), pa.types.is_floating, lambda values: float_text(values.cast(pa.float64()))),
-    (("string",), pa.types.is_boolean, lambda values: values.cast(pa.string())),
-    (("string",), pa.types.is_date, lambda values: values.cast(pa.date32()).cast(pa.string())),
-    (("string",), pa.types.is_timestamp, lambda values: time_text(_utc(values).cast(pa.timestamp("us")))),
-    (("string",), pa.types.is_decimal, lambda values: pa.array([None if cell is None else format(cell, "f") for cell in values.to_pylist()], pa.string())),
-)
+@cache
+def _conversions() -> tuple[tuple[str, Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...]:
+    """Declared type, whether an Arrow type converts as a whole, the conversion, which may raise ArrowInvalid."""
+    return (
+        ("int", pa.types.is_integer, lambda values: values.cast(pa.int64())),
+        ("float", lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind), lambda values: values.cast(pa.float64(), safe=pa.types.is_floating(values.type))),
+        ("int", pa.types.is_decimal, lambda values: values.cast(pa.int64())),
+        ("float", pa.types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),
+        ("bool", pa.types.is_boolean, lambda values: values),
+        ("date", pa.types.is_date, lambda values: values.cast(pa.date32())),
+        ("date_time", pa.types.is_timestamp, _utc),
+        ("string", pa.types.is_integer, lambda values: values.cast(pa.string())),
+        ("string", pa.types.is_floating, lambda values: float_text(values.cast(pa.float64()))),
+        ("string", pa.types.is_boolean, lambda values: values.cast(pa.string())),
+        ("string", pa.types.is_date, lambda values: values.cast(pa.date32()).cast(pa.string())),
+        ("string", pa.types.is_timestamp, lambda values: time_text(_utc(values).cast(pa.timestamp("us")))),
+        ("string", pa.types.is_decimal, lambda values: pa.array([None if cell is None else format(cell, "f") for cell in values.to_pylist()], pa.string())),
+    )
 
 
 def _moments(values: pa.Array, declared: str) -> Coerced:
     """Dates as date_times and the other way round; a timestamp that holds more than the declared type can fails."""
     if pa.types.is_date(values.type):
-        return Coerced(values.cast(pa.date32()).cast(pa.timestamp("us")).cast(TIMESTAMP), None)
+        return Coerced(values.cast(pa.date32()).cast(pa.timestamp("us")).cast(timestamp_type()), None)
     if not pa.types.is_timestamp(values.type):
         return coerce_values(plain_values(values), declared)
     day, given = base_type(declared) == "date", _naive(values)
@@ -197,7 +204,7 @@ def _moments(values: pa.Array, declared: str) -> Coerced:
     fits = pc.fill_null(pc.equal(whole, given), True)
     kept = pc.if_else(fits, whole, pa.scalar(None, whole.type)).cast(pa.timestamp("us"))
     failed = pc.invert(fits)
-    return Coerced(kept.cast(pa.date32()) if day else kept.cast(TIMESTAMP), failed if failed.true_count else None)
+    return Coerced(kept.cast(pa.date32()) if day else kept.cast(timestamp_type()), failed if failed.true_count else None)
 
 
 def plain_values(values: pa.Array) -> list[Any]:

@@ -1,32 +1,32 @@
-"""What sources of typed columns (Parquet, Arrow, Delta tables) have in common. The library that knows their bytes is imported with the first of them."""
+"""Readers of typed columns: Parquet, Arrow, Delta tables."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 from typing_extensions import override
 
 from changelog.lazy_imports import pa
-from storage.formats.base import CHUNK_BYTES, Buffer, Column, OptionError, Range, Reader
+from storage.files.errors import Buffer
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader
+from storage.formats.options import OptionError, Options
+from storage.formats.typed.columnar import undeclared_fields
 
 
-class TypedReader(Reader):
-    """Reads typed columns: an optional one that the input lacks is null, undeclared ones are of type any."""
+class TypedReader(Reader[Options]):
+    """Reads typed columns. An optional column that the input lacks is null, undeclared ones have the type any."""
 
     undeclared_type: ClassVar[str] = "any"
     form: ClassVar[str]
-    """What messages call the input."""
+    """The format's name in messages."""
 
     def __post_init__(self) -> None:
         if self.plan.sections:
             raise OptionError(f"envelope: a {self.form} source has none", ("envelope",))
 
     def undeclared_of(self, schema: pa.Schema, name: str) -> tuple[Column, ...]:
-        """The columns of the input that the schema does not name. Raises InputError under reject."""
-        from storage.formats.typed.columnar import undeclared_fields
-
+        """The columns of the input that the schema does not name. Raises InputError where the policy is reject and there are some."""
         return undeclared_fields(schema, self.plan, name)
 
 
@@ -37,7 +37,7 @@ class TypedFiles(Protocol):
         """The columns of a file. Raises InputError."""
 
     def ranges_of(self, data: Buffer, name: str, target: int) -> list[Range]:
-        """Groups of records that follow each other, about `target` bytes together. Raises InputError."""
+        """Ranges of consecutive groups of records of about `target` bytes. Raises InputError."""
 
     def read_records(self, reader: Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
         """The records of a whole file or of a range. Raises InputError."""
@@ -47,11 +47,8 @@ class TypedFileReader(TypedReader):
     """Reads files of typed columns, a few groups of records at a time."""
 
     splittable: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def files(self) -> TypedFiles:
-        """What reads the bytes."""
+    files: ClassVar[TypedFiles]
+    """The module that reads the bytes."""
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:

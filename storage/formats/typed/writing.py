@@ -1,4 +1,4 @@
-"""What files of typed columns (Parquet, Arrow) have in common when they are written: their schema, and records held until a group of them is full."""
+"""Writers of typed columns (Parquet, Arrow): the schema of a file, and records that wait until a group of them is full."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from typing_extensions import override
 
+from changelog.lazy_imports import pa
 from storage.formats.base import Column, Session
-from storage.values.coerce import arrow_type, is_dynamic
+from storage.values.types import arrow_type, is_dynamic
 
 
 def typed_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The columns of a file; dynamic ones say of themselves that they hold JSON."""
+    """The schema of a file. Dynamic columns have the Arrow type for JSON."""
     return pa.schema([(column.name, pa.json_() if is_dynamic(column.type) else arrow_type(column.type)) for column in columns])
 
 
@@ -30,7 +30,7 @@ def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 class Drained:
-    """A file of which the bytes that were written are taken away again."""
+    """A file-like object from which written bytes are taken."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -38,31 +38,31 @@ class Drained:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Keep bytes until they are taken."""
+        """Hold bytes until they are taken; returns their number."""
         part = bytes(data)
         self._parts.append(part)
         self._size += len(part)
         return len(part)
 
     def tell(self) -> int:
-        """How many bytes were ever written."""
+        """The number of bytes written so far, taken or not."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing is kept elsewhere."""
+        """Do nothing: there is no buffer behind this one."""
 
     def close(self) -> None:
-        """No more will be written."""
+        """Mark the file as closed."""
         self.closed = True
 
     def take(self) -> bytes:
-        """The bytes since the last time."""
+        """The bytes that were written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 class GroupedSession(Session):
-    """One file in groups of `group_rows` records. Records are held until a group is full, so that the bytes do not depend on how they came."""
+    """One file in groups of `group_rows` records. Records wait until a group is full, so the bytes do not depend on the sizes of the batches."""
 
     group_rows: int
 
@@ -74,7 +74,7 @@ class GroupedSession(Session):
 
     @abstractmethod
     def write_group(self, group: pa.Table) -> None:
-        """Write a group, which is one chunk a column."""
+        """Write a group that has one chunk a column."""
 
     @abstractmethod
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""X12 segments, their three envelope tiers checked on the way."""
+"""X12 interchanges to records, with checks of the three levels of the envelope."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from operator import methodcaller
 
 from typing_extensions import override
 
-from storage.formats.base import Buffer, InputError
-from storage.formats.edi.segments import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, positional, text_blocks
+from storage.files.errors import Buffer, InputError
+from storage.formats.edi.reading import Body, Reading, Seen, bodies_in, check_count, check_echo, element_at, positional, text_blocks
 
 
 class InterchangeReading(Reading):
-    """The state of one interchange while its segments pass: the open group and set, what has been counted in each."""
+    """The state of an interchange: the open group and set, and the counts in each."""
 
     header_tag, trailer = "ISA", "IEA"
     service = frozenset({"GS", "SE", "GE", "IEA"})
@@ -95,7 +95,7 @@ class InterchangeReading(Reading):
 
 
 def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
-    """ISA01 to ISA16, the element separator, the terminator, and the text behind the header. Raises InputError."""
+    """ISA01 to ISA16, the element separator, the terminator, and the text after the header. Raises InputError."""
     if not text.startswith("ISA") or len(text) < 4:
         raise InputError(name, f"segment 1: an interchange begins with ISA, not with '{text[:10]}'")
     separator = text[3]
@@ -109,7 +109,7 @@ def header_in(text: str, name: str) -> tuple[list[str], str, str, str]:
 
 
 def bodies_of(data: Buffer, name: str, most: int, seen: Seen | None = None) -> Iterator[Body]:
-    """The records of an interchange; none with `seen`, which is told of their fields. Raises InputError."""
+    """The records of an interchange; none with `seen`, which collects their fields. Raises InputError."""
     blocks = text_blocks(data, name)
     header, separator, terminator, text = header_in(next(blocks, ""), name)
     split, elements = methodcaller("split", terminator), methodcaller("split", separator)

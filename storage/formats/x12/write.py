@@ -1,4 +1,4 @@
-"""Records to an X12 interchange: transaction sets opened and closed as `set_ref` changes, trailers counted."""
+"""Records to an X12 interchange. A transaction set ends where `set_ref` changes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 
-from storage.formats.base import OutputError, Writer
-from storage.formats.edi.segments import Enclosing, element_at, without_empty_end
+from storage.files.errors import OutputError
+from storage.formats.edi.reading import element_at
+from storage.formats.edi.writing import Interchange, without_empty_end
 
 _ISA_WIDTHS = (2, 10, 2, 10, 2, 15, 2, 15, 6, 4, 1, 5, 9, 1, 1, 1)
 _GROUP = "1"
 
 
-class Interchange(Enclosing):
-    """One interchange being written."""
+class X12Interchange(Interchange):
+    """An X12 interchange being written."""
 
     form = "x12"
     named = ("seg_id", "set_ref", "set_type")
     opening = "ST"
     service = frozenset({"ISA", "GS", "SE", "GE", "IEA"})
-
-    def __init__(self, writer: Writer) -> None:
-        super().__init__(writer, "~")
+    terminator = "~"
 
     @override
     def header(self) -> bytes:

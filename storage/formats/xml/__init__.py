@@ -1,62 +1,37 @@
-"""XML (user guide, "XML"; SPEC-DECISIONS, "Formats: XML"): elements found by a path become records, their attributes and children fields.
+"""XML: the elements at a path are records, their attributes and children are fields.
 
-Nothing external is read and no declared entity expanded: a reference to one, like anything that is not well-formed or nested deeper than 1000
-levels, is an input error. Repeated children are those that `array_paths` names, or the elements of a column of type array; a record with others is a reject,
-unless nothing is read of them. The text of a record without children is the field of its own name, where the schema declares it.
+Nothing external is read and no declared entity is expanded. Input errors: a reference to an entity, text that is not well-formed, more than 1000 levels.
+Children may repeat where `array_paths` or a column of type array names them. A record with other repeated children is a reject, unless nothing of them is
+read. The text of a record without children is the field of its own name, where the schema declares it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import AfterValidator
 from typing_extensions import override
 
 from changelog.lazy_imports import pa
+from storage.files.errors import Buffer
 from storage.formats import register_reader, register_writer
-from storage.formats.base import CHUNK_BYTES, Buffer, Column, OptionError, Options, Range, Reader, Writer
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Writer, with_document
+from storage.formats.options import OptionError, Options
 from storage.formats.xml.names import is_name
-
-
-def _element_path(value: str) -> str:
-    steps = value.removeprefix("/").removeprefix("/").removesuffix("/").split("/")
-    if wrong := next((step for step in steps if not is_name(step)), None):
-        raise ValueError(f"'{wrong}' is no name of an XML element: a path is //name, /a/b or a/b")
-    return value
-
-
-class XmlReadOptions(Options):
-    """`options:` of an XML source. Without `record_path` the root element is the only record."""
-
-    record_path: Annotated[str, AfterValidator(_element_path)] | None = None
-    attribute_prefix: str = "@"
-    namespace_handling: Literal["strip", "qualify"] = "strip"
-
-
-def _element_name(value: str) -> str:
-    if not is_name(value):
-        raise ValueError(f"'{value}' is no name of an XML element")
-    return value
-
-
-class XmlWriteOptions(Options):
-    """`options:` of an XML output."""
-
-    root_element: Annotated[str, AfterValidator(_element_name)] = "Root"
-    record_element: Annotated[str, AfterValidator(_element_name)] = "Record"
+from storage.formats.xml.options import XmlReadOptions, XmlWriteOptions
+from storage.formats.xml.read import Part, ranges_of, read_records, record_lines, sections_of, undeclared_fields
+from storage.formats.xml.write import elements
 
 
 @register_reader("xml")
-class XmlReader(Reader):
-    """Reads XML. All values are text until the declared type makes them something else; undeclared fields are strings."""
+class XmlReader(Reader[XmlReadOptions]):
+    """Reads XML. Undeclared fields are strings."""
 
     Options: ClassVar[type[Options]] = XmlReadOptions
     splittable: ClassVar[bool] = True
     pageable: ClassVar[bool] = True
     nested: ClassVar[bool] = True
     sparse: ClassVar[bool] = True
-    options: XmlReadOptions
 
     def __post_init__(self) -> None:
         self.refuse_sections_but("xml_path", "an XML")
@@ -71,44 +46,32 @@ class XmlReader(Reader):
 
     @override
     def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-        from storage.formats.xml.read import undeclared_fields
-
         return undeclared_fields(self, data, name)
 
     @override
     def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
-        from storage.formats.xml.read import ranges_of
-
         return ranges_of(self, data, name, target)
 
     @override
     def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-        from storage.formats.batches import with_document
-        from storage.formats.xml.read import Part, read_records
-
         batches = read_records(self, data, name, part)
         known = Part.of(part)
         return with_document(batches, known.document) if known and self.plan.document else self.documented(batches, data, name)
 
     @override
     def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
-        from storage.formats.xml.read import record_lines
-
         return record_lines(self, data, name)
 
     @override
     def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-        from storage.formats.xml.read import sections_of
-
         return sections_of(self, data, name)
 
 
 @register_writer("xml")
-class XmlWriter(Writer):
-    """Writes XML: dotted names nest, a last part that begins with `@` is an attribute, null is an empty element."""
+class XmlWriter(Writer[XmlWriteOptions]):
+    """Writes XML: dotted names nest, a last part that begins with `@` is an attribute, a null is an empty element."""
 
     Options: ClassVar[type[Options]] = XmlWriteOptions
-    options: XmlWriteOptions
 
     @override
     def header(self) -> bytes:
@@ -124,6 +87,4 @@ class XmlWriter(Writer):
 
     @override
     def rows(self, batch: pa.RecordBatch) -> list[bytes]:
-        from storage.formats.xml.write import elements
-
         return elements(batch, self.plan, self.options.record_element)

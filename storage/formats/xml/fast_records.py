@@ -1,9 +1,8 @@
-"""Records that look alike, found by one regular expression instead of by expat.
+"""Records that look alike, matched by one regular expression. This is about five times as fast as expat.
 
-A record that expat has read shows how the next ones may look: which children in which order, with which attributes, each of them optional. A run is the
-longest stretch of such records that stand one behind the other. It is well-formed by itself and opens nothing that it does not close, so expat can be
-spared it: the document without its runs is well-formed exactly when the document is. What is beyond the form of a run (references, comments, CDATA,
-repeated children, text beside children) is left to expat, record by record.
+A record that expat has read gives the form of the next ones: children and attributes in an order, each of them optional. A run is the longest sequence of
+adjacent records of that form. A run is well-formed by itself, so the document is well-formed exactly when the document without its runs is. Expat reads
+records that do not match: with references, comments, CDATA, repeated children, or text next to children.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from storage.files.errors import Buffer
 from storage.formats import limits
-from storage.formats.base import Buffer
 
 LONGEST = 4 << 20
-"""Bytes of a run."""
+"""Bytes of the longest run."""
 _MOST_FORMS = 100
-"""Records of a file that a form is learned from."""
+"""Records of a file from which forms are learned."""
 _MOST_FIELDS = 4_000
-"""Elements and attributes of all forms that are learned of a file: an expression is made anew for each."""
+"""Elements and attributes of all forms of a file together. Each form needs a new expression."""
 _SHORTEST = 16
-"""Bytes of a record, where nothing is known of it."""
+"""Bytes of the shortest record."""
 _LARGEST, _DEEPEST = 1 << 16, 32
-"""Bytes and levels of a record that one is learned from."""
+"""Bytes and levels of the largest record from which a form is learned."""
 _SPACE = r"[ \t\n]*+"
 _NO_TEXT = r"\r\x00-\x08\x0b\x0c\x0e-\x1f"
 _TEXT = rf"[^<&>{_NO_TEXT}]*+"
@@ -40,12 +39,12 @@ _Item = TypeVar("_Item")
 
 
 class UnlikeError(Exception):
-    """Some element is not of a form that can be repeated."""
+    """An element has no form that other records can share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an element may look: attributes with their quotes and children, in their order, none of them needed; without children it holds text."""
+    """The form of an element: attributes with their quotes, and children, in order, all optional. An element without children has text."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
@@ -66,11 +65,11 @@ class Form:
 
     @property
     def size(self) -> int:
-        """How many elements and attributes it has."""
+        """The number of elements and attributes."""
         return 1 + len(self.attributes) + sum(child.size for child in self.children)
 
     def merged(self, other: Form) -> Form:
-        """The form of what looks like either. Raises UnlikeError where an order would be contradicted."""
+        """The form that matches the elements of both. Raises UnlikeError where their orders contradict."""
         if self.tag != other.tag or (bool(self.children) != bool(other.children)):
             raise UnlikeError
         return Form(self.tag, _in_one_order(self.attributes, other.attributes), _merged_children(self.children, other.children))
@@ -78,7 +77,7 @@ class Form:
 
 @dataclass(slots=True)
 class _Opened:
-    """An element whose end is not reached."""
+    """An open element."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
@@ -113,7 +112,7 @@ def _merged_children(left: Sequence[Form], right: Sequence[Form]) -> tuple[Form,
 
 
 def _in_one_order(left: tuple[_Item, ...], right: tuple[_Item, ...]) -> tuple[_Item, ...]:
-    """The items of both in an order that both have. Raises UnlikeError where there is none."""
+    """The items of both in an order that agrees with both. Raises UnlikeError where there is none."""
     made, at = list(left), 0
     for item in right:
         if item in left:
@@ -129,7 +128,7 @@ def _in_one_order(left: tuple[_Item, ...], right: tuple[_Item, ...]) -> tuple[_I
 
 @dataclass(slots=True)
 class _Writing:
-    """A form as the source of a regular expression; `names` are the fields that it captures, in the order of the groups, of those that are wanted."""
+    """Writes a form as a regular expression. `names` are the wanted fields that it captures, in the order of the groups."""
 
     prefix: str
     plain: Callable[[str], str]
@@ -175,7 +174,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """A form, compiled: `run` finds stretches of bytes, `row` takes their text apart."""
+    """A compiled form: `run` matches the bytes of a run, `row` cuts their text into fields."""
 
     form: Form
     run: re.Pattern[bytes]
@@ -184,7 +183,7 @@ class Matcher:
 
     @classmethod
     def of(cls, form: Form, prefix: str, plain: Callable[[str], str], wanted: Callable[[str], bool]) -> Matcher:
-        """Raises UnlikeError."""
+        """Compile a form. Raises UnlikeError."""
         if form.tag in _tags_below(form):
             raise UnlikeError
         plainly = _Writing(prefix, plain, lambda _: False).record(form)
@@ -201,43 +200,43 @@ def _tags_below(form: Form) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Records that look alike: their text, and what takes it apart."""
+    """Adjacent records of one form: their text and its matcher."""
 
     text: str
     matcher: Matcher
 
     @property
     def count(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         form = self.matcher.form
         return self.text.count(f"</{form.tag}>") + (0 if form.children else self.text.count("/>"))
 
     def records(self) -> Iterator[dict[str, str | None]]:
-        """Each record's fields; those that it lacks are not there."""
+        """Each record's fields, without the ones that it lacks."""
         names = self.matcher.names
         for found in self.matcher.row.finditer(self.text):
             yield {name: text.strip() or None for name, text in zip(names, found.groups(), strict=True) if text is not None}
 
     def columns(self) -> dict[str, Sequence[str]]:
-        """The fields by name, neither stripped nor null."""
+        """The fields by name, with their white space; an absent field is empty."""
         rows = self.matcher.row.findall(self.text)
         names = self.matcher.names
         return dict(zip(names, zip(*rows, strict=True), strict=True)) if len(names) > 1 else dict.fromkeys(names, rows)
 
 
 class Runs:
-    """Finds the runs of one document. `wanted` says which fields are taken out of them, `longest` how many bytes one may have."""
+    """Finds the runs of one document. `wanted` selects the fields to read, `longest` limits the bytes of a run."""
 
     def __init__(self, data: Buffer, prefix: str, plain: Callable[[str], str], wanted: Callable[[str], bool], longest: int | None = None) -> None:
         self.data, self.prefix, self.plain, self.wanted = data, prefix, plain, wanted
         self.longest = min(longest or LONGEST, LONGEST)
         self.matcher: Matcher | None = None
         self.closing = b""
-        """What the record that was read last ended with; empty before the first one."""
+        """The end of the record that was read last; empty before the first one."""
         self.learned = self.fields = 0
 
     def learn(self, start: int, end: int) -> None:
-        """Expat has read the record at these bytes."""
+        """Learn the form of the record at these bytes, which expat has read."""
         record = self.data[start:end]
         self.closing = b"/>" if record.endswith(b"/>") else record[record.rfind(b"<") :]
         if self.learned < _MOST_FORMS and end - start <= _LARGEST and (self.matcher is None or self.matcher.run.fullmatch(record) is None):
@@ -256,7 +255,7 @@ class Runs:
             return
 
     def at(self, start: int) -> tuple[Run, int] | None:
-        """The run at a byte behind a record, and where it ends; None where there is none."""
+        """The run from byte `start` on, where a record ended, and its end; None where there is none."""
         if self.matcher is None:
             return None
         longest = min(self.longest, limits.CELLS // (len(self.matcher.names) or 1) * _SHORTEST)

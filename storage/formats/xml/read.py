@@ -5,47 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
+from changelog.lazy_imports import np, pa, pc
+from storage.files.errors import Buffer, InputError
 from storage.formats import limits
-from storage.formats.base import CHUNK_BYTES, Buffer, Column, InputError, Range, ReadPlan, Reject
-from storage.formats.batches import document_text, gathered, next_block, typed_batches
+from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, ReadPlan, Reject, document_text
+from storage.formats.batches import gathered, next_block, typed_batches
 from storage.formats.envelope import typed_section
 from storage.formats.missing_columns import missing_columns
+from storage.formats.xml.collector import Collector, Fields, Record
 from storage.formats.xml.fast_records import Run
-from storage.formats.xml.scan import Collector, Fields, Record, Scan
+from storage.formats.xml.options import XmlReadOptions
+from storage.formats.xml.parser import Scan
 from storage.formats.xml.sections import SectionCollector
-from storage.values.coerce import DYNAMIC, base_type
+from storage.values.types import DYNAMIC, base_type
 
-if TYPE_CHECKING:
-    from storage.formats.xml import XmlReader
-
+_Reader: TypeAlias = Reader[XmlReadOptions]
 _BLOCK = 20_000
 _TEXTS = DYNAMIC | {"string"}
-"""Types of columns whose values are as they are written."""
+"""Types of columns whose text keeps its white space."""
 _SHORT = 500
-"""Records of a run that are taken like single ones."""
+"""Shorter runs are handled record by record."""
 
 
 class Part(NamedTuple):
-    """What a range of a document tells of what stands before it: the tags of the elements that are open, and the `_doc` of its records."""
+    """The head of a range of a document: the tags of the elements that are open at its beginning, and the DOCUMENT of its records."""
 
     opened: Sequence[str]
     document: str = ""
 
     @classmethod
     def of(cls, part: Range | None) -> Part | None:
-        """The part that a range is; None for a whole document."""
+        """The part that a range describes; None for a whole document."""
         return cls(**orjson.loads(part.head)) if part is not None and part.head else None
 
 
-def read_records(reader: XmlReader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
-    """The records of a document or of a range of one."""
+def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
+    """The records of a document or of a range. Raises InputError."""
     columns, row = reader.plan.declared if reader.gathers else reader.plan.columns, part.first_row if part else 1
     for text, size, rejected, undeclared in _blocks(reader, data, name, Part.of(part)):
         rows = pa.array(np.arange(row, row + size))
@@ -54,9 +53,13 @@ def read_records(reader: XmlReader, data: Buffer, name: str, part: Range | None)
 
 
 class Block(NamedTuple):
-    """Some records: the text of their columns and how many they are.
+    """Some records.
 
-    rejected: the errors of rejected records, None where there are none. undeclared: the undeclared fields, None where they are not gathered.
+    Args:
+        text: the text of their columns
+        size: their number
+        rejected: the errors of rejected records; None where there are none
+        undeclared: the undeclared fields; None where they are not gathered
     """
 
     text: dict[str, pa.Array]
@@ -65,7 +68,7 @@ class Block(NamedTuple):
     undeclared: pa.Array | None = None
 
 
-def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
+def _blocks(reader: _Reader, data: Buffer, name: str, part: Part | None) -> Iterator[Block]:
     known = frozenset(column.name for column in reader.plan.columns)
     most = limits.rows_at_once(len(reader.schema()), _BLOCK)
     scan = _scan(reader, data, name, wanted=known.__contains__, opened=part.opened if part else None)
@@ -83,8 +86,8 @@ def _blocks(reader: XmlReader, data: Buffer, name: str, part: Part | None) -> It
     yield from _of_records(reader, single, most)
 
 
-def _of_records(reader: XmlReader, records: Sequence[Fields | Reject], most: int) -> Iterator[Block]:
-    """Blocks of at most `most` records; the white space of CDATA sections belongs to texts alone."""
+def _of_records(reader: _Reader, records: Sequence[Fields | Reject], most: int) -> Iterator[Block]:
+    """Blocks of at most `most` records. Only columns of text keep the white space of CDATA sections."""
     columns = reader.plan.declared if reader.gathers else reader.plan.columns
     rest = iter(records)
     while block := next_block(rest, most, weigh=bool(reader.plan.array_paths)):
@@ -101,20 +104,23 @@ def _json_text(value: str | None) -> str | None:
 
 
 def _clean(text: Sequence[str] | pa.Array) -> pa.Array:
-    """The text of fields, white space around it gone, null where nothing is left."""
+    """The text of fields without surrounding white space; null where nothing remains."""
     stripped = pc.utf8_trim_whitespace(text if isinstance(text, pa.Array) else pa.array(text, pa.string()))
     return pc.replace_with_mask(stripped, pc.equal(stripped, ""), pa.scalar(None, pa.string()))
 
 
-def record_lines(reader: XmlReader, data: Buffer, name: str) -> Iterator[bytes]:
-    """The records of a document as lines of JSON; those that are rejected as lines that are none, which tell why."""
+def record_lines(reader: _Reader, data: Buffer, name: str) -> Iterator[bytes]:
+    """The records of a document as lines of JSON. A reject is a line with its error, which is no JSON."""
     for item in _items(reader, data, name):
         for record in _plainly(item, reader.plan, data):
             yield " ".join(f"{record.detail}: {record.raw}".split()).encode() if isinstance(record, Reject) else orjson.dumps(record)
 
 
-def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Column, ...]:
-    """Fields that the schema does not name, in the order in which the document shows them. Raises InputError under reject, and for missing ones (E225)."""
+def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
+    """The fields that the schema does not name, in order of first appearance.
+
+    Raises InputError where the policy is reject and there are some, and where required fields are missing (E225).
+    """
     plan, met = reader.plan, dict[str, None]()
     number, known = 0, 0
     for number, record in _unlike_records(reader, data, name):
@@ -130,14 +136,11 @@ def undeclared_fields(reader: XmlReader, data: Buffer, name: str) -> tuple[Colum
     lacking = _lacking(reader, met.keys()) if number else []
     if lacking and not _has_no_arrays(reader, data, name):
         raise missing_columns(plan, lacking, met, name, noun="element")
-    return plan.beside((field for field in met if field not in plan.names), name)
+    return plan.undeclared_among((field for field in met if field not in plan.names), name)
 
 
-def _unlike_records(reader: XmlReader, data: Buffer, name: str) -> Iterator[tuple[int, Fields]]:
-    """The number and the fields of the first record, and of each one that has a field which none before it has.
-
-    The records of a run have the fields of the record before the run.
-    """
+def _unlike_records(reader: _Reader, data: Buffer, name: str) -> Iterator[tuple[int, Fields]]:
+    """The number and the fields of the first record, and of each record with a new field. The records of a run have no new fields."""
     number, met = 0, None
     for item in _items(reader, data, name, names_only=True):
         if isinstance(item, Run):
@@ -150,26 +153,26 @@ def _unlike_records(reader: XmlReader, data: Buffer, name: str) -> Iterator[tupl
                 yield number, record
 
 
-def _lacking(reader: XmlReader, met: AbstractSet[str]) -> list[Column]:
-    """The required columns that no record has. An empty element has all that could be inside it, and an empty record its own text."""
+def _lacking(reader: _Reader, met: AbstractSet[str]) -> list[Column]:
+    """The required columns that no record has. An empty element counts as having everything inside it, an empty record as having its own text."""
     own = (reader.options.record_path or "").rstrip("/").rpartition("/")[2]
     return [column for column in reader.plan.lacking(met) if column.name != own and met.isdisjoint(accumulate(column.name.split("."), "{}.{}".format))]
 
 
-def _has_no_arrays(reader: XmlReader, data: Buffer, name: str) -> bool:
-    """Whether fields may be missing because no record has an array that would be exploded."""
+def _has_no_arrays(reader: _Reader, data: Buffer, name: str) -> bool:
+    """Whether fields may be missing because no record has an array to explode."""
     paths = [path for path in reader.plan.array_paths if path.mode == "explode"]
     items = _items(reader, data, name) if paths else ()
     return bool(paths) and not any(found for item in items if not isinstance(item, Run) for _, found, _ in item)
 
 
-def _counts_records(reader: XmlReader) -> bool:
+def _counts_records(reader: _Reader) -> bool:
     """Whether each element of the record path is one record."""
     return reader.options.record_path is not None and all(array.mode != "explode" for array in reader.plan.array_paths)
 
 
-def ranges_of(reader: XmlReader, data: Buffer, name: str, target: int) -> list[Range]:
-    """Ranges of whole records; one range for a small document, where the root is the record, and where exploded arrays make records of unknown number."""
+def ranges_of(reader: _Reader, data: Buffer, name: str, target: int) -> list[Range]:
+    """Ranges of whole records. One range for a small document, where the root is the record, and where exploded arrays make an unknown number of records."""
     if len(data) <= target or not _counts_records(reader):
         return [Range(0, len(data))]
     document = document_text(sections_of(reader, data, name)) if reader.plan.document else ""
@@ -184,28 +187,28 @@ def ranges_of(reader: XmlReader, data: Buffer, name: str, target: int) -> list[R
     return [Range(start, end, row, orjson.dumps(part._asdict())) for (start, row, part), end in parts]
 
 
-def _scan(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Scan:
+def _scan(reader: _Reader, data: Buffer, name: str, **how: Any) -> Scan:
     path = reader.options.record_path
     own = (path or "").rstrip("/").rpartition("/")[2]
     return Scan(data, name, _collector(reader, path, _arrays(reader.plan), own if own in reader.plan.names else None), **how)
 
 
-def _items(reader: XmlReader, data: Buffer, name: str, **how: Any) -> Iterator[list[Record] | Run]:
+def _items(reader: _Reader, data: Buffer, name: str, **how: Any) -> Iterator[list[Record] | Run]:
     return iter(_scan(reader, data, name, **how))
 
 
-def _collector(reader: XmlReader, path: str | None, arrays: Iterable[str], own: str | None = None) -> Collector:
+def _collector(reader: _Reader, path: str | None, arrays: Iterable[str], own: str | None = None) -> Collector:
     options = reader.options
     return Collector(path, options.attribute_prefix, arrays, strip=options.namespace_handling == "strip", own=own)
 
 
 def _arrays(plan: ReadPlan) -> list[str]:
-    """The fields whose elements may come more than once."""
+    """The fields whose elements may repeat."""
     return [*(".".join(array.steps) for array in plan.array_paths), *(column.name for column in plan.declared if base_type(column.type) == "array")]
 
 
 def _plainly(item: list[Record] | Run, plan: ReadPlan, data: Buffer) -> Iterator[Fields | Reject]:
-    """Every record as text by field name, arrays exploded, joined or as JSON; a reject where more elements come twice than those of arrays."""
+    """Every record as text by field name, with arrays exploded, joined or as JSON. A record that repeats other elements is a reject."""
     if isinstance(item, Run):
         yield from item.records()
         return
@@ -214,20 +217,20 @@ def _plainly(item: list[Record] | Run, plan: ReadPlan, data: Buffer) -> Iterator
         if repeated and twice is not None:
             detail = f"element '{twice}' comes more than once: name it in array_paths, or declare a column '{twice}' of type array"
             yield Reject("malformed_record", detail, raw=data[repeated.start : repeated.end].decode(errors="replace"))
-        elif told := limits.explodes_too_much(len(found.get(".".join(array.steps), ())) for array in plan.array_paths if array.mode == "explode"):
-            yield Reject("malformed_record", told, fields)
+        elif message := limits.explodes_too_much(len(found.get(".".join(array.steps), ())) for array in plan.array_paths if array.mode == "explode"):
+            yield Reject("malformed_record", message, fields)
         else:
             yield from _expanded(fields, found, plan) if found else (fields,)
 
 
 def _read_of(names: Iterable[str], plan: ReadPlan) -> str | None:
-    """The first of some fields of which something is read: itself or what is inside; null where nothing is."""
+    """The first of some fields that is read, as a whole or in part; None where none is."""
     kept = (name for name in sorted(names) if plan.on_unmapped != "drop" or any(f"{column}.".startswith(f"{name}.") for column in plan.names))
     return next(kept, None)
 
 
-def sections_of(reader: XmlReader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-    """The declared sections that the document has, all found in one pass; of several elements at a path the last counts."""
+def sections_of(reader: _Reader, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
+    """The declared sections of the document. The last one of several elements at a path counts."""
     if not reader.plan.sections:
         return {}
     found: dict[str, dict[str, Any]] = {}
@@ -260,7 +263,7 @@ def _expanded(fields: Fields, found: dict[str, list[Any]], plan: ReadPlan) -> li
 
 
 def _array_text(elements: Sequence[Fields | str | None]) -> str | None:
-    """An array as JSON text; one element that is such text, or empty, is the array itself."""
+    """An array as JSON text. A single element that is such text, or empty, is the array itself."""
     (first, *others) = elements
     alone = not others and (first is None or (isinstance(first, str) and first.startswith("[")))
     return first if alone else orjson.dumps(elements).decode()  # type: ignore[return-value]  # then it is no map

@@ -1,4 +1,4 @@
-"""The sections of a document, all of them found while expat reads it once."""
+"""The sections of a document, found in one pass of expat."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing_extensions import TypeAliasType, override
 
 from storage.formats import limits
-from storage.formats.xml.scan import BeyondError, Collector, Fields, Record
+from storage.formats.xml.collector import BeyondError, Collector, Fields, Record
 
 _Ways = TypeAliasType("_Ways", "dict[str, _Ways]")
 
 
 class SectionCollector(Collector):
-    """Hands what expat tells to a collector for each section, but not what stands where no section's path leads.
+    """Passes the events of expat to a collector for each section, except for elements that no section's path leads through.
 
     `take` is called with a section's name and the fields of each element at its path.
     """
@@ -24,9 +24,9 @@ class SectionCollector(Collector):
         self.sections, self.take = sections, take
         self.collectors = list(sections.values())
         self.ways = [_tree(self.collectors)]
-        """The names that lead to sections below each open element, and what is below them."""
-        self.beside = 0
-        """How many elements are open below one that no path leads through."""
+        """For each open element the names below it that lead to sections, as a tree."""
+        self.skipped = 0
+        """The number of open elements that no path leads through."""
 
     @override
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -34,8 +34,8 @@ class SectionCollector(Collector):
         if self.depth > limits.DEPTH:
             raise BeyondError(limits.too_deep)
         name = self.plain(tag)
-        if self.beside or not (name in self.ways[-1] or self.node is not None or self._is_section()):
-            self.beside += 1
+        if self.skipped or not (name in self.ways[-1] or self.node is not None or self._is_section()):
+            self.skipped += 1
             return
         self.ways.append(self.ways[-1].get(name, {}))
         self.tags.append(tag)
@@ -46,8 +46,8 @@ class SectionCollector(Collector):
     @override
     def end(self, tag: str) -> None:
         self.depth -= 1
-        if self.beside:
-            self.beside -= 1
+        if self.skipped:
+            self.skipped -= 1
             return
         self.ways.pop()
         self.tags.pop()
@@ -57,7 +57,7 @@ class SectionCollector(Collector):
 
     @override
     def characters(self, text: str) -> None:
-        if not self.beside:
+        if not self.skipped:
             for collector in self.collectors:
                 collector.characters(text)
 
@@ -74,7 +74,7 @@ class SectionCollector(Collector):
         return not self.tags and any(not collector.steps for collector in self.collectors)
 
     def _notice(self) -> None:
-        """Whether some section is open, and whether some is complete, is what the scan looks at."""
+        """Set what the scan reads: the node of an open section and the records of a complete one."""
         self.node = next((collector.node for collector in self.collectors if collector.node is not None), None)
         self.records = next((collector.records for collector in self.collectors if collector.records), [])
 

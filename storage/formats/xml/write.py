@@ -1,4 +1,4 @@
-"""Records to XML elements: the columns' dotted names as a tree, rendered a batch at a time."""
+"""Records to XML elements. Dotted column names make a tree, which is rendered a batch at a time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from changelog.lazy_imports import pa
-from storage.formats.base import Column, OutputError, WritePlan
-from storage.formats.texts import text_of
+from storage.files.errors import OutputError
+from storage.formats.base import Column, WritePlan
+from storage.formats.values import text_of
 from storage.formats.xml.names import NOT_TEXT, is_name
 
 _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
@@ -16,7 +17,15 @@ _IN_ATTRIBUTE = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
 
 @dataclass(slots=True)
 class _Element:
-    """An element of the record: the column of its text, if it has one, its attributes' columns, its children. `optional`: left out where it is null."""
+    """An element of the record.
+
+    Args:
+        tag: its name
+        text: the index of the column of its text; None without text
+        optional: whether it is left out where it is null
+        attributes: the index of the column of each attribute
+        children: the elements inside it
+    """
 
     tag: str
     text: int | None = None
@@ -33,7 +42,7 @@ def elements(batch: pa.RecordBatch, plan: WritePlan, tag: str) -> list[bytes]:
 
 
 def _texts(values: pa.Array, column: Column, *, leave_out: bool) -> list[str | None]:
-    """The texts of a column. A null that a record has of a field that others lack is an empty text, so that its element is written, unless nulls are left out."""
+    """The texts of a column. In an optional column a null that the record has is an empty text, whose element is written, unless nulls are left out."""
     texts: list[str | None] = text_of(values, column, "xml").to_pylist()
     if column.optional and not leave_out and not column.name.rpartition(".")[2].startswith("@"):
         texts = ["" if text is None and cell is not None else text for text, cell in zip(texts, values.to_pylist(), strict=True)]
@@ -65,7 +74,7 @@ def _checked(name: str, column: Column) -> str:
 
 
 def _rendered(element: _Element, texts: Sequence[list[str | None]], rows: int, *, leave_out: bool) -> list[str]:
-    """The element's text for each record; `leave_out`: nothing where it is null and has neither attributes nor children."""
+    """The element's text for each record. With `leave_out` it is empty where the element is null and has neither attributes nor children."""
     children = [_rendered(child, texts, rows, leave_out=leave_out) for child in element.children.values()]
     inner = ["".join(parts) for parts in zip(*children, strict=True)] if children else [""] * rows
     own: list[str | None] = [None] * rows if element.text is None else texts[element.text]

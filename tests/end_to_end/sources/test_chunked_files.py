@@ -245,7 +245,7 @@ def test_stretches_read_together_are_the_file(kind: str, lines: list[tuple[int, 
         file.write_bytes(content(kind, lines))
         reader = a_reader(kind)
         whole = [row for batch in read_task(reader, Task(str(file), "file", Range(0, file.stat().st_size))) for row in batch.to_pylist()]
-        found = content_chunks.stretches_of(reader, file, "file")
+        found = content_chunks.chunks_of(reader, file, "file")
         assert found is not None
         assert found.records == len(whole) == len(lines)
         chosen = [at for at in range(found.count) if data.draw(st.booleans())]
@@ -264,7 +264,7 @@ def test_a_change_moves_few_ends(kind: str, at: int, taken: int) -> None:
         for version, records in enumerate((lines, [*lines[:at], (5, "c"), *lines[at + taken :]])):
             file = Path(place, str(version))
             file.write_bytes(content(kind, records))
-            found = content_chunks.stretches_of(a_reader(kind), file, "file")
+            found = content_chunks.chunks_of(a_reader(kind), file, "file")
             assert found is not None
             digests.append(found.digests)
     assert len(digests[0]) > 40
@@ -287,7 +287,7 @@ def test_a_file_that_is_written_to_while_it_is_hashed_is_read_again(tmp_path: Pa
         made = []
         for digests in (hashed, written_to, hashed):
             monkeypatch.setattr(content_chunks, "_digests", digests)
-            found = content_chunks.stretches_of(a_reader("csv"), file, "file")
+            found = content_chunks.chunks_of(a_reader("csv"), file, "file")
             assert found is not None
             made.append(set(found.digests))
     assert len(made[0] & made[2]) > 10

@@ -286,7 +286,7 @@ def test_help_is_light() -> None:
 
 
 LIBRARIES = {"pyspark", "pysail", "polars", "pyarrow", "numpy", "pandas"}
-READING = {"operators.source.request", "operators.source.diff.by_key", "storage.formats.csv.parse", "storage.engines.registry", "errata.execution.node_runner"}
+READING = {"operators.source.request", "operators.source.diff.by_key", "storage.engines.registry", "errata.execution.node_runner"}
 NOT_IN_THE_PIPELINE = {"operators.transform.distinct", "operators.aggregate.time_window.operator", "errata.project.compositions.call", "errata.telemetry.openlineage", "errata.rollback.dlq_file"}
 
 

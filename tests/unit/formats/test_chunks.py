@@ -83,7 +83,7 @@ def test_compressed_files(csv_file, suffix):
 
 
 def test_a_bomb_and_a_damaged_archive_are_input_errors(csv_file, monkeypatch):
-    monkeypatch.setattr("storage.formats.limits.EXPANSION_FREE", 1 << 20)
+    monkeypatch.setattr("storage.files.local.EXPANSION_FREE", 1 << 20)
     for suffix, compress in COMPRESS.items():
         bomb = csv_file.with_name("bomb" + suffix)
         bomb.write_bytes(compress(b"\0" * 3_000_000))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.values.coerce import arrow_type, base_type, coerce, is_dynamic
+from storage.values.coerce import coerce
+from storage.values.types import arrow_type, base_type, is_dynamic
 from tests.support.examples import examples
 
 NUMERIC_TEXT = st.one_of(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from storage import formats
 from storage.formats import ArrayPath, Column, InputError, OptionError, ReadPlan, Section, WritePlan
 from storage.formats.typed.columnar import coerce_array
-from storage.values.coerce import arrow_type
+from storage.values.types import arrow_type
 from tests.support.columnar import FILES
 from tests.support.reading import records_of
 

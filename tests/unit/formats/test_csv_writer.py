@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import Column, OutputError, ReadPlan, WritePlan
-from storage.formats.texts import float_text, plain_floats
+from storage.values.text import float_text, plain_floats
 from tests.support.examples import examples
 from tests.support.reading import records_of
 

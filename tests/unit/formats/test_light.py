@@ -7,7 +7,7 @@ PROGRAM = """
 import sys
 from storage import formats
 from storage.files import discovery, path_tokens
-from storage.formats import Column, ReadPlan, WritePlan, document_sections, splitting
+from storage.formats import Column, ReadPlan, WritePlan, envelope, splitting
 layout = {"fields": [{"name": "a", "start": 0, "width": 1}]}
 for name in formats.names():
     formats.reader(name, {}, ReadPlan((Column("a"),), layout=layout if name == "fixed_width" else None))

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.formats import Column, OptionError, Section
-from storage.formats.document_sections import sections_in
+from storage.formats.envelope import sections_in
 
 
 def test_sections():

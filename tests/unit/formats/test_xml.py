@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from storage import formats
 from storage.formats import DOCUMENT, ROW, ArrayPath, Column, InputError, OptionError, OutputError, ReadPlan, Section
-from storage.formats.xml.scan import Collector, Scan
+from storage.formats.xml.collector import Collector
+from storage.formats.xml.parser import Scan
 from tests.support.examples import examples
 from tests.support.reading import records_of
 from tests.support.writing import written
@@ -337,7 +338,7 @@ def test_sections_found_together_are_those_found_one_by_one(tree, paths, block):
     sections = [Section(path, "xml_path", path, (Column("h"), Column("i"), Column("h.i"), Column("h.h"))) for path in paths]
     data = f"<x>{tree}</x>".encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage.formats.xml.scan._BLOCK", block)
+        patch.setattr("storage.formats.xml.parser._BLOCK", block)
         together = xml_reader([], sections=tuple(sections)).envelope(data, "f")
         alone = [xml_reader([], sections=(section,)).envelope(data, "f") for section in sections]
     assert together == {name: fields for found in alone for name, fields in found.items()}

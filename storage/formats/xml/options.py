@@ -1,0 +1,38 @@
+"""`options:` of XML sources and outputs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from storage.formats.options import Options
+from storage.formats.xml.names import is_name
+
+
+def _element_path(value: str) -> str:
+    steps = value.removeprefix("/").removeprefix("/").removesuffix("/").split("/")
+    if wrong := next((step for step in steps if not is_name(step)), None):
+        raise ValueError(f"'{wrong}' is no name of an XML element: a path is //name, /a/b or a/b")
+    return value
+
+
+def _element_name(value: str) -> str:
+    if not is_name(value):
+        raise ValueError(f"'{value}' is no name of an XML element")
+    return value
+
+
+class XmlReadOptions(Options):
+    """`options:` of an XML source. Without `record_path` the root element is the only record."""
+
+    record_path: Annotated[str, AfterValidator(_element_path)] | None = None
+    attribute_prefix: str = "@"
+    namespace_handling: Literal["strip", "qualify"] = "strip"
+
+
+class XmlWriteOptions(Options):
+    """`options:` of an XML output."""
+
+    root_element: Annotated[str, AfterValidator(_element_name)] = "Root"
+    record_element: Annotated[str, AfterValidator(_element_name)] = "Record"
