@@ -1,4 +1,4 @@
-"""deploy/: what can be told of the files without a container engine or systemd."""
+"""The files of deploy/, as far as they can be checked without a container engine or systemd."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def image():
 
 
 def in_image(text, image):
-    """The commands of a recipe with `image` for the root, Debian's packages left out: they are those of this machine."""
+    """The commands of a recipe with `image` for the root, Debian's packages left out: this machine has its own."""
     steps = re.findall(r"(?ms)^RUN (.*?[^\\])$", text)
     moved = [re.sub(r"(?<![\w.])/(opt|build)\b", rf"{image}/\1", step.replace("\\\n", "")) for step in steps]
     return [step for step in moved if "apt-get" not in step]

@@ -1,6 +1,6 @@
 """Random pipelines of all node types, which an edit may change (`edits.py`), over random sources and change scripts (`scripts.py`).
 
-A pipeline grows node by node: each node reads rows that are there already, written as `node` or `node.port`, of which it knows columns and
+A pipeline grows node by node: each node reads rows that are there already, written as `node` or `node.port`, and knows their columns and
 what they come from. Everything is drawn by hypothesis, so a failing pipeline shrinks to a small one.
 """
 
@@ -17,7 +17,7 @@ from tests.invariants.edits import AFTER, BEFORE, WHEN, Changed, renamed, resolv
 from tests.invariants.scripts import Columns, Record, Source, Step, scripts, sources
 
 UNEDITED, EDITED = 2, 3
-"""What stands for EDIT in the programs of a pipeline."""
+"""What replaces EDIT in the programs of a pipeline."""
 CHANNEL, PASSING = "acme", "passing"
 """The channel, and the folder of outputs that only one version of a pipeline has."""
 PLAIN_NAMES = ("twice", "share", "loud", "half", "kept", "told", "highest", "opened", "weighed", "running", "behind")
@@ -99,7 +99,7 @@ class Story:
 
 @st.composite
 def stories(draw: st.DrawFn, most: int = 6, changes: int = 3) -> Story:
-    """A pipeline of up to so many nodes besides sources and outputs, and one or two changes, now and then so many."""
+    """A pipeline of up to `most` nodes between sources and outputs, and one or two changes, now and then `changes`."""
     pipeline = Pipeline(draw(sources()), settings=_settings(draw))
     pipeline.streams = [
         Stream(one.name, one.columns, timed=one.marked, variables=frozenset({"source"}), widened=one.extra != "no") for one in pipeline.sources
@@ -152,7 +152,7 @@ def _chosen(draw: st.DrawFn, names: Sequence[str], most: int) -> list[str]:
 
 
 def _program(lines: Sequence[Any]) -> Any:
-    """A program of some lines, of which an edit may change some, or leave them out."""
+    """A program of some lines. An edit may change or remove some of them."""
     before, after = ("\n".join(line for line in resolved(list(lines), edited=edited) if line) for edited in (False, True))
     return before if before == after else Changed(before, after)
 

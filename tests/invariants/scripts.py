@@ -44,7 +44,7 @@ OPTIONS: Mapping[str, Record] = {"ndjson": {"format": "ndjson"}, "json": {"forma
 # Sources ------------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Source:
-    """A source of a pipeline: its columns, how its files change and what form they have, what may be told of it by the pipeline.
+    """A source of a pipeline: its columns, how its files change and what form they have, what the pipeline may say of it.
 
     `then`: its merge strategy once the pipeline is edited. `extra`: whether its files have a column that the schema does not name, "late": some of them.
     `marked`: it has a watermark. `together`: its correlation key. `feed`: its table has a change data feed. `unmapped`: the pipeline's word on undeclared columns, and that
@@ -70,7 +70,7 @@ class Source:
 
     @property
     def whole(self) -> bool:
-        """Whether its files are all that stands, so that they may change at will."""
+        """Whether its files are the whole truth, so that they may change at will."""
         return self.merge in ("snapshot", "keyed")
 
     @property
@@ -144,7 +144,7 @@ def _form(draw: st.DrawFn, merge: str, then: str) -> str:
 
 # Change scripts -----------------------------------------------------------------------------------------------------------
 class ManualCorrections(NamedTuple):
-    """A correction by hand: the record of this number gets a new value."""
+    """A manual correction: the record of this number gets a new value."""
 
     source: str
     number: int

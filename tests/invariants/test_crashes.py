@@ -1,4 +1,4 @@
-"""I7 (DESIGN section 9): a run that dies at any durable step, before or after it, costs nothing: the next run ends as if nothing had happened."""
+"""I7: a run that dies at any durable step, before or after it, costs nothing: the next run ends as if nothing had happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I1 to I5 and I8 (DESIGN section 9): any sequence of changes ends as one full run over the last input would, and as plain Python says."""
+"""I1 to I5 and I8: any sequence of changes ends as one full run over the last input would, and as plain Python says."""
 
 from __future__ import annotations
 

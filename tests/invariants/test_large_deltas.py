@@ -1,4 +1,4 @@
-"""I1 (DESIGN section 9) where the way of computing changes with size: what a node holds on the driver or leaves to the engine, and files that are read by tasks or in stretches.
+"""Incremental equals batch where the way of computing changes with size: on the driver or in the engine, files read by tasks or in chunks.
 
 One pipeline with all kinds of nodes goes through deltas whose sizes lie around these limits. After each step its outputs are equal to the outputs of a full run.
 """

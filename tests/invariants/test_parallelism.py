@@ -1,4 +1,4 @@
-"""I8 (DESIGN section 9): the number of threads, and with it of partitions, changes no byte of an output and no row of a changelog; nor does a cluster."""
+"""I8: the number of threads, and with it of partitions, changes no byte of an output and no row of a changelog; nor does a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""I1 (DESIGN section 9) over random pipelines of all node types: any change script ends as one full run over the last input would.
+"""I1 over random pipelines of all node types: any change script ends as one full run over the last input would.
 
 There are 300 small pipelines, and large ones: 4 of them, or with `--hypothesis-profile search` as many as ERRATA_TEST_EXAMPLES (5,000) says.
 """

@@ -151,7 +151,7 @@ def _compare(step: int, found: Mapping[str, str], full: Mapping[str, str]) -> No
 
 
 def written(folder: Folder) -> dict[str, str]:
-    """The text of each output by its path; of a table its rows, and those of the dead letter queue without what each run makes anew, in no order."""
+    """The text of each output by its path; of a table its rows, and the rows of the dead letter queue without what each run makes anew, in no order."""
     place = folder.path / "out"
     found: dict[str, str] = {}
     for path in sorted(place.rglob("*")) if place.exists() else []:

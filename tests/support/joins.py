@@ -8,7 +8,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 Condition = Callable[..., bool]
-"""Over the driver's row and those of the builds so far, the last one being looked at; None stands for a build without match."""
+"""Over the driver's row and the build rows so far, the last one being looked at; None is a build without match."""
 
 HEADERS = {"orders": ("id", "k", "q"), "items": ("k", "low", "high", "v"), "tags": ("v", "label")}
 

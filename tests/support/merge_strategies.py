@@ -103,7 +103,7 @@ def keyed_files(draw: st.DrawFn) -> Files:
 
 @dataclass
 class Model:
-    """What stands of each source, step by step, and what is rejected: source, file, row, category."""
+    """Live rows of each source, step by step, and rejects: source, file, row, category."""
 
     ledger: dict[int, Record] = field(default_factory=dict)
     seen: Files = field(default_factory=dict)

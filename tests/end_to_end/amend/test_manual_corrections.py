@@ -210,7 +210,7 @@ PK = "{ strategy: snapshot, primary_key: [id] }"
 
 
 def handed(place: Path, merge: str) -> Folder:
-    """A source with a record that was corrected by hand, and one that was taken back."""
+    """A source with one corrected record and one retracted record."""
     folder = Folder(place)
     folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=SCHEMA))
     folder.write("in/a.csv", "id,v,w\n1,10,p\n2,20,q\n3,30,r\n")
@@ -228,7 +228,7 @@ def values(folder: Folder) -> list[tuple[str, float, str]]:
 @pytest.mark.parametrize("merge", ["snapshot", PK, "append", PK.replace("snapshot", "ledger"), PK.replace("snapshot", "upsert")])
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_of_the_source_takes_back_nothing_that_was_changed_by_hand(tmp_path: Path, merge: str, edit: str) -> None:
-    """SPEC-DECISIONS, Commands 29: "unchanged files are not read again, so the revert stands until a file changes"."""
+    """Unchanged files are not read again, so a revert holds until a file changes."""
     folder = handed(tmp_path, merge)
     for schema in (EDITS[edit], SCHEMA):
         folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=schema))
@@ -281,7 +281,7 @@ def compacted(folder: Folder) -> None:
     ],
 )  # fmt: skip
 def test_what_happens_to_files_together_with_an_edit_of_their_source_counts(tmp_path: Path, merge: str, happens: Callable[[Folder], None], expected: dict[str, float]) -> None:
-    """Guide, "Corrections by hand": a change by hand stands until the record's file changes; of epochs that were folded nobody knows what was changed by hand."""
+    """A manual correction holds until the record's file changes. Folded epochs no longer show which changes were manual."""
     folder = handed(tmp_path, merge)
     happens(folder)
     folder.write("pipeline.yaml", HANDED.format(merge=merge, schema=EDITS["another type"]))
@@ -438,7 +438,7 @@ error_handling: { strategy: continue }
 
 
 def test_rows_behind_a_base_are_numbered_on(tmp_path: Path) -> None:
-    """CONTRACT, `errata log`: "`offset` is dense from 0 per node over all committed epochs"."""
+    """`offset` counts from 0 per node over all committed epochs, without gaps."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", NUMBERED)
     for first, value in enumerate(["1\nb,2\nc,x", "3\nb,2", "4\nb,2", "5\nb,6", "7\nb,6"]):

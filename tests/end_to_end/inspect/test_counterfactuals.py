@@ -1,4 +1,4 @@
-"""`errata why` names exactly the records that a row comes from: without them it is another row or none, the others do not matter (QUALITY, 15)."""
+"""`errata why` names exactly the records that a row comes from: without them the row differs or is gone, without others it stays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lay_out(folder: Folder, everything: Records) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """The pipeline after a run over other records and one over those of `NOW`."""
+    """The pipeline after a run over other records and one over `NOW`."""
     made = Folder(tmp_path_factory.mktemp("blocks"))
     made.write("pipeline.yaml", PIPELINE)
     for everything in (records(1), NOW):

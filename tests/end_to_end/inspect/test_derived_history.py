@@ -1,4 +1,4 @@
-"""Under `persist: boundaries` a node between tables is derived by the pipeline's logic (DESIGN section 8): where that was another one, nothing is told."""
+"""Under `persist: boundaries` a node between tables is derived by the pipeline's logic. Nothing is shown of epochs with other logic."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_file_of_a_record_is_told_when_it_is_gone(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_node_without_a_table_are_not_counted(edited: Folder) -> None:
-    """None is told where none is known: 0 would say that there are none."""
+    """An unknown number is null: 0 would mean that there are none."""
     told = {node["name"]: node["rows_live"] for node in edited.load().status()["nodes"]}
     assert told == {"s": 2, "doubled": None, "named": None, "o": 2}
     assert "transform, 0 rows" not in edited.load().report()

@@ -40,7 +40,7 @@ def test_rows_are_told_where_they_are_known(tmp_path: Path, persist: str, known:
 
 
 def test_what_moves_and_what_goes_is_planned(tmp_path: Path) -> None:
-    """CONTRACT, "Commands": "what the next run would do"; it commits an epoch for each of these."""
+    """A run commits an epoch for each of these, so `plan` names them."""
     folder = Folder(tmp_path)
     folder.write("words.csv", "word\none\nthree\nsix\n")
 
@@ -120,7 +120,7 @@ nodes:
     ],
 )
 def test_the_line_of_an_edit_is_told(tmp_path: Path, edits: dict[str, str], node: str, reason: str) -> None:
-    """CONTRACT, "Commands": "and why (input changed, expression changed at line 14)"."""
+    """The reason names the line, such as "expression changed at line 14"."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", EDITED)
     folder.write("words.csv", "word\none\nthree\nsix\n")

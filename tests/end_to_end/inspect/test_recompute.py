@@ -1,4 +1,4 @@
-"""`errata verify --recompute`: nothing is wrong after corrections by hand and reverts; a row that was derived wrongly is found (issue 7, item 5)."""
+"""`errata verify --recompute`: manual corrections and reverts are no violation; a wrongly derived row is one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def edits_of_sales(draw: st.DrawFn) -> list[Step]:
 
 @pytest.fixture(scope="module")
 def sales(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """Two epochs of four records, one of which fails."""
+    """Two epochs of four records; one fails."""
     folder = Folder(tmp_path_factory.mktemp("sales"))
     folder.write("pipeline.yaml", pipeline(KEYED))
     for amounts in ((1.0, 50.0, 0.1, None), (1e16, 50.0, 0.2, 7.0)):
@@ -76,7 +76,7 @@ def sales(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 @pytest.fixture(scope="module")
 def rolled_back(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """Three groups of two records, one of which is rolled back."""
+    """Three groups of two records; one group is rolled back."""
     folder = Folder(tmp_path_factory.mktemp("rolled_back"))
     folder.write("pipeline.yaml", rollback.pipeline(keyed=True))
     records = [{"id": at, "sale": at % 3, "dept": "toys" if at < 4 else "maps", "qty": "bad" if at == 5 else "7", "k": 1} for at in range(1, 7)]
@@ -167,7 +167,7 @@ def test_what_may_differ_from_run_to_run_is_not_compared(tmp_path: Path) -> None
 
 
 def test_nothing_is_wrong_after_runs_that_were_taken_back(tmp_path: Path) -> None:
-    """As a scheduler does that tries again and again: each leaves versions of tables behind the one that stands."""
+    """As a scheduler does that tries again and again: each attempt leaves versions of tables after the committed one."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", RETRIED)
     for number, text in enumerate(("1,2\n", "1,2\n2,4\n", "1,2\n2,4\n3,0\n")):

@@ -1,4 +1,4 @@
-"""What `explain` says of storage (user guide, "Observability"): the figures are those of the files, and hints are called hints."""
+"""What `explain` says of storage: the figures match the files, and hints are called hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`errata verify` sees what was tampered with: flipped bytes, dropped log entries, edited, added, removed and reordered events (QUALITY, 14)."""
+"""`errata verify` sees what was tampered with: flipped bytes, dropped log entries, edited, added, removed and reordered events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`errata why`: take the records that it names away and the row is another or gone (QUALITY, 15; DESIGN section 9, I9)."""
+"""`errata why`: take the records that it names away and the row is another or gone."""
 
 from __future__ import annotations
 

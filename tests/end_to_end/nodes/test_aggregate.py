@@ -1,4 +1,4 @@
-"""Aggregates: what is provably sorted, and the dead letters of values of type any (aggregate-nodes.txt; SPEC-DECISIONS, "Error handling" 13)."""
+"""Aggregates: what is provably sorted, and the dead letters of values of type any."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ nodes:
 
 
 def test_numbers_of_both_kinds_compare_by_their_value(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Operators 21: "Int and Float compare by value"; the type `numeric` is "union of int and float"."""
+    """Int and Float compare by value; `numeric` holds both."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", NUMBERS)
     folder.write("o.csv", "id,v\n1,10\n2,9\n3,-3\n4,2.5\n5,1e1\n6,\n")
@@ -107,7 +107,7 @@ def test_the_group_of_zeros_is_zero_whichever_sign_they_have(tmp_path: Path) -> 
 
 
 def test_an_argument_that_is_nan_is_told_as_one(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Error handling 15: `nan_in_output_field` is "a NaN that CXL computed"; a user knows nothing of the column that holds it."""
+    """`nan_in_output_field` is a NaN that CXL computed. The message does not name the internal column that holds it."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PIPELINE.format(order="[]", by="[k]", strategy="auto").replace("name: v, type: any", "name: v, type: float").replace("sum(v)", "sum(v * 0.0)"))
     folder.write("o.csv", "k,z,v\na,1,inf\na,2,1.5\n")
@@ -202,7 +202,7 @@ nodes:
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_sums_beyond_the_range_of_floats_are_infinite(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Error handling 15: "floats follow IEEE 754 (1e308 * 10.0 is infinite, not an error)"; means are of exact sums, and what is taken back is gone."""
+    """Floats follow IEEE 754: 1e308 * 10.0 is infinite, not an error. Means are made of exact sums, and a retracted value leaves no trace."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", BEYOND)
     for records, a, c in (
@@ -233,7 +233,7 @@ nodes:
     ([2**53 + 1, 0, 4], [2.0**53, 2.0**52, (2**53 + 5) / 3]),
 ])  # fmt: skip
 def test_means_of_ints_are_floats_whose_sum_may_have_more_than_64_bits(ints: list[int], averages: list[float], tmp_path: Path) -> None:
-    """User guide, "avg(field)": "Returns Float"."""
+    """`avg` gives a Float."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", WIDE)
     folder.write("o.csv", "".join(["id,n\n", *(f"{at},{n}\n" for at, n in enumerate(ints))]))

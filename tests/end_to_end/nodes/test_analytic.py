@@ -1,4 +1,4 @@
-"""Analytic windows: whatever changes, every row has what plain Python finds in its partition (SPEC-DECISIONS, Analytic windows 16 to 22)."""
+"""Analytic windows: whatever changes, every row has what plain Python finds in its partition."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_a_record_without_a_sum_is_one_reject_whatever_comes_after_the_window(tm
 
 @pytest.mark.parametrize("function", ["sum", "avg"])
 def test_a_value_that_is_no_number_rejects_its_record_alone(tmp_path: Path, function: str) -> None:
-    """SPEC-DECISIONS, `aggregate_type_error`: "that record counts in none of the aggregate's bindings, the others go on"."""
+    """A record with `aggregate_type_error` counts in none of the aggregate's bindings; the others go on."""
     cxl = f"emit id = id\nemit s = $window.{function}(if w == 0 then g else if w == 1 then null else w)"
     rows = ["1,a,,,4", "2,b,,,0", "3,b,,,1", "4,b,,,6"]
     folder = laid_out(tmp_path, cxl, "{}", rows)

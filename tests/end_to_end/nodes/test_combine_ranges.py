@@ -1,4 +1,4 @@
-"""Range joins by buckets: whatever the widths, types and ends, the pairs are those of two loops in plain Python."""
+"""Range joins by buckets: whatever the widths, types and ends, the pairs match two loops in plain Python."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def pipeline(one: str, other: str, nodes: Sequence[tuple[str, str]] = tuple(NODE
 
 
 def expected(test: Test, match: str, events: Sequence[Row], spans: Sequence[Row]) -> list[list[Any]]:
-    """Of each event its number and that of a span, or those of all under `collect`."""
+    """The number of each event and of its span, or of all its spans under `collect`."""
     rows = []
     for event in events:
         met = [span["no"] for span in spans if test(event, span)]

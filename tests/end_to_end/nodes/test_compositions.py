@@ -1,4 +1,4 @@
-"""Compositions: what a body becomes in the plan, what is refused and where, and what a change of it does (SPEC-DECISIONS, Compositions 38 to 44)."""
+"""Compositions: what a body becomes in the plan, what is refused and where, and what a change of it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`distinct`: whatever changes, each key's first record stays (SPEC-DECISIONS, Transform 12; Incremental 4)."""
+"""`distinct`: whatever changes, each key's first record stays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def firsts(rows: Iterable[Row], key: Callable[[Row], Any]) -> list[Row]:
 
 
 def shares(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Records with `share`, and those that fail: a null divides to null, a zero fails."""
+    """Records with `share`, and failing records: a null divides to null, a zero fails."""
     good = [{"id": row["id"], "share": None if row["n"] is None else 6 // row["n"], "a": row["a"]} for row in rows if row["n"] != 0]
     return good, [row for row in rows if row["n"] == 0]
 

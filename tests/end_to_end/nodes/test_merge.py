@@ -43,7 +43,7 @@ def histories(draw: st.DrawFn) -> list[dict[str, list[tuple[int, int]]]]:
 
 
 def expected(files: dict[str, list[tuple[int, int]]]) -> list[dict[str, str]]:
-    """Floats that are whole have no point in a file; the columns are those of the first input, `b`."""
+    """Floats that are whole have no point in a file; the columns are taken from the first input, `b`."""
     return [{"v": str(v), "id": str(key), "source": name} for name in "baa" for key, v in files[name]]
 
 

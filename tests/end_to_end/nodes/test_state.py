@@ -1,4 +1,4 @@
-"""State nodes: whatever changes, each record sees the variables as its own pass left them (SPEC-DECISIONS, State 33; Incremental 25)."""
+"""State nodes: whatever changes, each record sees the variables as its own pass left them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ nodes:
 
 
 def chained(folder: Folder, *init: tuple[str, str, str, str]) -> None:
-    """A pipeline whose init nodes are told as name, input, variable and program, over the lists 1, 2 and 10."""
+    """A pipeline over the lists 1, 2 and 10. Init nodes are given as name, input, variable and program."""
     told = '  - {{type: state, name: {}, input: {}, config: {{scope: pipeline, phase: init, set: [{{var: {}, cxl: "{}"}}]}}}}'
     folder.write("pipeline.yaml", CHAINED.format(init="\n".join(told.format(*one) for one in init)))
     for name, text in (("rows", "v\n0\n"), ("ones", "c\n1\n2\n"), ("twos", "d\n10\n")):

@@ -1,4 +1,4 @@
-"""Time windows: whatever changes, windows, sums and late records are those of plain Python over the last input (SPEC-DECISIONS, Time windows 9 to 15)."""
+"""Time windows: whatever changes, windows, sums and late records match plain Python over the last input."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ nodes:
 
 
 def test_drivers_of_all_kinds_of_change(tmp_path: Path) -> None:
-    """New drivers, corrected ones, and those that a build row leads to, alone and in one run with changes of their own."""
+    """New drivers, corrected ones, and drivers of a changed build row, alone and in one run with changes of their own."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", JOIN)
     items = {1: "one", 2: "two"}

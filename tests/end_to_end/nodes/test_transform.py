@@ -1,4 +1,4 @@
-"""Validations of a transform, also behind `emit each`: a failing check rejects the record, once and whole (user guide, Validations; SPEC-DECISIONS, Transform 13)."""
+"""Validations of a transform, also behind `emit each`: a failing check rejects the record, once and whole."""
 
 from __future__ import annotations
 

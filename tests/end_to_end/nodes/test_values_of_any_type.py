@@ -1,4 +1,4 @@
-"""Values of type any as groups, in order, and compared by `min` and `max` (SPEC-DECISIONS, Language 21: Int and Float compare by value; DESIGN, "Identity and order are one")."""
+"""Values of type any as groups, in order, and compared by `min` and `max`: Int and Float compare by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""examples/leaderboard: the tables of odf-changelog-streams.txt in every form, from the log, the Python surface and the files of changes."""
+"""examples/leaderboard: the tables of the ODF example in every form, from the log, the Python surface and the files of changes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_debezium_says_when(played: Folder) -> None:
 
 
 def test_frames_say_whose_changes_they_are(played: Folder) -> None:
-    """CONTRACT, `errata log`: Debezium's envelope has `ts_ms` and `source` (pipeline, node, epoch, offset)."""
+    """Debezium's envelope has `ts_ms` and `source` (pipeline, node, epoch, offset)."""
     project = played.load()
     rows = engine(EngineChoice("sail")).to_arrow(errata.changelog_stream(project.changelog("leaders", (2, 3)), "debezium")).to_pylist()
     shown = list(project.log("leaders", LogFilter(since=2, form="debezium")))

@@ -68,7 +68,7 @@ def test_a_changelog_in_files_leads_to_the_same_rows(form: str, history: list[di
 
 
 def test_epochs_are_read_in_their_order(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Sources 7: files are sorted by name."""
+    """Files are sorted by name."""
     writer, reader = Folder(tmp_path), Folder(tmp_path)
     for epoch in range(1, 13):
         writer.write("pipeline.yaml", WRITER.replace("FORM", "two"))

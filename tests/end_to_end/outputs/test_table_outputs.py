@@ -1,4 +1,4 @@
-"""Delta tables as outputs: after every run they hold exactly the rows that stand, or all op rows; killed runs, other writers and logic edits included."""
+"""Delta tables as outputs: after every run they hold exactly the live rows, or all op rows; killed runs, other writers and logic edits included."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_outputs_may_get_other_names(tmp_path: Path) -> None:
 
 
 def test_an_output_may_take_another_ones_table_and_a_moved_table_may_come_back(tmp_path: Path) -> None:
-    """Without `if_exists` and `--force`: all that stands at either place was made by this pipeline."""
+    """Without `if_exists` and `--force`: this pipeline made everything at either place."""
     folder = project(tmp_path)
     lay_out(folder, FIRST)
     folder.run()
@@ -335,7 +335,7 @@ nodes:
 
 
 def told_in(folder: Folder, form: str) -> dict[int, tuple[Any, ...]]:
-    """What stands after all op rows of a table, by the id; each takes back what stands."""
+    """Live rows by id after all op rows of a table. Each retraction equals a live row."""
     standing: dict[int, tuple[Any, ...]] = {}
     names = ("id", "grp", "n", "share")
     for event in sorted(pa.table(DeltaTable(str(folder.path / "out" / form)).scan()).to_pylist(), key=lambda event: int(event["offset"])):

@@ -1,4 +1,4 @@
-"""Which files are a pipeline's own, and which may not be one file (SPEC-DECISIONS, "Output" 23 and 25)."""
+"""Which files are a pipeline's own, and which may not be one file."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ nodes:
 
 @pytest.mark.parametrize(("type_", "before", "after"), [("csv", "a.csv", "b.csv"), ("delta", "a", "b")])
 def test_an_output_that_moved_is_the_pipelines_own(type_: str, before: str, after: str, folder: Folder) -> None:
-    """A new path alone is told to the ledger, so the next correction may replace what lies there; the old file is left alone."""
+    """A new path alone is written to the ledger, so the next correction may replace what lies there; the old file is left alone."""
     folder.write("pipeline.yaml", MOVING.format("", type_, before))
     folder.run()
     folder.write("pipeline.yaml", MOVING.format("", type_, after))
@@ -172,7 +172,7 @@ def _ids(place: Path) -> list[str]:
 
 @pytest.mark.parametrize("before", ["", ", dlq: { path: rejected-1.csv }"])
 def test_a_dead_letter_file_that_is_named_anew_is_written(before: str, folder: Folder) -> None:
-    """It holds what stands rejected, although no record changed."""
+    """It holds the live rejects, although no record changed."""
     folder.write("o.csv", "id\n1\nx\n")
     folder.write("pipeline.yaml", MOVING.format(before, "csv", "out.csv"))
     folder.run()
@@ -206,7 +206,7 @@ def test_what_is_rolled_back_stays_so_where_an_output_moves_or_goes(edit: tuple[
     ],
 )
 def test_what_no_file_can_replace_is_told_before_anything_is_read(path: str, there: str, told: str, tmp_path: Path) -> None:
-    """CONTRACT, "Exit codes": on 4 "the state and the outputs are those of the last committed epoch"; `--force` does not remove folders."""
+    """On exit code 4 state and outputs stay at the last committed epoch; `--force` does not remove folders."""
     folder = Folder(tmp_path)
     folder.write(there, "kept")
     folder.write("rows.csv", "id\n1\n")
@@ -240,7 +240,7 @@ nodes:
 
 
 def test_a_result_names_files_that_stand(tmp_path: Path) -> None:
-    """CONTRACT, "Python": `.outputs`; an output that a run had nothing for stands where an earlier one wrote it."""
+    """`.outputs` names unchanged outputs too, at the path where an earlier run wrote them."""
     folder = Folder(tmp_path)
     nodes = "".join(f"""\
   - {{ type: source, name: {one}, config: {{ name: {one}, type: csv, path: {one}.csv, schema: [{{ name: id, type: int }}] }} }}
@@ -270,7 +270,7 @@ def _there(folder: Folder) -> dict[str, str]:
 
 
 def test_parts_stand_beside_foreign_files(folder: Folder) -> None:
-    """SPEC-DECISIONS, Output 23: "The same for split chunks ... unique_suffix: `-1` ... before the extension"; "a file of its own is rewritten"."""
+    """Parts of a split follow the same rules: the suffix comes before the extension, and own files are rewritten."""
     folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, split: { max_records: 1 }"))
     foreign = {"o.csv": "whole", "o_0002.csv": "x", "o_0004.csv": "y"}
     for name, text in foreign.items():
@@ -289,7 +289,7 @@ def test_parts_stand_beside_foreign_files(folder: Folder) -> None:
 
 @pytest.mark.parametrize("foreign", [True, False])
 def test_a_file_of_its_own_is_rewritten(foreign: bool, folder: Folder) -> None:
-    """SPEC-DECISIONS, Output 23, and its sidecar with it."""
+    """The sidecar follows its file."""
     folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, write_meta: true"))
     there = {"o.csv": "x"} if foreign else {}
     for name, text in there.items():
@@ -336,7 +336,7 @@ def test_no_output_takes_the_path_of_another(kind: str, folder: Folder) -> None:
 
 
 def test_parts_keep_the_names_that_were_chosen(folder: Folder) -> None:
-    """Also where what stood in the way is gone, or a part has to be brought back."""
+    """Also where the file in the way is gone, or a part has to be restored."""
     folder.write("pipeline.yaml", SUFFIXED.format("path: out/o.csv, split: { max_records: 1 }, unique_suffix_width: 3"))
     folder.write("out/o_0002.csv", "x")
     folder.write("in/a.csv", "id\n1\n2\n")

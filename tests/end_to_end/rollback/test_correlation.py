@@ -1,4 +1,4 @@
-"""Rollback: records fail at random places; outputs and DLQ are those of the surviving records, in one run and spread over several."""
+"""Rollback: records fail at random places; outputs and DLQ follow from the surviving records, in one run and spread over several."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_group_that_overflows_rewinds_the_cursor(folder: Folder) -> None:
 
 
 def test_a_group_that_overflows_is_no_hard_error(folder: Folder) -> None:
-    """Also the default strategy goes on (correlation-keys.txt, "Group buffering"); it ends at the first record that fails by itself."""
+    """Also the default strategy goes on; it ends at the first record that fails by itself."""
     folder.write("pipeline.yaml", folder.text("pipeline.yaml").replace("strategy: continue", "strategy: fail_fast"))
     lay_out(folder, {"shop-a.csv": [line(1, 1), *(line(number, 2) for number in range(2, 7)), line(7, 3)]})
     result = folder.run()
@@ -271,7 +271,7 @@ nodes:
 
 
 def test_an_empty_text_is_a_key_and_null_is_none(folder: Folder) -> None:
-    """(correlation-keys.txt, "DLQ semantics"; SPEC-DECISIONS, "An empty CSV cell is null in every column type but string".)"""
+    """An empty CSV cell is null in every column type but string."""
     folder.write("pipeline.yaml", KEYED_BY_TEXT)
     folder.write("data/lines.csv", "order,part,item,qty\n,1,a,x\n,1,b,1\n,2,c,1\nA,,d,x\nA,,e,1\n")
     assert folder.run().exit_code == 2
@@ -374,7 +374,7 @@ nodes:
 
 @pytest.mark.parametrize("persist", ["all", "boundaries"])
 def test_mates_count_behind_relaxed_aggregates_alone(folder: Folder, persist: str) -> None:
-    """(SPEC-DECISIONS, The engine 16: "its mates stay counted and have DLQ entries only where their own rows reach an output".)"""
+    """Mates stay counted, and have DLQ entries only where their own rows reach an output."""
     folder.write("pipeline.yaml", RECORD_SCOPE.replace("PERSIST", persist))
 
     def run(*lines: str) -> tuple[list[str], list[tuple[str, ...]], list[tuple[str, str]]]:
@@ -420,7 +420,7 @@ nodes:
 
 
 def test_a_cause_names_the_values_of_a_group(tmp_path: Path) -> None:
-    """The group that failed: a number by its value, a text as it is."""
+    """The group that failed: a number by its value, a text literally."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", OF_ANY)
     lines = [(1, 'a "b', 2.0), (2, 'a "b', 2), (7, None, 4), (8, None, 4), (3, 3.0, 10), (4, 3, 10), (5, 7, 5), (6, 7.0, 5)]

@@ -178,7 +178,7 @@ nodes:
 
 
 def test_cursors_know_nothing_of_rejects_whose_keys_are_of_another_kind(tmp_path: Path) -> None:
-    """The other source is not edited, but its rejects stand among those of records whose keys were."""
+    """The other source is not edited, but its rejects mix with rejects of records with other keys."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", REKEYED.replace("MERGE", ""))
     folder.write("s.csv", "id,v\na,0\nb,1\n")

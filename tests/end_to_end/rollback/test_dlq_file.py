@@ -76,7 +76,7 @@ nodes:
 
 
 def test_records_that_only_change_places_are_listed_at_their_rows_now(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Errors 9: "After several runs it is the row number in the file as it is now"."""
+    """After several runs it is the row number in the present file."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", SWAPPED)
     for number, rows in enumerate((["1,1", "2,0", "3,5"], ["1,1", "3,5", "2,0"], ["2,0", "1,1", "3,5"]), 1):
@@ -154,7 +154,7 @@ nodes:
 
 @pytest.mark.parametrize(("key", "members"), [("", []), ("correlation_key: id,", [("2", "b", "25", "2")])])
 def test_a_row_that_many_records_made_has_the_fields_that_it_has(tmp_path: Path, key: str, members: list[tuple[str, ...]]) -> None:
-    """SPEC-DECISIONS, "Retraction" 31: source fields that it does not have are blank, the others are not; its rows that were rolled back are gone, their fields are kept."""
+    """Source fields that the row lacks are blank. Rows that were rolled back are gone; the entry keeps their fields."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", BY_GROUP.replace("KEY", key))
     folder.write("lines.csv", "id,dept,v\n1,a,10\n2,b,25\n3,a,40\n")

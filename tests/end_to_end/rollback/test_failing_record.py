@@ -1,4 +1,4 @@
-"""What `fail_fast` tells of the record that ended a run (user guide, "Exit code 3: Evaluation error")."""
+"""The message of `fail_fast` about the record that ended a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engine a run takes and what it says of it: options before errata.toml, that before the work (SPEC-DECISIONS, Engine 19)."""
+"""Which engine a run takes and what it says of it: options before errata.toml, that before the work."""
 
 from __future__ import annotations
 

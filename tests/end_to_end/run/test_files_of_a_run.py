@@ -1,4 +1,4 @@
-"""What a pipeline file says of files: patterns and paths that are refused, files that are in the way, what a failed writer leaves (user guide)."""
+"""What a pipeline file says of files: patterns and paths that are refused, files that are in the way, what a failed writer leaves."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ nodes:
 
 
 def test_each_source_file_has_its_own_also_where_no_row_of_it_is_left(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Output 24: "`{source_file}` writes one file per source file"."""
+    """`{source_file}` writes one file per source file."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PER_FILE)
 
@@ -223,7 +223,7 @@ def test_changes_of_an_epoch_stay_where_parts_of_the_data_go(config: str, place:
 
 
 def test_parts_that_are_named_anew_take_the_place_of_the_others(folder):
-    """SPEC-DECISIONS, Output 23: "a file of its own is rewritten ... The same for split chunks": what is one file from now on has no parts beside it."""
+    """Own files are rewritten, parts too: an output that becomes one file leaves no parts beside it."""
     for split, names in (
         ("", ["out.csv"]),
         (", split: {max_records: 2}", ["out_0001.csv", "out_0002.csv"]),
@@ -238,7 +238,7 @@ def test_parts_that_are_named_anew_take_the_place_of_the_others(folder):
 
 
 def test_parts_that_a_run_wrote_elsewhere_are_left_alone(folder):
-    """SPEC-DECISIONS, Logic 23: "An output sent to another path is written there in full; the old file is left alone"."""
+    """An output with a new path is written there in full; the old file is left alone."""
     folder.write("pipeline.yaml", SPLIT.replace("path: out.csv", "path: 'o/{batch_id}.csv'"))
     for batch, rows in (("r0", "1,x\n2,y\n3,z\n"), ("r1", "1,x\n2,v\n3,z\n"), ("r1", "1,x\n")):
         folder.write("in.csv", f"a,b\n{rows}")
@@ -302,7 +302,7 @@ nodes:
 
 
 def test_a_sidecar_counts_what_stands_rejected_elsewhere(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Output 25: "with true counts"."""
+    """The sidecar has true counts."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", COUNTED)
     folder.write("s.csv", "q\n1\n")
@@ -326,7 +326,7 @@ nodes:
 
 @pytest.mark.parametrize("split", ["", ", split: { max_records: 1, naming: '{stem}-{seq}.{ext}' }"])
 def test_each_source_file_has_its_sidecar(split: str, tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Output 24 and 25."""
+    """Tokens in paths, and the sidecar."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", BY_SOURCE_FILE.replace("SPLIT", split))
     for changed, counts, rejected in (({"a": "1\n2\n", "b": "3\n"}, {"a": 2, "b": 1}, 0), ({"b": "3\n4\nx\n"}, {"a": 2, "b": 2}, 1), ({"a": None, "c": "y\n"}, {"b": 2, "c": 0}, 2)):

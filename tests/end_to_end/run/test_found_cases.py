@@ -46,7 +46,7 @@ def steps(place: Path, nodes: str, texts: Sequence[str], persist: str = "all") -
 
 
 def categories(folder: Folder) -> list[str]:
-    """Those of the rejects that stand."""
+    """Categories of the live rejects."""
     return [row["_cxl_dlq_error_category"] for row in folder.rows("out/dlq.csv")] if (folder.path / "out/dlq.csv").exists() else []
 
 

@@ -1,4 +1,4 @@
-"""The guard against emptied and truncated sources (DESIGN section 6; CONTRACT, "Exit codes"; SPEC-DECISIONS, Incremental 21)."""
+"""The guard against emptied and truncated sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QUALITY, property 19: a command that is interrupted at any moment ends soon, with exit code 130 and nothing half done."""
+"""A command that is interrupted at any moment ends soon, with exit code 130 and nothing half done."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ nodes:
   - { type: output, name: out, input: sums, config: { name: out, type: csv, path: out.csv } }
 """
 SECONDS = 1.6
-"""What the run takes on a machine like those of CI, its interpreter's start and the engine's among it."""
+"""What the run takes on a CI machine, with the start of interpreter and engine."""
 MOMENTS = 8
 random.seed(19)
 AT = [SECONDS * (moment + random.random()) / MOMENTS for moment in range(MOMENTS)]  # no secret

@@ -1,4 +1,4 @@
-"""What `errata.load` takes beside the pipeline's file, where the state is, and what a run gives back (CONTRACT, "Python")."""
+"""What `errata.load` takes beside the pipeline's file, where the state is, and what a run gives back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ nodes:
 
 
 def test_the_state_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CONTRACT, "Files of a project": "under `--state DIR` / `ERRATA_STATE` / `[state] path` of the workspace file", whoever loads the pipeline."""
+    """`--state DIR`, `ERRATA_STATE` and `[state] path` of the workspace file name the state, whoever loads the pipeline."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", STATED)
     folder.write("errata.toml", "[state]\npath = 'configured'\n")
@@ -88,7 +88,7 @@ def test_what_the_state_tells_is_found_where_the_workspace_keeps_it(tmp_path: Pa
 
 
 def test_a_result_counts_every_node_and_names_every_output(tmp_path: Path) -> None:
-    """CONTRACT, "Python": `.counts[node]`, `.outputs`, also of what a run did not change."""
+    """`.counts[node]` and `.outputs` cover what a run did not change too."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", STATED)
     folder.write("s.csv", "id\n1\n")
@@ -146,7 +146,7 @@ def test_a_node_that_came_since_the_last_run_has_nothing_to_show(tmp_path: Path)
 
 
 def test_csv_has_the_columns_of_its_rows(tmp_path: Path) -> None:
-    """Not those that earlier epochs had besides."""
+    """Not the nodes that only earlier epochs had."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", STATED.replace("schema:", "on_unmapped: { mode: auto_widen }, schema:"))
     for text in ("id,x\n7,z\n", "id\n7\n"):

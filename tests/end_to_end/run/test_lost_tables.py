@@ -1,4 +1,4 @@
-"""A table of the state that somebody removed: what it held is not taken for nothing (CONTRACT, "Exit codes": 4, and the outputs are those of the last epoch)."""
+"""A table of the state that somebody removed: the run ends with exit code 4, and the outputs stay at the last epoch."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ nodes:
 
 
 def test_every_problem_is_told_and_none_that_follows_from_another(tmp_path: Path) -> None:
-    """CONTRACT, "Commands": "every problem of a pipeline at once"; a node below one with a mistake has mistakes of its own."""
+    """All problems of a pipeline are reported at once. A node downstream of a mistake has mistakes of its own."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", BRANCH.replace("NOTHING", "nothing: 1"))
     with pytest.raises(errata.PipelineErrors) as caught:
@@ -243,11 +243,11 @@ MISTAKES = {
     "a size": ("path: o.csv", "path: o.csv, split: { max_record: 3 }", "CFG-001"),
 }
 FOLLOWING = {("a condition", "a port"), ("a field", "an input")}
-"""Pairs of which the second cannot be told: the branches are those of the conditions; nothing is known of the rows of an input that is not there."""
+"""Pairs whose second mistake cannot be found: the conditions name the branches, and the rows of a missing input are unknown."""
 
 
 def test_any_two_mistakes_are_told_together(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Pipeline 29: "All independent errors are reported at once", in whatever nodes they are."""
+    """All independent errors are reported at once, in whatever nodes they are."""
     folder = Folder(tmp_path)
 
     def found(*names: str) -> list[str]:
@@ -352,12 +352,12 @@ WITHIN = {
         set(),
     ),
 }  # fmt: skip
-"""By kind of node: how it is written, mistakes with their codes, and pairs of which one hides the other for a reason."""
+"""By kind of node: its text, mistakes with their codes, and pairs where one mistake hides the other for a reason."""
 
 
 @pytest.mark.parametrize("kind", WITHIN)
 def test_any_two_mistakes_of_one_node_are_told_together(kind: str, tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Language 29 and Pipeline 29: what is wrong in one place of a node hides nothing in another."""
+    """A mistake in one place of a node hides none in another."""
     node, mistakes, related = WITHIN[kind]
     folder = Folder(tmp_path)
     folder.write("twice.comp.yaml", BODY.replace("TYPE", "int"))

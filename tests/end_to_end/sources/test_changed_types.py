@@ -1,4 +1,4 @@
-"""A column of a source gets another type: what stood is told, kept and brought back in the type that the column has now."""
+"""A column of a source gets another type: earlier values are shown, stored and restored in the type that the column has now."""
 
 from __future__ import annotations
 

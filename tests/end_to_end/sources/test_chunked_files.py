@@ -1,4 +1,4 @@
-"""Large files that change in places: only those stretches are read that are not the same, and the result is that of a run from nothing (DESIGN section 6; I1)."""
+"""Large files that change in places: only chunks that differ are read, and the result equals a run from nothing."""
 
 from __future__ import annotations
 
@@ -136,9 +136,9 @@ def from_nothing(step: dict[str, str]) -> tuple[dict[str, Any], list[Any]]:
 @examples(24)
 @given(histories(), st.sampled_from([None, 1, 2]), st.sampled_from([0, 10, 1_000]), st.sampled_from([2, 8]), st.sampled_from([0, 10_000]))
 def test_files_that_change_in_places_end_as_a_run_from_nothing(history: list[dict[str, str]], folded: int | None, fetched: int, ranges: int, read: int) -> None:
-    """`folded`: the epoch behind which the epochs up to it are folded into one. `fetched`: so many records are brought to the driver as a whole.
+    """`folded`: after this epoch, the epochs up to it are folded into one. `fetched`: the number of records that come to the driver whole.
 
-    `ranges`: so many of what stood are asked for by themselves; `read`: so many bytes are read on the driver then.
+    `ranges`: the number of ranges of prior rows that are asked for separately. `read`: the number of bytes that the driver reads then.
     """
     with tempfile.TemporaryDirectory() as place, small_chunks(), pytest.MonkeyPatch.context() as patch:
         for module in (by_key, by_position):

@@ -1,6 +1,6 @@
 """Formats from file to file: envelopes through incremental runs, layout files, interchanges, undeclared fields, nulls and maps in every writer.
 
-The figures are worked out by hand or by the standard library's own parsers.
+The expected figures come from manual calculation or from the standard library's parsers.
 """
 
 from __future__ import annotations

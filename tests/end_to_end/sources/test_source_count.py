@@ -82,7 +82,7 @@ def test_sums_stay_exact_where_the_total_changes(tmp_path: Path) -> None:
     folder.write("pipeline.yaml", SUMS)
     folder.write("s.csv", "g,v\na,1.5\n")
     assert run(folder) == 0
-    folder.write("s.csv", "g,v\na,1.5\na,1e-30\n")  # further apart than what stands of a sum has places for
+    folder.write("s.csv", "g,v\na,1.5\na,1e-30\n")  # further apart than the limbs of a sum hold
     assert run(folder) == 0
     assert folder.text("out.csv") == "g,total,of\na,1.5,2\n"
 

@@ -1,4 +1,4 @@
-"""Each merge strategy against a plain Python model, over random sequences of deliveries (DESIGN section 9: I1, I3, I4, I5)."""
+"""Each merge strategy against a plain Python model, over random sequences of deliveries."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def check_full_run(full: Folder, folder: Folder, folders: Folders) -> None:
 
 
 def check_undone(folder: Folder, history: list[Folders], first: dict[str, Any]) -> None:
-    """I5: the first version of a snapshot's files restores what stood then."""
+    """The first version of a snapshot's files restores its rows."""
     back = {**history[-1], "text": history[0]["text"], "keyed": history[0]["keyed"]}
     written(folder, back)
     folder.run()

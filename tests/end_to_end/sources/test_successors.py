@@ -1,4 +1,4 @@
-"""Snapshots by key whose files get other names: the file is the whole truth, and what it is called is none of it (DESIGN section 6)."""
+"""Snapshots by key whose files get other names: the file is the whole truth, and what it is called is none of it."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Table:
 
 
 def expected(rows_: list[Row]) -> tuple[Counter[Any], Counter[Any]]:
-    """The rows of the output, and the ids of those that are rejected."""
+    """The rows of the output, and the ids of the rejects."""
     text = lambda value: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)  # noqa: E731
     good = Counter((text(number), text(value), text(x)) for number, value, x in rows_ if value != BAD)
     return good, Counter(str(number) for number, value, _ in rows_ if value == BAD)
@@ -322,7 +322,7 @@ SHARES = '  - {type: transform, name: shares, input: rows, config: {cxl: "emit s
 
 
 def rolled_back(place: Path, merge: str) -> tuple[Folder, Table]:
-    """A table of which the rows 1 and 2 are rolled back: the first fails, the second is of its group."""
+    """A table whose rows 1 and 2 are rolled back: the first fails, the second is of its group."""
     folder = Folder(place)
     folder.write("pipeline.yaml", ROLLED_BACK.replace("MERGE", merge).replace("  - {type: aggregate", SHARES + "  - {type: aggregate", 1))
     table = Table(place / "tables/rows", feed=True, keyed=False)
@@ -332,7 +332,7 @@ def rolled_back(place: Path, merge: str) -> tuple[Folder, Table]:
 
 
 def outcome(folder: Folder) -> tuple[list[str], list[str]]:
-    """The ids of the rows that stand, and of those that do not."""
+    """The ids of the live rows, and of the others."""
     rejected = folder.rows("out/rejected.csv") if (folder.path / "out/rejected.csv").exists() else []
     return sorted(row["id"] for row in folder.rows("out/all.csv")), sorted(row["id"] for row in rejected)
 

@@ -64,7 +64,7 @@ nodes:
 
 @pytest.mark.parametrize(("kept", "null", "element"), [("false", '""', "<colour/>"), ("true", "null", "")])
 def test_a_record_has_its_own_undeclared_fields_alone(kept: str, null: str, element: str, tmp_path: Path) -> None:
-    """User guide, "The $widened sidecar absorber": each record's undeclared fields are its payload, "keyed by input field name"; nulls as in "Null handling"."""
+    """Each record's undeclared fields are its payload, keyed by the input's field names; nulls follow `preserve_nulls`."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", PASSED.replace("KEPT", kept))
     folder.write("all.json", RECORDS)
@@ -89,7 +89,7 @@ nodes:
 
 @pytest.mark.parametrize(("driver", "text"), [("o", "id,note\n1,hello\n"), ("p", "id,colour\n1,red\n")])
 def test_what_the_build_side_does_not_declare_is_dropped(driver: str, text: str, tmp_path: Path) -> None:
-    """User guide, "Propagation through the DAG": "Driver's sidecar rides through; build-side sidecars are dropped"."""
+    """The driver's undeclared fields go on; those from build inputs do not."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", JOINED.replace("DRIVER", driver))
     folder.write("o.csv", "id,p,note\n1,A,hello\n")
@@ -109,7 +109,7 @@ nodes:
 
 
 def test_records_are_sorted_and_held_together_by_undeclared_fields(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Output 17: "undeclared columns expanded, include_unmapped, sort, exclude, mapping". Numbers go by value, texts by code point."""
+    """Order of work: undeclared columns expanded, include_unmapped, sort, exclude, mapping. Numbers sort by value, texts by code point."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", SORTED)
     folder.write("all.json", '{"id":1,"n":10,"a.b":"y"}\n{"id":2,"n":9,"a.b":"z"}\n{"id":3,"n":null}\n{"id":4,"a.b":"z b"}\n{"id":5,"n":9,"a.b":"é"}\n')
@@ -154,7 +154,7 @@ HEAD = "id,g,v,z\n"
 def test_undeclared_columns_are_not_compared_where_others_are(
     before: str, after: str, shown: str | None, files: Callable[[], AbstractContextManager[None]], tmp_path: Path
 ) -> None:
-    """SPEC-DECISIONS, Incremental 19: "a change elsewhere is no change and the old row stands in every column"."""
+    """A change outside of `compare` is no change, and the old row stays in every column."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", COMPARED)
     folder.write("all.csv", before)
@@ -177,7 +177,7 @@ nodes:
 
 
 def test_whoever_reads_an_output_sees_the_columns_that_it_writes(tmp_path: Path) -> None:
-    """SPEC-DECISIONS, Incremental 8: "an output's `data` holds the columns that it writes"."""
+    """An output's `data` holds the columns that it writes."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", TOLD)
     for value in ("q", "r"):
@@ -195,7 +195,7 @@ def test_whoever_reads_an_output_sees_the_columns_that_it_writes(tmp_path: Path)
 
 
 def test_rows_of_an_output_have_the_undeclared_fields_that_its_file_has(tmp_path: Path) -> None:
-    """User guide, "Output Nodes": excluded fields are not written, mapped ones under the name that they are given. Records that are written the same are no change."""
+    """Excluded fields are not written, mapped ones under the name that they are given. Records that are written the same are no change."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", TOLD.replace("path: out.csv,", "path: out.csv, exclude: [v, secret], mapping: { y: x, z: x, b: a },").replace("path: table,", "path: table, exclude: [secret],"))
     for record in ("a,1,5,p,A,B", "a,1,6,q,A,B", "a,1,6,r,A,C", "a,2,6,r,A,C"):
@@ -269,7 +269,7 @@ def test_changes_as_csv_have_the_columns_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["two", "single"])
 def test_files_of_changes_have_the_columns_of_rows_that_are_taken_back(form: str, tmp_path: Path) -> None:
-    """DESIGN 3: -R and -C carry the values of the row that they take back. Files that are written again have them too."""
+    """-R and -C carry the values of the row that they take back. Files that are written again have them too."""
     kinds = ("parquet", "csv", "jsonl")
     outputs = (f'  - {{ type: output, name: {kind}, input: all, config: {{ name: {kind}, type: csv, path: {kind}.csv, changelog: {{ path: "{kind}-{{epoch}}", form: {form}, format: {kind} }} }} }}\n'
                for kind in kinds)  # fmt: skip

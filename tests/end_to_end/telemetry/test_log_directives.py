@@ -1,4 +1,4 @@
-"""Log directives of transforms: which lines are told at which level (user guide, "Transform Nodes", Log directives)."""
+"""Log directives of transforms: which lines are logged at which level."""
 
 from __future__ import annotations
 

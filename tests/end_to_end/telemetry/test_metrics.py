@@ -1,4 +1,4 @@
-"""The metrics file of a run (user guide, "Metrics & Monitoring"): one for each run, whatever its end, with the documents' fields."""
+"""The metrics file of a run: one for each run, whatever its end, with the documents' fields."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_failed_run_says_why_and_what_stands(folder):
 
 @pytest.mark.parametrize("option", [True, False])
 def test_a_run_that_a_threshold_ended_says_what_it_came_to(folder, option):
-    """"Total records read from all sources", "Records routed to the dead-letter queue" (user guide, "Field reference")."""
+    """`records_total` counts records of all sources, `records_dlq` the dead letters."""
     share = "" if option else "type_error_threshold: 0.1, "
     folder.write("pipeline.yaml", PIPELINE.replace("STRATEGY", "continue").replace("{strategy", f"{{{share}strategy").replace("metrics: {", "metrics: {prometheus: told.prom, "))
     folder.write("in/c.csv", "a,b\n7,0\n")
@@ -222,7 +222,7 @@ WINDOWED = "  - {type: transform, name: w, input: totals, config: {cxl: emit t =
 
 @pytest.mark.parametrize(("by", "windows"), [("dept", 0), ("sale", 1)])
 def test_windows_over_what_a_relaxed_aggregate_leaves_out_are_in_buffer_mode(by, windows, tmp_path):
-    """"A relaxed-CK aggregate whose dropped correlation-key fields overlap the window's group_by" (user guide, "Retraction interaction")."""
+    """A relaxed aggregate whose dropped key fields overlap the window's `group_by`."""
     folder = Folder(tmp_path)
     folder.write("pipeline.yaml", RETRACTED.replace("emit total", "emit sale = max(sale)\\nemit total") + WINDOWED.replace("BY", by))
     with standing_in(tmp_path):

@@ -26,7 +26,7 @@ def partitions(values):
 
 
 def running(engine, batch, *, mean=False, shared=False):
-    """For each partition the results and what is told beside them, in order. `shared`: in a unit that all share, where there is one."""
+    """The results of each partition with their notes, in order. `shared`: in a unit that all share, where there is one."""
     rows = [(part, place, value) for part, values in enumerate(batch) for place, value in enumerate(values)]
     part, place, value = zip(*rows, strict=True)
     frame = engine.from_arrow(pa.table({"part": part, "place": place, "v": pa.array(value, pa.float64())}))

@@ -29,7 +29,7 @@ def test_text() -> None:
 
 @pytest.mark.parametrize(("fit", "widths"), [(300, [30, 200, 1]), (80, [30, 45, 1]), (60, [25, 30, 1]), (10, [16, 16, 1])])
 def test_long_cells_are_cut_until_the_table_fits(fit: int, widths: list[int]) -> None:
-    """The widest is cut first, as far as it is the widest, down to 16 columns and no further."""
+    """The widest column is cut first, while it is the widest, down to 16 characters."""
     *_, line = "".join(render([{"a": "a" * 30, "b": "b" * 200, "n": 7}], "text", fit=fit)).splitlines()
     assert sorted(map(len, line.split())) == sorted(widths)
     assert line.split()[1].endswith("b..." if fit < 200 else "bbbb")

@@ -1,4 +1,4 @@
-"""Secrets of the environment stay out of everything that is told."""
+"""Secrets of the environment stay out of every message."""
 
 from pathlib import Path
 

@@ -95,5 +95,5 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_is_told_in_one_line(result: RunResult, told: str) -> None:
-    """An epoch that only rejects, nodes or files made is told as one."""
+    """An epoch that only rejects, nodes or files made is reported as one."""
     assert summary(result) == told

@@ -17,7 +17,7 @@ FIELDS = Schema.of(
      "n": "numeric", "ni": "nullable(int)"}
 )  # fmt: skip
 
-# expression | its type (user guide, "Type promotion", "Type unification rules" and the signatures of the methods)
+# expression | its type
 TYPES = """
 1 + 2                              | int
 1 + 2.5                            | float

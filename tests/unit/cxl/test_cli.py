@@ -1,4 +1,4 @@
-"""The `cxl` command: what it prints, where, and its exit codes (user guide, "The cxl CLI Tool")."""
+"""The `cxl` command: what it prints, where, and its exit codes."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_fn_lists_every_builtin_and_explains_one(cxl):
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "csv"])
 def test_fn_tells_programs_the_same(cxl, form):
-    """CONTRACT, "Commands": "Every command takes `--format text|json|jsonl|csv` where it prints rows"."""
+    """Every command takes `--format text|json|jsonl|csv` where it prints rows."""
     read = {"json": json.loads, "jsonl": lambda text: [json.loads(line) for line in text.splitlines()], "csv": lambda text: list(csv.DictReader(io.StringIO(text)))}[form]
     for words in ((), ("pad_left",)):
         code, out, _ = cxl("fn", *words, "--format", form)
@@ -332,7 +332,7 @@ def test_fn_tells_programs_the_same(cxl, form):
     [(("check", "a.cxl"), ("ok: a.cxl is valid\n", "")), (("eval", "-e", "filter false"), ("", "note: record filtered by predicate or dropped as duplicate\n"))],
 )
 def test_notes_are_told_unless_it_is_quiet(cxl, tmp_path, words, told):
-    """CONTRACT, "Commands": every command takes `-q/--quiet`, `-v`, `--no-color`."""
+    """Every command takes `-q/--quiet`, `-v`, `--no-color`."""
     (tmp_path / "a.cxl").write_text("emit a = 1\n")
     answers = [cxl(*words, *more)[1:] for more in ((), ("-v", "--no-color"), ("-q",))]
     assert answers == [answers[0]] * 2 + [tuple(text.replace(note, "") for text, note in zip(answers[0], told, strict=True))]

@@ -85,7 +85,7 @@ def test_lines_and_columns_count_from_one_in_characters(lines, end):
 
 
 class Block:
-    """A program that stands in a YAML block scalar: its lines are indented and begin on line 25."""
+    """A program in a YAML block scalar: its lines are indented and begin on line 25."""
 
     def __init__(self, text):
         self.lines = text.split("\n")

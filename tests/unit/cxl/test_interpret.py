@@ -46,7 +46,7 @@ RECORD = {
     "q": None,
 }
 
-# expression | its value as JSON, or the words of its failure (user guide; SPEC-DECISIONS, Language 14 to 23)
+# expression | its value as JSON, or the words of its failure
 VALUES = """
 7 / 2                                  | 3
 -7 / 2                                 | -3

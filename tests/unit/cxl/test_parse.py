@@ -15,7 +15,7 @@ from cxl.syntax.parse import Parsed, parse_expression, parse_program
 from tests.support import cxl_trees as trees
 from tests.support.examples import examples
 
-# written | the same with every operator in parentheses (user guide, "Operator precedence"; SPEC-DECISIONS, Language 14 to 20)
+# written | the same with every operator in parentheses
 PRECEDENCE = """
 2 + 3 * 4                | 2 + (3 * 4)
 10 - 2 - 3               | (10 - 2) - 3

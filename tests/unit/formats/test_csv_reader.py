@@ -256,7 +256,7 @@ def test_a_column_without_a_name_is_called_by_its_place():
 
 
 def value_of(kind, text):
-    """What a cell without separators holds (SPEC-DECISIONS, "Sources" 1 to 3). Raises ValueError where it holds none."""
+    """What a cell without separators holds. Raises ValueError where it holds none."""
     if not text:
         return None
     if kind == "date":

@@ -1,4 +1,4 @@
-"""Lines of JSON that Arrow parses at once: the records, rejects and undeclared fields are those of parsing line by line, whatever the lines hold."""
+"""Lines of JSON that Arrow parses at once: records, rejects and undeclared fields match parsing line by line, whatever the lines hold."""
 
 import json
 import random

@@ -46,7 +46,7 @@ def columns_of(form):
 
 
 def through(form, records):
-    """The records after they were written and read as one format; of segments those that open a message are left out."""
+    """The records after they were written and read as one format; segments that open a message are left out."""
     columns = columns_of(form)
     layout = {**LAYOUT, "fields": [{**one, "name": REFERENCE.get(form, one["name"])} if one["name"] == "ref" else one for one in LAYOUT["fields"]]} if form == "fixed_width" else None
     text = written(form, columns, [("SEG", "1", *record) for record in records], WRITING[form], layout=layout)

@@ -85,7 +85,7 @@ def test_records_are_those_of_the_standard_library(records):
 
 
 def filled(shape, texts, tail):
-    """A record of a shape: its elements, with other text in those that have some."""
+    """A record of a shape: its elements, with other text where they have some."""
     record = ET.Element("r")
     record.extend(copy.deepcopy(child) for child in shape)
     record.tail = tail
@@ -195,7 +195,7 @@ def test_without_a_path_the_root_is_the_record():
     ],
 )  # fmt: skip
 def test_text_is_stripped_but_not_that_of_cdata_sections(inside, value):
-    """SPEC-DECISIONS, Formats: "Text is stripped of surrounding white space, CDATA is literal"."""
+    """Text is stripped of surrounding white space; CDATA is literal."""
     before = "<r><a> 1 </a></r>" * 3
     found = everything(f"<x>{before}<r><a>{inside}</a></r><r><a> 2</a></r></x>")
     assert found == [{"a": "1"}] * 3 + [{} if value is None else {"a": value}, {"a": "2"}]

@@ -169,7 +169,7 @@ def test_a_channel_is_found_by_path_or_name(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_channel_is_found_by_the_name_in_its_file(tmp_path: Path) -> None:
-    """User guide, "Channel manifest": "channel.name: Channel identifier; used in --channel"."""
+    """`channel.name` can be given to --channel."""
     pipeline, channels = tmp_path / "p.yaml", tmp_path / "channels"
     channels.mkdir()
     files = {name: channels / f"{name}.channel.yaml" for name in ("a", "b", "c", "eu")}

@@ -72,7 +72,7 @@ class Case:
 
 
 def cases_of(page: Page) -> Iterator[Case]:
-    """Each text of a page, with the page's files beside it; where it has files alone, these beside the pipeline as it is."""
+    """Each text of a page, with the page's files beside it; where it has files alone, these beside the unchanged pipeline."""
     files = {one.settings: one.text for one in page.examples if "." in one.settings.split(" ")[0]}
     own = [one for one in page.examples if one.settings not in files and one.language == "yaml"]
     for number, one in enumerate(own, 1):

@@ -1,4 +1,4 @@
-"""Engines: which one is taken, what it is told, how it starts and ends, and two of them in one process."""
+"""Engines: which one is taken, its settings, how it starts and ends, and two of them in one process."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_rows_come_back_in_plain_types(engine: Engine) -> None:
 
 
 def test_rows_that_are_long_together_come_back(sail: Engine) -> None:
-    """Some thousands of rows are one message, here of more than the 128 MB that a client takes unless it is told otherwise."""
+    """Some thousands of rows are one message, here of more than the 128 MB that a client takes by default."""
     from pyspark.sql import functions as F
 
     texts = sail.to_arrow(sail.session.range(3_000).select(F.repeat(F.lit("x"), 50_000).alias("text"))).column("text")

@@ -1,4 +1,4 @@
-"""What keeps later runs as quick as the first ones: tables of many small appends are put together, and opened from a checkpoint (QUALITY, 17)."""
+"""What keeps later runs as quick as the first ones: tables of many small appends are put together, and opened from a checkpoint."""
 
 from __future__ import annotations
 

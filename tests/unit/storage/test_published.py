@@ -178,7 +178,7 @@ def test_partitions_that_a_table_was_given_hold(tmp_path: Path) -> None:
 
 
 def test_times_stay_where_an_engine_put_files_together(tmp_path: Path) -> None:
-    """Spark writes times as 96 bits, of which many readers make nanoseconds: these end in the year 2262."""
+    """Spark writes times as 96 bits. Many readers make nanoseconds of them, which end in the year 2262."""
     moments = [dt.datetime(year, 1, 2, 3, 4, 5, 678901, dt.UTC) for year in (1, 1500, 2024, 9999)]
     laid_out(tmp_path / "t", [])
     pq.write_table(arrow([(None, None, None, None, one, None) for one in moments]), tmp_path / "t/by-spark.parquet", use_deprecated_int96_timestamps=True, store_schema=False)

@@ -1,4 +1,4 @@
-"""The spill folder of a process: its own, locked, gone with it; what killed processes left is removed (user guide, "Crash purge")."""
+"""The spill folder of a process: its own, locked, gone with it; what killed processes left is removed."""
 
 from __future__ import annotations
 

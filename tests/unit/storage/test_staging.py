@@ -1,4 +1,4 @@
-"""Copies of source files: what is copied, verified, reused, removed and purged (user guide, "storage.staging")."""
+"""Copies of source files: what is copied, verified, reused, removed and purged."""
 
 import fcntl
 import json

@@ -330,7 +330,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("restored", [True, False])
 def test_a_version_before_a_checkpoint_can_be_read(tmp_path: Path, engine: Engine, restored: bool) -> None:
-    """A table of which much was written and taken back since the ledger named a version has checkpoints behind it."""
+    """A table with many writes and undos after the version in the ledger has checkpoints after it."""
     place = str(tmp_path / "t")
     written = ChangelogTable(place)
     for epoch in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Rows that tasks make and write themselves stand in a table as those that its engine writes."""
+"""Rows that tasks make and write themselves look in a table like rows that its engine writes."""
 
 from __future__ import annotations
 
