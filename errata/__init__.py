@@ -1,11 +1,11 @@
 """Errata: a changelog engine for data that gets corrected.
 
-    project = errata.load("pipeline.yaml")      # raises errata.PipelineErrors
-    result = project.run()                       # exit_code, epoch, counts, rejected, outputs, seconds
-    project.live("enriched")                     # DataFrame of live state; at=EPOCH
-    project.changelog("enriched")                # DataFrame of op rows; epochs=(a, b)
+    pipeline = errata.load("pipeline.yaml")     # raises errata.PipelineErrors
+    result = pipeline.run()                      # exit_code, epoch, counts, rejected, outputs, seconds
+    pipeline.live("enriched")                    # DataFrame of live rows; at=EPOCH
+    pipeline.changelog("enriched")               # DataFrame of op rows; epochs=(a, b)
 
-Everything heavy is imported when it is first used.
+Heavy libraries are imported on first use.
 """
 
 from importlib import import_module

@@ -343,7 +343,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def expressions(statement: Statement) -> tuple[Expr, ...]:
-    """Return the direct expressions of a statement, without those of an emit each body."""
+    """Return the direct expressions of a statement, without the body of emit each."""
     if isinstance(statement, Filter):
         return (statement.condition,)
     if isinstance(statement, Distinct):

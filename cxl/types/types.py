@@ -143,7 +143,7 @@ class Schema(Mapping[str, Type]):
 
 
 class OpenSchema(Schema):
-    """A schema of which some fields are unknown. Any other name is a field of type any."""
+    """A schema with unknown fields: any other name is a field of type any."""
 
     __slots__ = ()
 

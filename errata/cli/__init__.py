@@ -41,7 +41,7 @@ def _collect_seldom() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. `argv` are the words after `errata`, by default those of the process."""
+    """Run one command and return its exit code. `argv` are the words after `errata`, by default the process's own."""
     return _main(sys.argv[1:] if argv is None else argv, lambda: None)
 
 

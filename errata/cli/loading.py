@@ -17,7 +17,7 @@ def load_pipeline(console: Console, words: dict[str, Any], *, commits: bool = Fa
     """Load the pipeline that a command's words name, and print its warnings.
 
     Args:
-        words: The command's words. Those of the pipeline are removed.
+        words: The command's words. The pipeline's are removed.
         commits: Whether the command may commit an epoch. A failure then reports the last committed one.
 
     Raises:

@@ -1,7 +1,6 @@
-"""What is wrong with a project, for people and for programs (STYLE.md, "A diagnostic").
+"""Errors and warnings of a pipeline.
 
-`Diagnostic` is one finding with its place; `PipelineErrors` is raised with every independent one at once.
-Codes are registered, each with a page and an example, in `errata.core.codes`.
+`PipelineErrors` carries every independent one at once. Each code has a page and an example in `errata.core.codes`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ Severity = Literal["error", "warning"]
 
 
 class LineSource(Protocol):
-    """Who knows the lines of the file that a diagnostic points into."""
+    """Gives the lines of the file that a diagnostic points into."""
 
     def line_text(self, line: int) -> str:
         """The text of a line, counted from 1, without its end."""
@@ -25,7 +24,7 @@ class LineSource(Protocol):
 
 
 class Place(Protocol):
-    """A stretch of a line: `errata.yaml.Span` is one."""
+    """A part of a line, such as `errata.yaml.Span`."""
 
     @property
     def file(self) -> str:
@@ -50,7 +49,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A second place that a diagnostic points to, and what is there."""
+    """A second place of a diagnostic, and what is there."""
 
     text: str
     file: str
@@ -60,15 +59,18 @@ class Label:
 
     @classmethod
     def at(cls, place: Place, text: str) -> "Label":
-        """The label at a span."""
+        """Return the label at a span."""
         return cls(text, place.file, place.line, place.column, place.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. Lines and columns count from 1, columns in characters; line 0 says that it has no place in a file.
+    """One error or warning.
 
-    `node` names the node concerned; `lines` gives the text for the excerpt and takes no part in comparisons.
+    Args:
+        line, column: From 1; columns count characters. Line 0: no place in a file.
+        node: The node concerned.
+        lines: Gives the excerpt. Comparisons ignore it.
     """
 
     code: str
@@ -96,7 +98,7 @@ class Diagnostic:
         help: str = "",
         lines: LineSource | None = None,
     ) -> "Diagnostic":
-        """The finding at a span."""
+        """Return the diagnostic at a span."""
         return cls(code, message, severity, place.file, place.line, place.column, place.length, node, tuple(labels), help, lines)
 
     @property
@@ -106,9 +108,9 @@ class Diagnostic:
 
 
 class PipelineErrors(Exception):
-    """A project that cannot run: every independent finding, errors and warnings, in the order of the files.
+    """A pipeline that cannot run: its independent errors and warnings, in the order of the files.
 
-    Ends a command with exit code 1, nothing read and nothing changed.
+    Ends a command with exit code 1. Nothing is read and nothing is changed.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -117,27 +119,27 @@ class PipelineErrors(Exception):
 
 
 def raise_errors(diagnostics: Iterable[Diagnostic]) -> None:
-    """Raise PipelineErrors where there is an error among them."""
+    """Raise PipelineErrors where one of the diagnostics is an error."""
     found = tuple(diagnostics)
     if any(one.is_error for one in found):
         raise PipelineErrors(ordered(found))
 
 
 def ordered(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Each finding once, in the order of files, lines and columns."""
+    """Return each diagnostic once, in the order of files, lines and columns."""
     unique = dict.fromkeys(diagnostics)
     return tuple(sorted(unique, key=lambda one: (one.file, one.line, one.column, one.code)))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'amount'?` for the nearest known name, or the empty text. The language is imported only when it is asked."""
+    """Return `did you mean 'amount'?` for the nearest known name, or the empty text. Imports the language only here."""
     from cxl.diagnostics.diagnostics import did_you_mean as nearest
 
     return nearest(name, known)
 
 
 def from_cxl(found: "CxlDiagnostic", *, node: str = "") -> Diagnostic:
-    """A finding of the language in the file that its origin names."""
+    """Return a diagnostic of CXL at its place in the pipeline file."""
     place = found.position
     labels = tuple(_label(found, label.span.start, label.span.length, label.text) for label in found.labels)
     return Diagnostic(

@@ -1,7 +1,7 @@
-"""Environment references in the text of YAML files: `${NAME}`, `${NAME:-default}`, `${secret:NAME}`, and `$$` for one dollar sign.
+"""Environment references in YAML files: `${NAME}`, `${NAME:-default}`, `${secret:NAME}`, and `$$` for a dollar sign.
 
-They are replaced inside single values after the file's structure is known, so a variable's text is always one value
-and never becomes structure; references in comments are not looked at. (Reference, section 2; SPEC-DECISIONS, Pipeline 27.)
+They are replaced inside single values, after the structure of the file is known. So a variable's text is always one value, and
+never becomes structure. References in comments are ignored.
 """
 
 import os
@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 MASK = "\ue000"
-"""The character that stands for each character of a reference while the structure is read."""
+"""The character that replaces each character of a reference while the structure is read."""
 
 _TOKEN = re.compile(r"\$\$|\$\{([^}\r\n]*)\}")
 _BODY = re.compile(r"(?P<secret>secret:)?(?P<name>[A-Z_][A-Z0-9_]*)(:-(?P<default>.*))?")
@@ -20,7 +20,7 @@ _BODY = re.compile(r"(?P<secret>secret:)?(?P<name>[A-Z_][A-Z0-9_]*)(:-(?P<defaul
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One reference: its offsets, the text between the braces (None for `$$`)."""
+    """One reference: its offsets, and the text between the braces (None for `$$`)."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Reference:
 
 
 class BadReference(Exception):
-    """A reference that gives no value: code and message of the diagnostic, and help."""
+    """A reference without a value: code, message and help of the diagnostic."""
 
     def __init__(self, code: str, message: str, help: str) -> None:
         super().__init__(message)
@@ -43,19 +43,19 @@ class BadReference(Exception):
 
     @classmethod
     def unset(cls, name: str) -> "BadReference":
-        """The variable has no value and the reference no default."""
+        """Return the error of a variable without a value, where the reference has no default."""
         return cls("ENV-001", f"environment variable {name} is not set", f"set {name}, or give a default: ${{{name}:-value}}")
 
     @classmethod
     def malformed(cls, body: str) -> "BadReference":
-        """What stands between the braces is no variable's name."""
+        """Return the error of a text between the braces that is no variable's name."""
         return cls(
             "ENV-002", f"'{body}' is not the name of an environment variable", "names are A-Z, 0-9 and _; write $$ for a plain dollar sign"
         )
 
 
 class Secret(str):
-    """A text that shows itself as `***` wherever it is printed by its representation."""
+    """A text whose representation is `***`."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ _SHORTEST_SECRET = 4
 
 @contextmanager
 def secrets_kept() -> Iterator[None]:
-    """While this lasts, `redacted` knows every secret that a file took from the environment."""
+    """Collect the secrets that files read from the environment, for `redacted`, while this context is open."""
     token = _SEEN.set(set())
     try:
         yield
@@ -78,32 +78,32 @@ def secrets_kept() -> Iterator[None]:
 
 
 def note_secret(value: str) -> None:
-    """Remember a secret for `redacted`. Texts of fewer than four characters would blank out half of every message."""
+    """Record a secret for `redacted`. Texts of fewer than four characters are left out: they would hide half of every message."""
     seen = _SEEN.get()
     if seen is not None and len(value) >= _SHORTEST_SECRET:
         seen.add(value)
 
 
 def redacted(text: str) -> str:
-    """The text with `***` for each secret, the longest first."""
+    """Return the text with `***` for each secret, the longest first."""
     for secret in sorted(_SEEN.get() or (), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
 
 
 def process_environment(name: str | None = None) -> dict[str, str]:
-    """The process's variables; with an active environment (`--env`) also ERRATA_ENV and CLINKER_ENV, which name it."""
+    """Return the process's variables. An active environment (`--env`) is added as ERRATA_ENV and CLINKER_ENV."""
     given = {} if name is None else {"ERRATA_ENV": name, "CLINKER_ENV": name}
     return {**os.environ, **given}
 
 
 def references(text: str) -> dict[int, Reference]:
-    """All references of a text by their start."""
+    """Return all references of a text by their start."""
     return {match.start(): Reference(match.start(), match.end(), match.group(1)) for match in _TOKEN.finditer(text)}
 
 
 def masked(text: str, found: Mapping[int, Reference]) -> str:
-    """The text with each reference as so many mask characters: every other character keeps its offset."""
+    """Return the text with mask characters for its references. Every other character keeps its offset."""
     pieces: list[str] = []
     position = 0
     for reference in found.values():
@@ -113,7 +113,7 @@ def masked(text: str, found: Mapping[int, Reference]) -> str:
 
 
 def expand(reference: Reference, env: Mapping[str, str]) -> str:
-    """The text that a reference stands for. An empty variable takes the default too. Raises BadReference."""
+    """Return the value of a reference. An empty variable takes the default too. Raises BadReference."""
     if reference.body is None:
         return "$"
     match = _BODY.fullmatch(reference.body)

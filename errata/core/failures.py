@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Exit(IntEnum):
-    """How a command ended. On 1, 3, 4, 6, 70 and 130 state and outputs are those of the last committed epoch."""
+    """How a command ended. On 1, 3, 4, 6, 70 and 130 state and outputs belong to the last committed epoch."""
 
     CLEAN = 0
     CONFIGURATION = 1

@@ -1,4 +1,4 @@
-"""UUIDs of version 7: ordered by time, then by what follows."""
+"""UUIDs of version 7, which sort by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LENGTH, DASHES = 36, (8, 13, 18, 23)
 
 
 def uuid7(moment: datetime) -> str:
-    """A UUID of a moment, by chance."""
+    """Return a random UUID of a moment."""
     value = bytearray(int(moment.timestamp() * 1000).to_bytes(6, "big") + secrets.token_bytes(10))
     value[6] = 0x70 | value[6] & 0x0F
     value[8] = 0x80 | value[8] & 0x3F
@@ -20,7 +20,12 @@ def uuid7(moment: datetime) -> str:
 
 
 def uuids_of(milliseconds: pl.Series, hashes: bytes) -> pl.Series:
-    """A UUID of each time (since 1970) that is the same whenever it is asked for: the last 10 of the 16 bytes of a hash follow the time."""
+    """Return a reproducible UUID for each time.
+
+    Args:
+        milliseconds: Times since 1970.
+        hashes: 16 bytes for each time. The last 10 follow the time in the UUID.
+    """
     count = len(milliseconds)
     values = np.frombuffer(hashes, np.uint8).reshape(count, 16).copy()
     for place, shift in enumerate(range(40, -8, -8)):

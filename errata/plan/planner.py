@@ -15,8 +15,7 @@ from errata.plan.retraction_scope import COUNTED, splitting, takers
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
 from errata.project.findings import Findings, NodeReporter
-from errata.project.model import PipelineFile
-from errata.project.paths import check_paths
+from errata.project.model import PipelineFile, check_paths
 from errata.project.validation import model_problems
 from errata.project.variables import declared_variables
 from errata.yaml import Document

@@ -1,4 +1,4 @@
-"""Collects what is wrong with a pipeline while it is planned; gives `operators.core.binding.Problems` its spans."""
+"""The diagnostics of a pipeline while it is planned."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,13 +21,13 @@ class Findings:
         return any(one.is_error for one in self.diagnostics)
 
     def node(self, document: Document, path: ConfigPath, name: str) -> "NodeReporter":
-        """A reporter for the node that stands at `path`."""
+        """Return a reporter for the node at `path`."""
         return NodeReporter(self, document, path, name)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReporter:
-    """Reports problems of one node."""
+    """Reports the problems of one node. Implements `operators.core.binding.Problems`."""
 
     findings: Findings
     document: Document
@@ -35,23 +35,27 @@ class NodeReporter:
     name: str
 
     def report(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None, on_key: bool = False) -> None:
-        """An error at a place of the node's YAML."""
+        """Report an error at a place in the node's YAML."""
         place = (*self.path, *path)
         self.findings.diagnostics.append(self.document.error(place, code, message, key=on_key, help=help or "", node=self.name))
 
     def report_help(self, code: str, message: str, path: ConfigPath, help_text: str | None = None) -> None:
-        """`report` for checkers that hand the help on."""
+        """Report an error, with help as a positional argument."""
         self.report(code, message, path, help=help_text)
 
     def warn(self, code: str, message: str, path: ConfigPath = (), *, help: str | None = None) -> None:
-        """A warning at a place of the node's YAML."""
+        """Report a warning at a place in the node's YAML."""
         self.findings.diagnostics.append(self.document.warning((*self.path, *path), code, message, help=help or "", node=self.name))
 
     def cxl(self, errors: CxlErrors, path: ConfigPath, labels: Sequence[Label] = ()) -> None:
-        """The diagnostics of CXL text; their origin knows the place. `labels`: further places to point at."""
+        """Report the diagnostics of a CXL text. Their origin has the place.
+
+        Args:
+            labels: Further places to point at.
+        """
         found = (from_cxl(one, node=self.name) for one in errors.diagnostics)
         self.findings.diagnostics.extend(replace(one, labels=(*one.labels, *labels)) if labels else one for one in found)
 
     def similar(self, name: str, known: Sequence[str]) -> str | None:
-        """A did-you-mean line for a name, or None."""
+        """Return a did-you-mean line for a name, or None."""
         return did_you_mean(name, known) or None

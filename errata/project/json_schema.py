@@ -6,6 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
+from errata.project.model import PipelineFile
+from operators.core import registry
+
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
 _WIRING: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
@@ -28,12 +31,12 @@ _WIRING: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
 
 
 class _Draft7(GenerateJsonSchema):
-    """Definitions under `definitions`, as draft-07 has them."""
+    """Puts definitions under `definitions`, as draft-07 does."""
 
     schema_dialect = DIALECT
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
-        """As pydantic does."""
+        """Generate as pydantic does."""
         result: JsonSchemaValue = _renamed(super().generate(schema, mode))
         return result
 
@@ -47,10 +50,7 @@ def _renamed(value: Any) -> Any:
 
 
 def pipeline_schema() -> dict[str, Any]:
-    """The schema of a whole pipeline file: the top level, and a branch for each node type."""
-    from errata.project.model import PipelineFile
-    from operators.core import registry
-
+    """Return the schema of a pipeline file: the top level, and a branch for each node type."""
     definitions: dict[str, Any] = {}
     top = _model(PipelineFile, definitions)
     branches = [_node(kind, registry.find(kind), definitions) for kind in registry.names()]
@@ -65,7 +65,7 @@ def pipeline_schema() -> dict[str, Any]:
 
 
 def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """One node type: its wiring and its configuration."""
+    """The schema of one node type: wiring and configuration."""
     wiring, needed = _WIRING[entry.wiring]
     config = {"type": "object"} if entry.config is BaseModel else _model(entry.config, definitions)
     properties = {
@@ -81,7 +81,7 @@ def _node(kind: str, entry: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a model; its definitions are moved to the shared ones."""
+    """The schema of a model. Its definitions go to the shared ones."""
     schema = model.model_json_schema(by_alias=True, schema_generator=_Draft7)
     definitions.update(schema.pop("definitions", {}))
     schema.pop("$schema", None)

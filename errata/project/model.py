@@ -1,19 +1,23 @@
-"""The top level of a pipeline file as models (user guide, "Pipeline YAML Structure", "Error Handling & DLQ"; CONTRACT)."""
+"""Models of the top level of a pipeline file."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from errata.core.files import binary_size
+from errata.project.findings import Findings
+from errata.yaml import Document
 from operators.core.config import Strict
+from operators.core.settings import PipelineSettings, check_path
 
 LEAST = 1 << 30
-"""Bytes that an engine is given at least: neither a JVM nor a query of any size gets on with less."""
+"""The fewest bytes an engine gets. With less, neither a JVM nor a query works."""
 
 
 class Memory(Strict):
-    """Memory hints; they go to the engine (SPEC-DECISIONS, The engine 11)."""
+    """The `memory:` block: limits for the engine."""
 
     limit: str | int | None = None
     backpressure: Literal["pause", "spill", "both"] = "pause"
@@ -26,13 +30,13 @@ class Memory(Strict):
         return value
 
     def for_engine(self, given: int | None) -> int | None:
-        """The bytes that an engine starts with; None: as many as it wants. `given` is what the command line says."""
+        """Return the bytes that an engine starts with; None for no limit. `given` is the command line's limit."""
         limit = given or (binary_size(self.limit) if self.limit is not None else None)
         return None if limit is None else max(limit, LEAST)
 
 
 class Concurrency(Strict):
-    """Thread hints; `threads` bounds the engine's cores, `chunk_size` has no effect on results."""
+    """The `concurrency:` block. `threads` limits the engine's cores; `chunk_size` does not change results."""
 
     threads: Annotated[int | None, Field(ge=1)] = None
     chunk_size: Annotated[int | None, Field(ge=1)] = None
@@ -40,14 +44,14 @@ class Concurrency(Strict):
 
 
 class OpenLineage(Strict):
-    """The file that OpenLineage events are appended to, and the namespace of the pipeline's job."""
+    """The file for OpenLineage events, and the namespace of the pipeline's job."""
 
     path: str
     namespace: str = "errata"
 
 
 class Metrics(Strict):
-    """What is told of each run: a metrics file in a folder, the last run as Prometheus text, OpenLineage events."""
+    """The `metrics:` block: a metrics file for each run in a folder, the last run as Prometheus text, OpenLineage events."""
 
     spool_dir: str | None = None
     prometheus: str | None = None
@@ -86,7 +90,7 @@ class Dlq(Strict):
 
 
 class ErrorHandling(Strict):
-    """What happens to records that fail. `retraction_scope` is Errata's own (SPEC-DECISIONS, The engine 16)."""
+    """The `error_handling:` block: what happens to records that fail."""
 
     strategy: Literal["fail_fast", "continue", "best_effort"] = "fail_fast"
     dlq: Dlq = Dlq()
@@ -97,18 +101,18 @@ class ErrorHandling(Strict):
 
     @property
     def group_cap(self) -> int:
-        """How many records a correlation group may have; `max_group_buffer: 0` sets no bound."""
+        """How many records a correlation group may have. `max_group_buffer: 0` is no limit."""
         return self.max_group_buffer or sys.maxsize
 
 
 class Changelog(Strict):
-    """How much of the changelogs is kept (DESIGN section 8)."""
+    """The `changelog:` block: which nodes store their changelogs."""
 
     persist: Literal["all", "boundaries"] = "all"
 
 
 class PipelineFile(Strict):
-    """A pipeline file without its nodes, which are read one by one so that each reports its own problems."""
+    """A pipeline file. Its nodes are read one by one, so that each reports its own problems."""
 
     pipeline: PipelineBlock
     nodes: list[Any]
@@ -122,10 +126,33 @@ def _text(value: Any) -> Any:
 
 
 class NodeHeader(Strict):
-    """What every node may have besides its `config` (user guide, "Optional fields on all nodes")."""
+    """The keys of a node other than its wiring."""
 
     type: str
     name: Annotated[str, BeforeValidator(_text)]
     description: str | None = None
     notes: Any = Field(None, alias="_notes")
     config: Any = None
+
+
+Place = tuple[str | int, ...]
+
+
+def check_paths(document: Document, model: PipelineFile, settings: PipelineSettings, findings: Findings) -> None:
+    """Report the paths of the pipeline block and the dead letter queue that are not allowed."""
+
+    def report(code: str, message: str, place: Place, help_text: str | None = None) -> None:
+        findings.diagnostics.append(document.error(place, code, message, help=help_text or ""))
+
+    for place, path in _named(model):
+        if path is not None:
+            check_path(path, place, report, settings)
+
+
+def _named(model: PipelineFile) -> Iterator[tuple[Place, str | None]]:
+    metrics = model.pipeline.metrics
+    yield ("pipeline", "rules_path"), model.pipeline.rules_path
+    yield ("error_handling", "dlq", "path"), model.error_handling.dlq.path
+    yield ("pipeline", "metrics", "spool_dir"), metrics.spool_dir
+    yield ("pipeline", "metrics", "prometheus"), metrics.prometheus
+    yield ("pipeline", "metrics", "openlineage", "path"), metrics.openlineage.path if metrics.openlineage else None

@@ -1,4 +1,4 @@
-"""The nodes of a document, read one by one: configuration and wiring as written, every problem of each."""
+"""The nodes of a document, read one by one with every problem of each."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NODE_KEYS = frozenset({"type", "name", "description", "_notes", "config"})
 
 @dataclass(frozen=True, slots=True)
 class RawNode:
-    """A node of a document before its configuration is read: where it stands and what was written."""
+    """A node of a document before its configuration is read, and its place."""
 
     document: Document
     path: tuple[str | int, ...]
@@ -28,7 +28,7 @@ class RawNode:
 
 
 def raw_nodes(document: Document, findings: Findings) -> Iterable[RawNode]:
-    """The nodes of a file in order; what is no map is reported."""
+    """Yield the nodes of a file in order. Reports items that are no map."""
     value: Any = document.value
     nodes = value.get("nodes") if isinstance(value, dict) else None
     if not isinstance(nodes, list):
@@ -42,7 +42,7 @@ def raw_nodes(document: Document, findings: Findings) -> Iterable[RawNode]:
 
 
 def read_node(raw: RawNode, findings: Findings) -> NodeSpec | None:
-    """One node with its configuration; None when problems were reported."""
+    """Return a node with its configuration, None where it has problems. The problems are reported."""
     reporter = findings.node(raw.document, raw.path, raw.name)
     kind = raw.value.get("type")
     found = registry.find(kind) if isinstance(kind, str) else None
@@ -68,7 +68,7 @@ def _report_unknown(kind: str, reporter: Any) -> None:
 
 
 def named_nodes(raw: RawNode) -> Iterator[tuple[tuple[str | int, ...], InputRef]]:
-    """What the wiring of a node names, each with its place, whether or not the node can be read."""
+    """Yield every reference in the wiring of a node with its place, also where the node cannot be read."""
     for key in ("input", "inputs", *(("outputs",) if raw.value.get("type") == "composition" else ())):
         value = raw.value.get(key)
         places: Iterable[tuple[tuple[str | int, ...], Any]] = (
@@ -80,7 +80,10 @@ def named_nodes(raw: RawNode) -> Iterator[tuple[tuple[str | int, ...], InputRef]
 
 
 def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> tuple[BaseModel | None, frozenset[str]]:
-    """The configuration by the node type's model, and its keys with problems, which were reported: then it is what can be read without them, None where nothing can."""
+    """The configuration by the node type's model, and its keys with problems, which are reported.
+
+    With problems, the configuration is what can be read without these keys, or None.
+    """
     written = raw.value.get("config")
     if written is None and not found.config_optional:
         help_text = "every node but a merge needs a 'config:' block"
@@ -93,17 +96,17 @@ def _read_config(found: registry.NodeType, raw: RawNode, findings: Findings) -> 
 
 
 ESSENTIAL = frozenset({"analytic_window", "conditions", "cxl", "declares", "default", "drive", "group_by", "phase", "schema", "scope", "set", "time_window", "transport", "where"})
-"""The keys of configurations without which the others mean something else."""
+"""Keys of configurations that change the meaning of other keys."""
 
 
 LOOSE = frozenset({"log", "split", "validations"})
-"""The keys of configurations of which one member says nothing about the others."""
+"""Keys of configurations whose members are independent of each other."""
 STAND_INS: Mapping[str, Any] = {"propagate_ck": "driver"}
-"""What is taken for a key that has no default and that no other hangs on."""
+"""Values for wrong keys that have no default and that no other key depends on."""
 
 
 def _without_problems(model: type[BaseModel], given: Any) -> tuple[BaseModel | None, frozenset[str]]:
-    """A configuration without what is wrong, and the keys concerned; None where it is nothing without one of them."""
+    """The configuration without its wrong keys, and those keys. None where the rest means nothing without one of them."""
     try:
         return model.model_validate(given), frozenset()
     except ValidationError as error:
@@ -117,7 +120,7 @@ def _without_problems(model: type[BaseModel], given: Any) -> tuple[BaseModel | N
 
 
 def _loosened(given: Mapping[str, Any], wrong: frozenset[str], places: Sequence[tuple[str | int, ...]]) -> dict[str, Any]:
-    """Those of the wrong keys of which the right members say something by themselves, without the others."""
+    """The wrong keys in LOOSE with their valid members."""
     inner = {key: [place[1:] for place in places if place[0] == key] for key in wrong & LOOSE & given.keys()}
     return {key: _without_members(given[key], members) for key, members in inner.items() if all(members)}
 
@@ -130,7 +133,7 @@ def _valid(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel | None
 
 
 def _without_members(value: Any, places: Sequence[tuple[str | int, ...]]) -> Any:
-    """A value without the members of its maps that stand at some places; list positions stay as they are."""
+    """A value without the members of its maps at some places. Lists keep their positions."""
     if isinstance(value, dict):
         inner = {key: [place[1:] for place in places if place[0] == key and len(place) > 1] for key in value}
         return {key: _without_members(member, inner[key]) for key, member in value.items() if (key,) not in places}
@@ -140,23 +143,23 @@ def _without_members(value: Any, places: Sequence[tuple[str | int, ...]]) -> Any
 
 
 def _side_inputs(config: BaseModel, inputs: tuple[InputRef, ...]) -> Iterator[InputRef]:
-    """Nodes that the configuration names as further inputs."""
+    """Further inputs that the configuration names."""
     for name in getattr(config, "side_inputs", {}).values():
         ref = InputRef.parse(name)
         if ref not in inputs:
             yield ref
 
 
-def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...], besides: Sequence[str] = ()) -> list[Any]:
+def _validate(model: type[BaseModel], value: Any, raw: RawNode, path: tuple[str | int, ...], further: Sequence[str] = ()) -> list[Any]:
     try:
         model.model_validate(value)
     except ValidationError as error:
-        return list(model_problems(error, raw.document, (*raw.path, *path), model, node=raw.name, besides=besides))
+        return list(model_problems(error, raw.document, (*raw.path, *path), model, node=raw.name, further=further))
     return []
 
 
 def good_name(name: str, reporter: Any) -> bool:
-    """Whether a node may be called so; reports why not."""
+    """Whether a name is allowed for a node. Reports why not."""
     if "." in name:
         reporter.report("E010", f"the name '{name}' has a dot; dots are for ports", ("name",))
         return False
@@ -171,7 +174,7 @@ def _allowed_wiring(wiring: str) -> tuple[str, ...]:
 
 
 def _read_inputs(wiring: str, raw: RawNode, findings: Findings) -> tuple[InputRef, ...] | None:
-    """References to upstream ports in order; None when the wiring is wrong. Keys that do not belong are the header's problem."""
+    """References to upstream ports in order; None where the wiring is wrong. Unknown keys are reported by the header."""
     reporter = findings.node(raw.document, raw.path, raw.name)
     if wiring in ("none", "any"):
         return ()

@@ -1,4 +1,4 @@
-"""`errata init`: a small project that runs as it is, shows a rejected record and is ready for a correction."""
+"""`errata init`: a small project that runs, shows a rejected record, and is ready for a correction."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +81,7 @@ order_id,region,amount,ordered_on
 
 
 def make_project(folder: Path, *, force: bool = False) -> Iterator[Path]:
-    """Write the project's files and give their paths. Raises StorageFailed, before anything is written, for files that exist."""
+    """Write the files of the project and yield their paths. Raises StorageFailed where one exists, before anything is written."""
     existing = [name for name in _FILES if (folder / name).exists()]
     if existing and not force:
         raise StorageFailed(f"{folder / existing[0]} exists", help="choose another folder, or replace files with --force")

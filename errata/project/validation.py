@@ -1,4 +1,4 @@
-"""What a configuration model refuses, as diagnostics at the keys concerned (user guide, "Strict parsing").
+"""The errors of a configuration model as diagnostics at the keys.
 
 CFG-001 unknown key, CFG-002 missing key, CFG-003 value of a wrong type, CFG-004 value that is not allowed.
 """
@@ -46,13 +46,14 @@ _ALIKE = frozenset(_EXPECTED) | {"literal_error", "missing", "extra_forbidden", 
 
 
 def model_problems(
-    error: ValidationError, document: Document, path: Path, model: type[BaseModel], *, node: str = "", besides: Sequence[str] = ()
+    error: ValidationError, document: Document, path: Path, model: type[BaseModel], *, node: str = "", further: Sequence[str] = ()
 ) -> tuple[Diagnostic, ...]:
-    """The diagnostics of what `model` refused of the value that stands at `path` of the document, one for each place.
+    """Return one diagnostic for each place where `model` rejects the value at `path` of the document.
 
-    `besides`: keys that are known there too.
+    Args:
+        further: Keys that are allowed there too.
     """
-    reader = _Reader(document, path, model, node, besides)
+    reader = _Reader(document, path, model, node, further)
     by_place: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         by_place.setdefault(reader.place(detail), []).append(detail)
@@ -61,7 +62,7 @@ def model_problems(
 
 
 def _covered(place: Path, others: Mapping[Path, Sequence[ErrorDetails]]) -> bool:
-    """Whether a union's other branches only say that the value is of another type, while one branch got further."""
+    """Whether the other branches of a union only report another type, while one branch read further."""
     deeper = any(len(other) > len(place) and other[: len(place)] == place for other in others)
     return deeper and all(detail["type"] in _ALIKE and detail["type"] != "missing" for detail in others[place])
 
@@ -69,16 +70,16 @@ def _covered(place: Path, others: Mapping[Path, Sequence[ErrorDetails]]) -> bool
 class _Reader:
     """Turns the errors of one validation into diagnostics."""
 
-    def __init__(self, document: Document, path: Path, model: type[BaseModel], node: str, besides: Sequence[str]) -> None:
+    def __init__(self, document: Document, path: Path, model: type[BaseModel], node: str, further: Sequence[str]) -> None:
         self._document = document
         self._path = path
         self._model = model
         self._node = node
-        self._besides = besides
+        self._besides = further
         self._value = _value_at(document.value, path)
 
     def place(self, detail: ErrorDetails) -> Path:
-        """The keys and positions of an error's location that exist in the document; names of union branches are left out."""
+        """Return the keys and positions of an error that exist in the document. Names of union branches are left out."""
         value: Any = self._value
         steps: list[int | str] = []
         location = detail["loc"]
@@ -94,14 +95,14 @@ class _Reader:
         return tuple(steps)
 
     def misspelt(self, place: Path, others: Mapping[Path, Sequence[ErrorDetails]]) -> bool:
-        """Whether a missing key is there under a name that is nearly right: that diagnostic says it."""
+        """Whether a missing key exists under a similar name. The unknown key is reported instead."""
         if others[place][0]["type"] != "missing":
             return False
         unknown = [other for other, found in others.items() if other[:-1] == place[:-1] and found[0]["type"] == "extra_forbidden"]
         return any(did_you_mean(str(other[-1]), [str(place[-1])]) for other in unknown)
 
     def diagnostic(self, place: Path, details: Sequence[ErrorDetails]) -> Diagnostic:
-        """The diagnostic of one place: the branches of a union tell together what would be right."""
+        """Return the diagnostic of one place. The branches of a union together give the allowed values."""
         first = details[0]
         if first["type"] == "extra_forbidden":
             return self._unknown(place)
@@ -122,8 +123,8 @@ class _Reader:
         return self._document.error((*self._path, *place), code, message, key=key, help=help, node=self._node)
 
     def _unknown(self, place: Path) -> Diagnostic:
-        besides = self._besides if len(place) == 1 else ()
-        known = sorted({*(key for model in _models_at(self._model, place[:-1]) for key in _keys(model)), *besides})
+        further = self._besides if len(place) == 1 else ()
+        known = sorted({*(key for model in _models_at(self._model, place[:-1]) for key in _keys(model)), *further})
         help_line = did_you_mean(str(place[-1]), known) or (f"known keys: {', '.join(known)}" if known else "")
         return self._error(place, "CFG-001", f"unknown key '{place[-1]}'", key=True, help=help_line)
 
@@ -159,7 +160,7 @@ def _value_at(value: object, path: Path) -> Any:
 
 
 def _expectations(detail: ErrorDetails) -> list[str]:
-    """What an error says would be right, in words; empty where its own message is better."""
+    """The values that an error allows, in words; empty where its own message is better."""
     kind = detail["type"]
     if kind in _EXPECTED:
         return [_EXPECTED[kind]]
@@ -182,7 +183,7 @@ def _either(choices: Sequence[str]) -> str:
 
 
 def _sentence(detail: ErrorDetails) -> str:
-    """A validator's own words, without pydantic's prefix."""
+    """The message of a validator without pydantic's prefix."""
     message = detail["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return message[:1].lower() + message[1:]
 
@@ -197,7 +198,7 @@ def _kind(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as YAML would show it, cut to a readable length; lists and maps only by their kind."""
+    """A value as YAML shows it, cut to a readable length. Lists and maps are empty."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -207,13 +208,13 @@ def _shown(value: object) -> str:
 
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:
-    """The keys of a model as they are written."""
+    """The keys of a model as written."""
     for name, field in model.model_fields.items():
         yield field.alias or name
 
 
 def _choices(model: type[BaseModel], key: str) -> Iterator[Any]:
-    """The words that a key of a model takes, where it takes some words only."""
+    """The words that a key of a model allows, where it allows only some."""
     for name, field in model.model_fields.items():
         if key in (name, field.alias):
             yield from _words(field.annotation)
@@ -229,7 +230,7 @@ def _words(annotation: Any) -> Iterator[Any]:
 
 
 def _models_at(model: type[BaseModel], place: Path) -> list[type[BaseModel]]:
-    """The models that a value at a place inside `model` may have: several behind a union."""
+    """The models that a value at a place inside `model` may have: several in a union."""
     models = [model]
     for step in place:
         if isinstance(step, int):

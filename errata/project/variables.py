@@ -1,16 +1,25 @@
-"""Declared variables with their types and defaults as values (user guide, "Scoped Variables"; SPEC-DECISIONS, State 31)."""
+"""Declared variables: found in a pipeline's document, changed there by channels, read as values.
 
-from collections.abc import Callable, Iterator, Mapping
+Four registries: `static` (`$vars`), `pipeline`, `source` and `record`. An entry of `pipeline.vars` is a scalar (a static variable
+and its default), a map with `type` and `default`, or, under the name of a scope, a map of such declarations. Transforms
+declare variables in `declares`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from cxl.types.types import ANY, BOOL, DATE, DATE_TIME, FLOAT, INT, STRING, Kind, Type, parse_type
 from errata.core.diagnostics import Diagnostic, did_you_mean
-from errata.project.declared_variables import SCOPES, Declared, declared
 from errata.project.findings import Findings
 from errata.yaml import Document
 from operators.core.settings import Variable
 
+SCOPES = ("pipeline", "source", "record")
+_SCALARS: tuple[tuple[type, str], ...] = ((bool, "bool"), (int, "int"), (float, "float"), (str, "string"))
+
+Path = tuple[str | int, ...]
 RESERVED: Mapping[str, frozenset[str]] = {
     "source": frozenset({"file", "row", "path", "count", "batch", "ingestion_timestamp", "name", "event_time"}),
     "pipeline": frozenset(
@@ -19,7 +28,7 @@ RESERVED: Mapping[str, frozenset[str]] = {
     "record": frozenset(),
     "vars": frozenset(),
 }
-"""Built-in members of each scope, which no declaration may take (user guide, "Declaring variables")."""
+"""Built-in members of each scope, which no declaration may have."""
 
 _KEYS = ("default", "type")
 _ALLOWED = (INT, FLOAT, STRING, BOOL, DATE, DATE_TIME)
@@ -28,10 +37,113 @@ _PYTHON: Mapping[Kind, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def declared_variables(document: Document, given: Mapping[str, Any], findings: Findings) -> dict[tuple[str, str], Variable]:
-    """The variables of a pipeline by scope (`vars`, `pipeline`, `source`, `record`) and name.
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A declaration: its type as written, its place, and the map and key that hold it."""
 
-    `given` are texts from the command line or Python values by `scope.name` or bare name; they are read with the declared type.
+    scope: str
+    name: str
+    type: str
+    path: Path
+    holder: MutableMapping[str, Any]
+    key: str
+
+    def set_default(self, default: Any) -> None:
+        """Replace the default. A scalar becomes a map with its type."""
+        entry = self.holder[self.key]
+        if isinstance(entry, dict):
+            entry["default"] = default
+        else:
+            self.holder[self.key] = {"type": self.type, "default": default}
+
+
+class Registry:
+    """The declarations of one document. Changes go to the document's value."""
+
+    def __init__(self, block: MutableMapping[str, Any], found: Iterator[Declared]) -> None:
+        """`block` is the pipeline's `vars`, where new declarations go."""
+        self._block = block
+        written = list(found)
+        self._found = {(one.scope, one.name): one for one in written}
+        self._repeated = [one for one in written if self._found[one.scope, one.name] is not one]
+
+    def __iter__(self) -> Iterator[Declared]:
+        """Yield every declaration. Of several with one name the last counts, and comes first."""
+        yield from self._found.values()
+        yield from self._repeated
+
+    def find(self, scope: str, name: str) -> Declared | None:
+        """Return the declaration of a name."""
+        return self._found.get((scope, name))
+
+    def set_default(self, scope: str, name: str, type_: str, default: Any) -> None:
+        """Override the default of a name, or declare it."""
+        self.add(scope, name, type_)
+        self._found[scope, name].set_default(default)
+
+    def add(self, scope: str, name: str, type_: str) -> None:
+        """Declare a name that is not declared."""
+        if (scope, name) in self._found:
+            return
+        holder = self._block if scope == "static" else self._block.setdefault(scope, {})
+        holder[name] = {"type": type_}
+        self._found[scope, name] = Declared(scope, name, type_, ("pipeline", "vars"), holder, name)
+
+
+def declared(document: Document) -> Registry:
+    """Return the declarations of a document. Malformed ones are skipped: planning reports them."""
+    value = document.value if isinstance(document.value, dict) else {}
+    pipeline = value.get("pipeline")
+    if not isinstance(pipeline, dict):
+        pipeline = {}
+    block = pipeline.setdefault("vars", {})
+    if not isinstance(block, dict):
+        block = {}
+    nodes = value.get("nodes")
+    return Registry(block, _all(block, nodes if isinstance(nodes, list) else []))
+
+
+def _all(block: MutableMapping[str, Any], nodes: list[Any]) -> Iterator[Declared]:
+    for name, entry in block.items():
+        path: Path = ("pipeline", "vars", name)
+        if is_scope_block(name, entry):
+            yield from (Declared(name, inner, _type(one), (*path, inner), entry, inner) for inner, one in entry.items())
+        else:
+            yield Declared("static", name, _type(entry), path, block, name)
+    for index, node in enumerate(nodes):
+        yield from _declares(index, node)
+
+
+def is_scope_block(name: str, entry: Any) -> bool:
+    """Whether an entry of `vars` holds the declarations of a scope, and is no variable of that name."""
+    return name in SCOPES and isinstance(entry, dict) and all(isinstance(inner, dict) for inner in entry.values())
+
+
+def _declares(index: int, node: Any) -> Iterator[Declared]:
+    """The `declares` list of a transform, as far as its scopes exist."""
+    config = node.get("config") if isinstance(node, dict) else None
+    entries = config.get("declares") if isinstance(config, dict) else None
+    for position, entry in enumerate(entries if isinstance(entries, list) else []):
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str) and entry.get("scope") in SCOPES:
+            path: Path = ("nodes", index, "config", "declares", position)
+            yield Declared(entry["scope"], entry["name"], _type(entry), path, {"entry": entry}, "entry")
+
+
+def _type(entry: Any) -> str:
+    """The declared type, or the type of a scalar."""
+    if isinstance(entry, dict):
+        return str(entry.get("type", "any"))
+    return next((name for kind, name in _SCALARS if isinstance(entry, kind)), "any")
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+def declared_variables(document: Document, given: Mapping[str, Any], findings: Findings) -> dict[tuple[str, str], Variable]:
+    """Return the variables of a pipeline by scope (`vars`, `pipeline`, `source`, `record`) and name.
+
+    Args:
+        given: Overrides by `scope.name` or bare name: texts of the command line or Python values. They are read with the declared type.
     """
     found: dict[tuple[str, str], Variable] = {}
     for entry in declared(document):
@@ -72,7 +184,7 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
 
 
 def _unknown_keys(entry: Declared, document: Document) -> Iterator[Diagnostic]:
-    """The keys that a declaration does not have; those of a transform's are read with its configuration."""
+    """The unknown keys of a declaration in `pipeline.vars`. Transforms report their own."""
     held = entry.holder[entry.key]
     if isinstance(held, dict) and entry.path[0] == "pipeline":
         for key in (key for key in held if key not in _KEYS):
@@ -81,7 +193,7 @@ def _unknown_keys(entry: Declared, document: Document) -> Iterator[Diagnostic]:
 
 
 def read_value(value: Any, type_: Type) -> Any:
-    """A YAML or command-line value as the Python value of a type. Raises ValueError where it does not fit."""
+    """Return a value of YAML or the command line as the Python value of a type. Raises ValueError where it does not fit."""
     if value is None:
         return None
     if isinstance(value, str) and type_.kind is not Kind.STRING:
@@ -93,7 +205,7 @@ def read_value(value: Any, type_: Type) -> Any:
 
 
 def _read_given(value: Any, type_: Type) -> Any:
-    """A text from the command line or a value from Python as a value of the type: dates as their texts, a whole float as an int. Raises ValueError."""
+    """An override as a value of the type. Dates come as dates or texts, and a whole float may be an int. Raises ValueError."""
     if isinstance(value, date) and type_.kind in (Kind.DATE, Kind.DATE_TIME):
         return _read_text(value.isoformat(), type_.kind)
     if isinstance(value, float) and type_.kind is Kind.INT and value.is_integer():

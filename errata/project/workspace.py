@@ -1,7 +1,6 @@
-"""The workspace of a pipeline: the nearest folder at or above it with `errata.toml` or `clinker.toml`, and what that file says.
+"""The workspace of a pipeline: the nearest folder at or above it with `errata.toml` or `clinker.toml`, and its settings.
 
-CONTRACT.md, "Files of a project"; user guide, "Storage & Spill Location". Unknown tables are left alone, unknown keys of
-the tables that are read are refused.
+Unknown tables are ignored. Unknown keys in known tables are errors.
 """
 
 import os
@@ -20,6 +19,7 @@ from errata.yaml import SourceText
 from errata.yaml.document import Document
 from errata.yaml.nodes import Key, Node, Scalar
 from errata.yaml.nodes import Mapping as MapNode
+from storage.files.discovery import PathRefused, path_matcher
 
 FILES = ("errata.toml", "clinker.toml")
 
@@ -46,7 +46,7 @@ class _Strict(BaseModel):
 
 
 class Spill(_Strict):
-    """`[storage.spill]`: where the engine puts what does not fit memory. The cap and compression are hints."""
+    """`[storage.spill]`: the folder for data that exceeds memory. The cap and compression are hints."""
 
     dir: str | None = None
     disk_cap_bytes: Size | None = None
@@ -73,21 +73,22 @@ class Storage(_Strict):
 
 
 class State(_Strict):
-    """`[state]`: where state lives instead of `.errata`; a folder relative to the workspace, or a URI."""
+    """`[state]`: the place of the state instead of `.errata`. A folder relative to the workspace, or a URI."""
 
     path: str | None = None
 
 
 class Changelog(_Strict):
-    """`[changelog]`: how much is kept where a pipeline does not say (DESIGN section 8)."""
+    """`[changelog]`: which changelogs are stored where a pipeline has no such block."""
 
     persist: Literal["all", "boundaries"] | None = None
 
 
 class Engine(_Strict):
-    """`[engine]`: which engine runs the pipelines, and on which cluster, where neither an option nor a variable says so.
+    """`[engine]`: the engine and the cluster, where neither an option nor an environment variable names them.
 
-    `shared_host`: other users of this machine may use the engine where the system cannot keep them from it.
+    Args:
+        shared_host: Whether other users of this machine may use the engine, where the system cannot prevent it.
     """
 
     name: Literal["auto", "spark", "sail"] = "auto"
@@ -116,7 +117,7 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace: its folder, its file if it has one, and the settings."""
+    """A workspace: its folder, its file if there is one, and the settings."""
 
     folder: Path
     file: Path | None = None
@@ -124,7 +125,7 @@ class Workspace:
 
 
 def find_workspace(pipeline: Path) -> Workspace:
-    """The workspace of a pipeline file; without a workspace file it is the pipeline's own folder. Raises PipelineErrors."""
+    """Return the workspace of a pipeline file; the pipeline's own folder where no workspace file exists. Raises PipelineErrors."""
     folder = pipeline.resolve().parent
     for place in (folder, *folder.parents):
         for name in FILES:
@@ -134,7 +135,7 @@ def find_workspace(pipeline: Path) -> Workspace:
 
 
 def read_workspace(file: Path) -> Workspace:
-    """Read a workspace file. Raises PipelineErrors: no TOML, unknown keys, unfit spill and staging folders (E330 to E334)."""
+    """Read a workspace file. Raises PipelineErrors: no TOML, unknown keys, unsuitable spill and staging folders (E330 to E334)."""
     document = _document(file)
     try:
         settings = Settings.model_validate(document.value)
@@ -145,7 +146,7 @@ def read_workspace(file: Path) -> Workspace:
 
 
 def _document(file: Path) -> Document:
-    """The file's tables with the places of their keys. Raises PipelineErrors."""
+    """The tables of the file with the places of their keys. Raises PipelineErrors."""
     import tomllib
 
     try:
@@ -169,7 +170,7 @@ def _syntax(source: SourceText, message: str) -> Diagnostic:
 
 
 def _tree(value: Any, text: str, start: int) -> Node:
-    """The value as a tree; a key stands where its name is first found behind its table's header."""
+    """The value as a tree. The place of a key is the first after the header of its table where its name occurs."""
     if not isinstance(value, dict):
         sign = _SIGN.match(text, start)
         start = sign.end() if sign else start
@@ -185,7 +186,7 @@ def _tree(value: Any, text: str, start: int) -> Node:
 
 
 def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagnostic]:
-    """Folders that are not there or stand on the wrong kind of volume (user guide, "Storage validation")."""
+    """Report folders that do not exist, or that lie on the wrong kind of file system."""
     spill, staging = (_folder(part.dir, folder) for part in (storage.spill, storage.staging))
     if spill is not None:
         yield from _unfit_spill(spill, document)
@@ -196,8 +197,6 @@ def _unfit(storage: Storage, document: Document, folder: Path) -> Iterator[Diagn
 
 
 def _unfit_staging(given: Staging, folder: Path | None, document: Document) -> Iterator[Diagnostic]:
-    from storage.files.discovery import PathRefused, path_matcher
-
     path = ("storage", "staging", "dir")
     if folder is None:
         yield document.error(("storage", "staging"), "E332", "storage.staging.enabled needs storage.staging.dir", key=True)

@@ -1,1 +1,1 @@
-"""How answers, diagnostics and progress are shown: text for people, JSON, JSON lines and CSV for programs."""
+"""Answers, diagnostics and progress as text for people, and JSON, JSON lines and CSV for programs."""

@@ -1,4 +1,4 @@
-"""A pipeline's nodes and a run's changes as inline SVG for the HTML report: no script, no font, nothing from elsewhere."""
+"""A pipeline's nodes and a run's changes as inline SVG, without scripts, fonts or links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 172, 46, 56, 20, 12
 OPS = {"+A": "add", "-R": "take", "-C": "from", "+C": "to"}
-"""The class of each op's bars in the page's style."""
+"""The CSS class of each op's bars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Box:
 
 
 def dag(boxes: Sequence[Box]) -> str:
-    """The nodes from left to right, each behind all that it reads."""
+    """Return the nodes from left to right, each after its inputs."""
     places = _places(boxes)
     width = max(x for x, _ in places.values()) + BOX_WIDTH + MARGIN if places else MARGIN
     height = max(y for _, y in places.values()) + BOX_HEIGHT + MARGIN if places else MARGIN
@@ -59,7 +59,7 @@ def _cut(text: str, length: int = 24) -> str:
 
 
 def bars(counts: Mapping[int, Mapping[str, int]], height: int = 120) -> str:
-    """The rows of each op by epoch, one stacked bar an epoch; the tallest fills the height."""
+    """Return the rows of each op by epoch, one stacked bar for each epoch. The tallest fills the height."""
     most = max((sum(ops.values()) for ops in counts.values()), default=0) or 1
     step = max(4, min(36, 900 // max(1, len(counts))))
     parts = []

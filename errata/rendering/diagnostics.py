@@ -1,4 +1,4 @@
-"""Diagnostics as text with a caret excerpt (STYLE.md, "A diagnostic") and as JSON objects."""
+"""Diagnostics as text with an excerpt of the file, and as objects."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _BEFORE_CARET = 60
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """One underlined stretch of a line and its text; `sign` is ^ or -."""
+    """One underlined part of a line, and its text. `sign` is ^ or -."""
 
     column: int
     length: int
@@ -21,7 +21,7 @@ class _Mark:
 
 
 def as_text(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:
-    """All diagnostics with blank lines between, and a last line that counts them."""
+    """Return all diagnostics with blank lines between them, and their number in the last line."""
     found = tuple(diagnostics)
     return "\n\n".join([*(one_as_text(one, color=color) for one in found), _count(found)]) + "\n" if found else ""
 
@@ -33,7 +33,7 @@ def _count(found: tuple[Diagnostic, ...]) -> str:
 
 
 def one_as_text(found: Diagnostic, *, color: bool = False) -> str:
-    """One diagnostic: header, place, excerpt, help and where its page is."""
+    """Return one diagnostic: header, place, excerpt, help, and where its page is."""
     gutter = " " * len(str(max([found.line, *(label.line for label in found.labels if label.file == found.file)])))
     shade = "red" if found.is_error else "yellow"
     head = styled(f"{found.severity}[{found.code}]", "bold", shade, on=color)
@@ -57,12 +57,12 @@ def _place(found: Diagnostic, gutter: str) -> list[str]:
 
 
 def _shown(found: Diagnostic, label: Label) -> bool:
-    """Whether a label stands in the excerpt."""
+    """Whether the excerpt shows a label."""
     return found.lines is not None and found.line > 0 and label.line > 0 and label.file == found.file
 
 
 def _excerpts(found: Diagnostic, gutter: str, *, color: bool) -> list[str]:
-    """The lines concerned in their order, `...` where lines lie between."""
+    """The lines concerned in order, with `...` for lines between them."""
     if found.lines is None or found.line < 1:
         return []
     rows = [f"{gutter} |"]
@@ -84,7 +84,7 @@ def _by_line(found: Diagnostic) -> dict[int, list[_Mark]]:
 
 
 def _excerpt(number: str, line: str, marks: list[_Mark], *, color: bool) -> list[str]:
-    """One line of the file and the rows of marks below it; a mark beyond what is shown of a long line is left out."""
+    """One line of the file, and the rows of marks below it. Marks beyond the shown part of a long line are left out."""
     text, shift = _window(line, marks[0].column)
     placed = [_Mark(max(mark.column - shift, 1), mark.length, mark.text, mark.sign) for mark in marks]
     seen = [mark for mark in placed if mark.column <= len(text) + 1] or placed[:1]
@@ -94,7 +94,7 @@ def _excerpt(number: str, line: str, marks: list[_Mark], *, color: bool) -> list
 
 
 def _window(line: str, column: int) -> tuple[str, int]:
-    """A line that can be shown, and by how many columns it moved to the left: of a long one the part around the column."""
+    """The part of a line to show, and by how many columns it moved to the left. Of a long line, the part around the column."""
     line = flattened(line)
     if len(line) <= _LONGEST_LINE:
         return line, 0
@@ -115,14 +115,14 @@ def _marks(text: str, marks: list[_Mark]) -> list[str]:
 
 
 def _columns(text: str, mark: _Mark) -> tuple[int, int]:
-    """Where a mark begins on the terminal, from 0, and how wide it is."""
+    """The first column of a mark on the terminal, from 0, and its width."""
     start = mark.column - 1
     covered = text[start : start + mark.length]
     return width(text[:start]) + max(start - len(text), 0), max(width(covered), 1)
 
 
 def as_object(found: Diagnostic) -> dict[str, object]:
-    """A diagnostic for programs: code, severity, message, file, line, column, length, node, labels, help."""
+    """Return a diagnostic as an object: code, severity, message, file, line, column, length, node, labels, help."""
     labels = [
         {"text": label.text, "file": label.file, "line": label.line, "column": label.column, "length": label.length}
         for label in found.labels

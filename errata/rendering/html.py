@@ -1,4 +1,4 @@
-"""Rows and pages as HTML: for the report, and for notebooks (`_repr_html_`)."""
+"""Rows and pages as HTML."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ svg g rect { fill: var(--soft); stroke: var(--line) } svg .edge { fill: none; st
 
 
 def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
-    """A whole page of its own: a title, then each section's heading and content, which is HTML."""
+    """Return a whole page: a title, then the heading and the content, as HTML, of each section."""
     body = "\n".join(f'<h2>{escape(heading)}</h2>\n<div class="scroll">{content}</div>' for heading, content in sections)
     head = f'<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>'
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n'
 
 
 def table(rows: Sequence[Mapping[str, Any]], empty: str = "none") -> str:
-    """Rows as a table; a sentence where there are none."""
+    """Return rows as a table; a sentence where there are none."""
     if not rows:
         return f"<p>{escape(empty)}</p>"
     names = list(dict.fromkeys(name for row in rows for name in row))

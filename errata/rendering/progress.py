@@ -1,4 +1,4 @@
-"""What a run is doing: a line for each node as it ends, and on a terminal the node at work."""
+"""Progress of a run: a line for each node that ended; on a terminal also the node at work."""
 
 import contextlib
 import sys
@@ -13,44 +13,44 @@ from errata.rendering.terminal import cut, escaped, is_terminal, padded
 Listener = Callable[[Event], None]
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 A_SECOND = 5
-"""How often the line of the node at work is drawn anew."""
+"""How often a second the line of the node at work is drawn."""
 ENGINES = {"spark": "Apache Spark", "sail": "Sail"}
 WHOLE = 10_000_000
-"""Numbers from here on are shown in millions where room is short."""
+"""Numbers from here on are shown in millions where there is little room."""
 
 
-class Told(Protocol):
+class Printer(Protocol):
     """The part of the command line's console that progress needs."""
 
     no_color: bool
 
     def tells(self, level: str) -> bool:
-        """Whether messages of a level are shown."""
+        """Whether messages of a level are printed."""
 
     def note(self, text: str, *, level: str = "info") -> None:
-        """A line beside the answer."""
+        """Print a line to standard error."""
 
 
 @contextlib.contextmanager
-def progress(console: Told) -> Iterator[Listener]:
-    """A listener for the events of a run, for as long as it runs."""
+def progress(console: Printer) -> Iterator[Listener]:
+    """Return a listener for the events of a run, while the context is open."""
     if console.tells("info") and is_terminal(sys.stderr):
         with _live(console) as listener:
             yield listener
     else:
-        yield lambda event: _tell(console, event)
+        yield lambda event: _print(console, event)
 
 
-def _tell(console: Told, event: Event) -> None:
-    """Nodes that had nothing to do are told with -v only."""
+def _print(console: Printer, event: Event) -> None:
+    """Print an event. Nodes without work are printed with -v only."""
     if event.kind == "node":
         console.note(node_line(event), level="debug" if event.action == "skip" else "info")
     else:
-        _said(console, event)
+        _message(console, event)
 
 
-def _said(console: Told, event: Event) -> None:
-    """What a run has to say besides its nodes."""
+def _message(console: Printer, event: Event) -> None:
+    """Print an engine, a warning or a log."""
     if event.kind == "engine":
         console.note(engine_line(event.node, event.action))
     if event.kind == "warning":
@@ -60,12 +60,12 @@ def _said(console: Told, event: Event) -> None:
 
 
 def engine_line(engine: str, reason: str) -> str:
-    """The engine of a run, and why it is this one."""
+    """Return the engine of a run, and why it was chosen."""
     return f"Engine: {engine} ({reason})"
 
 
 def node_line(event: Event) -> str:
-    """One node: rows in and out, ops, rejected, seconds."""
+    """Return one node: rows in and out, ops, rejected, seconds."""
     ops = [f"{op} {count:,}" for op, count in event.ops.items() if count]
     rejected = [f"rejected {event.rejected:,}"] if event.rejected else []
     rows = f"{event.rows_in:>12,} in {event.rows_out:>12,} out {event.seconds:>8.2f} s"
@@ -73,7 +73,7 @@ def node_line(event: Event) -> str:
 
 
 def short_line(event: Event, columns: int) -> str:
-    """`node_line` cut to a terminal's columns: long names are cut, and the rows out, which are the sum of the ops, are left out."""
+    """Return `node_line` cut to a terminal's columns. Long names are cut; the rows out are left out, since they are the sum of the ops."""
     ops = [f"{op} {_short(count)}" for op, count in event.ops.items() if count]
     rejected = [f"rejected {_short(event.rejected)}"] if event.rejected else []
     name = padded(cut(escaped(event.node), _named(columns)), _named(columns))
@@ -98,7 +98,7 @@ class AtWork:
     engine: str = ""
     starting: Callable[[], bool] = lambda: False
     answered: bool = False
-    """Whether a node has ended that asked the engine something."""
+    """Whether a node that uses the engine has ended."""
     now: Event | None = None
     since: float = field(init=False)
 
@@ -107,7 +107,7 @@ class AtWork:
         self.since = self.clock()
 
     def heard(self, event: Event) -> None:
-        """Note an engine, a node that begins, one that ended."""
+        """Record an engine, a node that begins, or a node that ended."""
         if event.kind == "engine":
             self.engine, self.starting = ENGINES.get(event.node, event.node), event.starting
         elif event.kind == "begin":
@@ -116,7 +116,7 @@ class AtWork:
             self.answered |= event.action != "skip"
 
     def line(self, columns: int) -> str:
-        """The line, cut to the terminal's columns, with the seconds at its end."""
+        """Return the line, cut to the terminal's columns, with the seconds at its end."""
         seconds = self.clock() - self.since
         frame, end = FRAMES[int(seconds * A_SECOND) % len(FRAMES)], f"{seconds:>5.0f} s"
         room = columns - len(frame) - len(end) - 2
@@ -134,7 +134,7 @@ class AtWork:
 
 
 @contextlib.contextmanager
-def _live(console: Told) -> Iterator[Listener]:
+def _live(console: Printer) -> Iterator[Listener]:
     """Lines above the line of the node at work."""
     from rich.console import Console
     from rich.live import Live
@@ -153,6 +153,6 @@ def _live(console: Told) -> Iterator[Listener]:
             if event.kind == "node" and (event.action != "skip" or console.tells("debug")):
                 terminal.print(short_line(event, terminal.width), soft_wrap=True)
             else:
-                _said(console, event)
+                _message(console, event)
 
         yield listen

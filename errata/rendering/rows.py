@@ -1,4 +1,4 @@
-"""Rows as an aligned table for people, and as JSON, JSON lines and CSV for programs (CONTRACT.md, "Commands")."""
+"""Rows as a table for people, and as JSON, JSON lines and CSV for programs."""
 
 import datetime as dt
 import decimal
@@ -26,15 +26,17 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
 def render(rows: Iterable[Row], format: Format, columns: Sequence[str] = (), *, fit: int | None = None) -> Iterator[str]:
-    """The pieces of the answer, each ending in a line end. `columns` are shown first, also where no row has them.
+    """Yield the pieces of the answer, each ending with a line end.
 
-    `fit`: so many columns a line of text should have at most; long cells are cut, short ones never. Without it nothing is cut.
+    Args:
+        columns: Columns that come first, also where no row has them.
+        fit: How many columns a line of text may have. Long cells are cut, short ones never. None: nothing is cut.
     """
     return _text(rows, columns, fit) if format == "text" else _RENDERERS[format](rows, columns)
 
 
 def json_text(value: object) -> str:
-    """Compact JSON: dates in ISO form, NaN and infinities as null, integers of any size."""
+    """Return compact JSON: dates in ISO form, NaN and infinities as null, integers of any size."""
     try:
         return orjson.dumps(value, default=_foreign, option=_OPTIONS).decode()
     except orjson.JSONEncodeError:
@@ -46,7 +48,7 @@ def _foreign(value: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """What orjson takes in the place of a value that is no map and no list."""
+    """The value that orjson writes for a value that is no map and no list."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -75,7 +77,7 @@ def _csv(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
 
 
 def _csv_line(cells: Sequence[str]) -> str:
-    """One line; a lone empty cell is quoted, since an empty line is no record."""
+    """One line. A single empty cell is quoted, since an empty line is no record."""
     return ('""' if list(cells) == [""] else ",".join(_quoted(text) for text in cells)) + "\n"
 
 
@@ -84,7 +86,7 @@ def _quoted(text: str) -> str:
 
 
 def _text(rows: Iterable[Row], columns: Sequence[str], fit: int | None) -> Iterator[str]:
-    """A table: the first rows decide the widths, so that a long answer can be shown as it comes."""
+    """A table. The first rows decide the widths, so that a long answer is shown as it comes."""
     held, more = _sampled(rows)
     table = _Table(_names(held, columns), held, fit)
     if table.names:
@@ -106,7 +108,7 @@ class _Table:
         self._narrow(0 if fit is None else sum(self.widths) + len(_GAP) * (len(names) - 1) - fit)
 
     def _narrow(self, excess: int) -> None:
-        """Take so many columns off the widest, as far as they are wide."""
+        """Take columns off the widest cells."""
         while excess > 0 and max(self.widths, default=0) > _NARROWEST:
             widest = max(self.widths)
             at = self.widths.index(widest)
@@ -129,7 +131,7 @@ def _is_number(value: object) -> bool:
 
 
 def cell(value: object) -> str:
-    """A value as the text of a cell: null is empty, lists and maps are JSON, floats are short and exact, bytes hexadecimal."""
+    """Return a value as the text of a cell: null is empty, lists and maps are JSON, floats are short and exact, bytes hexadecimal."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -144,7 +146,7 @@ def cell(value: object) -> str:
 
 
 def _float_text(value: float) -> str:
-    """Shortest digits that read back the same, no `.0` on whole numbers (SPEC-DECISIONS, Formats)."""
+    """The shortest digits that read back, without `.0`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     text = format(decimal.Decimal(repr(value)), "f")

@@ -1,4 +1,4 @@
-"""Text that is safe and aligned on a terminal: control characters escaped, wide characters counted, colour where it is wanted."""
+"""Text for a terminal: control characters escaped, wide characters counted, optional colour."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escaped(text: str) -> str:
-    """The text with control, bidirectional and lone surrogate characters shown as escapes."""
+    """Return the text with control, bidirectional and lone surrogate characters as escapes."""
     return _CONTROL.sub(lambda found: _escape(found.group()), text) if not text.isprintable() else text
 
 
@@ -23,17 +23,17 @@ def _escape(character: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """An answer as a terminal may have it: lines and tabs as they are, every other character that steers it by its number, as JSON has it."""
+    """Return an answer for a terminal: line ends and tabs stay, other control characters become JSON escapes."""
     return _STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def flattened(text: str) -> str:
-    """The text with one blank or `?` for each control character, so that columns stay where they are."""
+    """Return the text with one blank or `?` for each control character, so that columns keep their places."""
     return _CONTROL.sub(lambda found: " " if found.group() == "\t" else "?", text)
 
 
 def width(text: str) -> int:
-    """The columns that a text takes on a terminal."""
+    """Return the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
@@ -46,7 +46,7 @@ def _columns(character: str) -> int:
 
 
 def cut(text: str, columns: int) -> str:
-    """The text, or as much of it as so many columns hold with three dots behind."""
+    """Return the text, or as much of it as fits into `columns` with three dots after it."""
     if width(text) <= columns:
         return text
     kept = text[: columns - 3]
@@ -56,24 +56,24 @@ def cut(text: str, columns: int) -> str:
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:
-    """The text filled with blanks to so many columns."""
+    """Return the text filled with blanks to `columns`."""
     blanks = " " * max(columns - width(text), 0)
     return blanks + text if right else text + blanks
 
 
 def styled(text: str, *names: str, on: bool) -> str:
-    """The text in the styles named, where `on`."""
+    """Return the text in the styles named, where `on`."""
     return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m" if on and text else text
 
 
 def wants_color(stream: TextIO, *, no_color: bool = False) -> bool:
-    """Whether the stream is a terminal and nobody asked for plain text (--no-color, NO_COLOR, TERM=dumb)."""
+    """Whether the stream is a terminal and plain text was not requested (--no-color, NO_COLOR, TERM=dumb)."""
     plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     return not plain and is_terminal(stream)
 
 
 def columns_of(stream: TextIO) -> int | None:
-    """How wide the stream's terminal is; None where it is none."""
+    """Return the width of the stream's terminal, None where it is none."""
     return shutil.get_terminal_size().columns if is_terminal(stream) else None
 
 

@@ -1,7 +1,7 @@
-"""YAML documents whose every value knows its place (user guide: Pipeline YAML Structure; QUALITY.md: Security).
+"""YAML documents with the place of every value.
 
-Read by `load_yaml` (a file) or `parse_yaml` (a text): YAML 1.2 scalars, keys as text, `${NAME}` interpolation, and
-budgets against hostile files. Unknown tags, duplicate keys and merge keys are diagnostics.
+`load_yaml` reads a file, `parse_yaml` a text: scalars of YAML 1.2, keys as text, `${NAME}` references, and limits against
+hostile files. Unknown tags, duplicate keys and merge keys are errors.
 """
 
 from errata.yaml.document import Document, ScalarOrigin

@@ -1,22 +1,22 @@
-"""Parser events to a tree of values with offsets: tags, aliases, duplicate keys, references, budgets."""
+"""From parser events to a tree of values with offsets: tags, aliases, duplicate keys, references, limits."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
 
 from errata.core.diagnostics import Diagnostic, Label
 from errata.core.env_references import MASK, BadReference, Reference, Secret, expand, note_secret
-from errata.yaml import nodes
 from errata.yaml.events import Event
-from errata.yaml.nodes import Key, Node, Scalar, Substitution, substituted
+from errata.yaml.nodes import Key, Mapping, Node, Scalar, Sequence, Substitution, substituted
 from errata.yaml.offsets import offsets
 from errata.yaml.scalars import TooLarge, resolve
 from errata.yaml.source import SourceText
 
 DEEPEST = 64
-"""Levels of nesting that a file may have."""
+"""How deep a file may nest."""
 
 MOST_NODES = 100_000
-"""Values that a file may have, aliases counted as what they stand for."""
+"""How many values a file may have, with aliases expanded."""
 
 _PROPERTIES = re.compile(r"([&!][^\s]*(\s+|\Z))*")
 _CORE = "tag:yaml.org,2002:"
@@ -30,7 +30,7 @@ _OTHER_TAGS: dict[str, tuple[type, ...]] = {
 
 
 class Refused(Exception):
-    """A file that is not used at all; `diagnostic` says why."""
+    """A file that is not used at all."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -38,9 +38,9 @@ class Refused(Exception):
 
 
 class Composer:
-    """Builds the tree of one document. What is wrong with single values is noted in `found`."""
+    """Builds the tree of one document. Errors of single values go to `found`."""
 
-    def __init__(self, source: SourceText, masked: str, references: Mapping[int, Reference], env: Mapping[str, str]) -> None:
+    def __init__(self, source: SourceText, masked: str, references: MappingType[int, Reference], env: MappingType[str, str]) -> None:
         self.found: list[Diagnostic] = []
         self.secrets: set[str] = set()
         self._source = source
@@ -51,7 +51,7 @@ class Composer:
         self._count = 0
 
     def compose(self, events: Iterator[Event]) -> Node:
-        """The root value. Raises yaml.MarkedYAMLError for wrong syntax and Refused beyond a budget."""
+        """Return the root. Raises yaml.MarkedYAMLError for wrong syntax, Refused beyond a limit."""
         if next(events, None) is None:
             return Scalar(0, 0, None, None, "", "")
         root = self._node(next(events), events, 1)
@@ -100,7 +100,7 @@ class Composer:
             raise Refused(self._diagnostic(event, "YAML-004", f"more than {MOST_NODES:,} values, aliases counted as what they stand for"))
 
     def _sequence(self, event: Event, events: Iterator[Event], depth: int) -> Node:
-        result = nodes.Sequence(event.start, event.end)
+        result = Sequence(event.start, event.end)
         for inner in events:
             if inner.kind == "end":
                 result.end = inner.end
@@ -111,7 +111,7 @@ class Composer:
         return result
 
     def _mapping(self, event: Event, events: Iterator[Event], depth: int) -> Node:
-        result = nodes.Mapping(event.start, event.end)
+        result = Mapping(event.start, event.end)
         for inner in events:
             if inner.kind == "end":
                 result.end = inner.end
@@ -124,14 +124,14 @@ class Composer:
         return result
 
     def _key(self, event: Event, events: Iterator[Event], depth: int) -> Key | None:
-        """The text of a key, numbers and constants too. Lists and maps cannot be keys."""
+        """A key as text, also of numbers and constants. Lists and maps cannot be keys."""
         node = self._node(event, events, depth + 1)
         if isinstance(node, Scalar):
             return Key(substituted(node.parsed, node.substitutions), event.start, event.end)
         self._note(event, "YAML-008", "a list or map cannot be a key")
         return None
 
-    def _new(self, event: Event, key: Key, result: nodes.Mapping) -> bool:
+    def _new(self, event: Event, key: Key, result: Mapping) -> bool:
         if key.text == "<<":
             self._note(event, "YAML-009", "merge keys (<<) are not part of YAML 1.2", "write the entries out")
             return False
@@ -155,12 +155,12 @@ class Composer:
         return Scalar(start, event.end, value, value, parsed, event.style, found)
 
     def _content(self, event: Event) -> int:
-        """Where the scalar itself begins, behind its anchor and tag."""
+        """The start of the scalar itself, after its anchor and tag."""
         match = _PROPERTIES.match(self._masked, event.start, event.end) if event.anchor or event.tag else None
         return match.end() if match else event.start
 
     def _substitutions(self, event: Event, start: int) -> tuple[Substitution, ...]:
-        """What stands for the references in a scalar: each is one run of mask characters that begins at its offset."""
+        """The references in a scalar. Each is one run of mask characters that begins at its offset."""
         places = offsets(self._masked, start, event.end, event.style, event.text)
         found = []
         for index, character in enumerate(event.text):
@@ -183,7 +183,7 @@ class Composer:
         return value
 
     def _value(self, event: Event, text: str) -> object:
-        """The value of a scalar: text when quoted, a block or tagged so, else what YAML 1.2 reads."""
+        """The value of a scalar: text where it is quoted, a block or tagged as text, else by the rules of YAML 1.2."""
         if event.tag in _TEXT_TAGS or (event.style and not event.tag):
             return text
         value = self._resolved(event, text)

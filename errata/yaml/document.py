@@ -1,4 +1,4 @@
-"""A loaded document: its value and the places of everything in it."""
+"""A YAML document: its value, and the place of everything in it."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +11,7 @@ from errata.yaml.source import SourceText, Span
 
 
 class ScalarOrigin:
-    """Where the characters of one scalar stand; CXL's `compile_program` takes it as `origin`."""
+    """The places of one scalar's characters. `cxl.compile_program` takes it as `origin`."""
 
     __slots__ = ("_places", "_source")
 
@@ -20,19 +20,21 @@ class ScalarOrigin:
         self._places = places
 
     def locate(self, offset: int) -> Position:
-        """The place of the character at `offset` of the scalar's value; beyond its end the place behind the last one."""
+        """Return the place of the character at `offset` of the scalar's value. Beyond its end, the place after the last one."""
         return self._source.locate(self._places[min(max(offset, 0), len(self._places) - 1)])
 
     def line_text(self, line: int) -> str:
-        """The text of a line of the file."""
+        """Return a line of the file."""
         return self._source.line_text(line)
 
 
 @dataclass
 class Document:
-    """A YAML file as plain values with spans.
+    """A YAML file as plain values with places.
 
-    `diagnostics` are what was found besides (see `read_yaml`); `masked` is the text with its references blanked out.
+    Args:
+        masked: The text with its references masked.
+        diagnostics: What `read_yaml` found.
     """
 
     source: SourceText
@@ -48,11 +50,11 @@ class Document:
 
     @cached_property
     def value(self) -> object:
-        """The document as dict, list, str, int, float, bool and None; map keys are text. Made once, free to be changed."""
+        """The document as dict, list, str, int, float, bool and None. Map keys are text. The caller may change it."""
         return to_value(self.root)
 
     def shown_value(self) -> object:
-        """A fresh value in which `${secret:NAME}` is not replaced: for fingerprints, plans and logs."""
+        """Return a new value with `${secret:NAME}` unreplaced: for fingerprints, plans and logs."""
         return to_value(self.root, shown=True)
 
     def has(self, path: Path) -> bool:
@@ -60,39 +62,39 @@ class Document:
         return len(list(walk(self.root, path))) == len(path) + 1
 
     def span(self, path: Path = ()) -> Span:
-        """Where the value at `path` stands; of a path that is not there, the nearest value above it."""
+        """Return the place of the value at `path`; of the nearest value above it where there is none."""
         node = list(walk(self.root, path))[-1]
         return self.source.span(node.start, node.end)
 
     def key_span(self, path: Path) -> Span:
-        """Where the key stands that ends `path`; of a list's item, and of a path that is not there, the value's place."""
+        """Return the place of the last key of `path`. For a list's item, or a missing path, the value's place."""
         nodes = list(walk(self.root, path[:-1]))
         key = key_at(nodes[-1], path[-1]) if path and len(nodes) == len(path) else None
         return self.source.span(key.start, key.end) if key else self.span(path)
 
     def origin(self, path: Path) -> ScalarOrigin:
-        """Maps offsets inside the scalar at `path` to the file; anything else counts from its own start."""
+        """Return the map from offsets in the scalar at `path` to the file. For any other value, offsets count from its start."""
         node = list(walk(self.root, path))[-1]
         if isinstance(node, Scalar):
             return ScalarOrigin(self.source, scalar_places(self.masked, node))
         return ScalarOrigin(self.source, [node.start])
 
     def error(self, path: Path, code: str, message: str, *, key: bool = False, help: str = "", node: str = "") -> Diagnostic:
-        """An error at the value at `path`, or at its key."""
+        """Return an error at the value at `path`, or at its key."""
         place = self.key_span(path) if key else self.span(path)
         return Diagnostic.at(place, code, message, help=help, node=node, lines=self.source)
 
     def warning(self, path: Path, code: str, message: str, *, key: bool = False, help: str = "", node: str = "") -> Diagnostic:
-        """A warning at the value at `path`, or at its key."""
+        """Return a warning at the value at `path`, or at its key."""
         place = self.key_span(path) if key else self.span(path)
         return Diagnostic.at(place, code, message, severity="warning", help=help, node=node, lines=self.source)
 
     def label(self, path: Path, text: str, *, key: bool = False) -> Label:
-        """A label at the value at `path`, or at its key."""
+        """Return a label at the value at `path`, or at its key."""
         return Label.at(self.key_span(path) if key else self.span(path), text)
 
     def node_at(self, path: Path) -> Node | None:
-        """The tree's node at the path."""
+        """Return the node of the tree at the path."""
         node: Node | None = self.root
         for step in path:
             node = child(node, step) if node is not None else None
@@ -100,7 +102,7 @@ class Document:
 
 
 def scalar_places(text: str, node: Scalar) -> list[int]:
-    """The file offset of every character of a scalar's text, and of its end. A reference's characters stand where it begins."""
+    """Return the file offset of every character of a scalar's text, and of its end. The characters of a reference have its start."""
     places = offsets(text, node.start, node.end, node.style, node.parsed)
     for found in reversed(node.substitutions):
         places[found.index : found.index + found.length] = [places[found.index]] * len(found.replacement)

@@ -1,4 +1,4 @@
-"""The parser's events as plain typed values with offsets."""
+"""Parser events as typed values with offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _KINDS: dict[type[yaml.Event], Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: offsets into the text, and what its kind has of anchor, tag, text and style ("" where it has none)."""
+    """One event. Anchor, tag, text and style are "" where its kind has none."""
 
     kind: Kind
     start: int
@@ -33,7 +33,7 @@ class Event:
 
 
 def events(text: str) -> Iterator[Event]:
-    """The events of a text, with libyaml where it is there. Raises yaml.MarkedYAMLError for wrong syntax."""
+    """Yield the events of a text. Uses libyaml where it is installed. Raises yaml.MarkedYAMLError for wrong syntax."""
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         kind = _KINDS.get(type(event))
         if kind:

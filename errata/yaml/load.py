@@ -1,4 +1,4 @@
-"""Reading a YAML file into a `Document`: parser events to a tree, within budgets (QUALITY.md, Security)."""
+"""Reading a YAML file into a `Document`, within limits."""
 
 import os
 import re
@@ -17,15 +17,15 @@ from errata.yaml.nodes import Node, Scalar
 from errata.yaml.source import SourceText
 
 LARGEST = 1_000_000
-"""Bytes that a file may have."""
+"""How many bytes a file may have."""
 
 _FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
 def load_yaml(path: str | os.PathLike[str], *, env: MappingType[str, str] | None = None) -> Document:
-    """The document of a file, `${NAME}` taken from `env` (the process's environment by default).
+    """Return the document of a file. `env` holds the variables, by default the process's.
 
-    Raises PipelineErrors: unreadable file, wrong syntax, duplicate keys, unset variables, a budget exceeded.
+    Raises PipelineErrors: unreadable file, wrong syntax, duplicate keys, unset variables, a limit exceeded.
     """
     document = read_yaml(path, env=env)
     raise_errors(document.diagnostics)
@@ -33,7 +33,7 @@ def load_yaml(path: str | os.PathLike[str], *, env: MappingType[str, str] | None
 
 
 def read_yaml(path: str | os.PathLike[str], *, env: MappingType[str, str] | None = None) -> Document:
-    """As `load_yaml`, but what leaves a usable document is in its `diagnostics`, so that it is reported with later findings."""
+    """Return the document of a file. Errors that leave a usable document are in its `diagnostics`, to be reported with later ones."""
     name = os.fspath(path)
     try:
         data = _content(FilePath(name))
@@ -44,7 +44,7 @@ def read_yaml(path: str | os.PathLike[str], *, env: MappingType[str, str] | None
 
 
 def _content(path: FilePath) -> bytes:
-    """At most one byte more than the budget, of a regular file only."""
+    """At most one byte more than the limit. Only regular files are read."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(0, "not a regular file")
     with path.open("rb") as handle:
@@ -52,9 +52,9 @@ def _content(path: FilePath) -> bytes:
 
 
 def parse_yaml(text: str | bytes, *, file: str = "", env: MappingType[str, str] | None = None) -> Document:
-    """The document of a text. Never raises for what the text holds: see `Document.diagnostics`.
+    """Return the document of a text. Raises nothing: see `Document.diagnostics`.
 
-    A text that is no YAML gives the value None and one error.
+    A text that is no YAML has the value None and one error.
     """
     if len(text) > LARGEST:
         return _failed(SourceText("", file), [_too_large(file)])
@@ -100,7 +100,7 @@ def _failed(source: SourceText, diagnostics: list[Diagnostic]) -> Document:
 
 
 def _syntax(source: SourceText, error: yaml.MarkedYAMLError) -> Diagnostic:
-    """The parser's complaint in the words that it uses, at the place that it names."""
+    """The parser's error with its place and words."""
     mark = error.problem_mark or error.context_mark
     offset = min(mark.index, len(source.text)) if mark else 0
     problem = error.problem or "not valid YAML"

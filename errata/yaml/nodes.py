@@ -1,4 +1,4 @@
-"""The tree of a YAML document: values with the offsets where they and their keys stand."""
+"""The tree of a YAML document: values and keys with their offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """A reference inside a scalar: `length` characters of the parsed text at `index` stand for `replacement`."""
+    """A reference inside a scalar: `length` characters of the parsed text at `index` become `replacement`."""
 
     index: int
     length: int
@@ -19,9 +19,12 @@ class Substitution:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value. `parsed` is its text before references were replaced; `style` is "" for plain, else one of ' " | >.
+    """One value.
 
-    `shown` is the value for fingerprints and logs: secrets stay the references that they were.
+    Args:
+        shown: The value for fingerprints and logs, where secrets remain references.
+        parsed: The text before references were replaced.
+        style: "" for plain, else one of ' " | >.
     """
 
     start: int
@@ -49,7 +52,7 @@ class Key:
 
 @dataclass(slots=True)
 class Sequence:
-    """A list; `size` counts its nodes with aliases expanded."""
+    """A list. `size` counts its nodes with aliases expanded."""
 
     start: int
     end: int
@@ -59,7 +62,7 @@ class Sequence:
 
 @dataclass(slots=True)
 class Mapping:
-    """A map; the entries keep their order. `size` counts its nodes with aliases expanded."""
+    """A map in its order. `size` counts its nodes with aliases expanded."""
 
     start: int
     end: int
@@ -71,7 +74,7 @@ Node = Scalar | Sequence | Mapping
 
 
 def to_value(node: Node, *, shown: bool = False) -> object:
-    """The plain Python value: dict, list, str, int, float, bool, None. An aliased value is a copy at every place."""
+    """Return the plain Python value. An aliased value is a copy at every place."""
     if isinstance(node, Scalar):
         return node.shown if shown else node.value
     if isinstance(node, Sequence):
@@ -80,7 +83,7 @@ def to_value(node: Node, *, shown: bool = False) -> object:
 
 
 def child(node: Node, step: str | int) -> Node | None:
-    """The value behind one step of a path, None where there is none."""
+    """Return the value one step further, None where there is none."""
     if isinstance(node, Mapping):
         entry = node.entries.get(str(step))
         return entry[1] if entry else None
@@ -90,7 +93,7 @@ def child(node: Node, step: str | int) -> Node | None:
 
 
 def walk(node: Node, path: Path) -> Iterator[Node]:
-    """The nodes along a path, the root first, as far as the path exists."""
+    """Yield the nodes along a path, the root first, as far as it exists."""
     yield node
     for step in path:
         inner = child(node, step)
@@ -101,13 +104,13 @@ def walk(node: Node, path: Path) -> Iterator[Node]:
 
 
 def key_at(node: Node, step: str | int) -> Key | None:
-    """The key of a map's entry."""
+    """Return the key of a map's entry."""
     entry = node.entries.get(str(step)) if isinstance(node, Mapping) else None
     return entry[0] if entry else None
 
 
 def substituted(text: str, substitutions: tuple[Substitution, ...], *, written: bool = False) -> str:
-    """The text with its references replaced by their values, or by what was written."""
+    """Return the text with its references replaced by their values, or as they were written."""
     for found in reversed(substitutions):
         text = text[: found.index] + (found.written if written else found.replacement) + text[found.index + found.length :]
     return text

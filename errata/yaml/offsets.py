@@ -1,7 +1,7 @@
-"""Where the characters of a scalar stand in its file, for each of YAML's five ways of writing one.
+"""The file offsets of a scalar's characters, for each of YAML's five styles.
 
-`offsets(text, start, end, style, value)` gives one file offset for every character of `value` and one more for its end,
-never decreasing. It follows the rules by which the parser folded, unindented and unescaped the text.
+`offsets` returns an offset for every character of the value, and one for its end, never decreasing. It follows the rules by
+which the parser folded, unindented and unescaped the text.
 """
 
 import re
@@ -14,7 +14,7 @@ _LONG_ESCAPES = {"x": 2, "u": 4, "U": 8}
 
 
 def offsets(text: str, start: int, end: int, style: str, value: str) -> list[int]:
-    """One offset into `text` for every character of `value`, and one for the place behind it."""
+    """Return an offset into `text` for every character of `value`, and one for its end."""
     if style in ("|", ">"):
         places = _block(text, start, end, value)
     else:
@@ -23,7 +23,7 @@ def offsets(text: str, start: int, end: int, style: str, value: str) -> list[int
 
 
 def _fit(places: list[int], count: int, end: int) -> list[int]:
-    """As many places as characters: a text that breaks lines in a rare way keeps the nearest known place."""
+    """As many offsets as characters. A text that breaks lines in a rare way gets the nearest known offset."""
     kept = places[:count]
     behind = min(kept[-1] + 1, end) if kept else (places[0] if places else end)
     kept += [behind] * (count + 1 - len(kept))
@@ -31,7 +31,7 @@ def _fit(places: list[int], count: int, end: int) -> list[int]:
 
 
 def _flow(text: str, position: int, end: int, style: str) -> list[int]:
-    """Plain and quoted scalars: line breaks fold to a blank, quotes and escapes are more characters than they mean."""
+    """Plain and quoted scalars: line breaks fold to a blank; quotes and escapes take more characters than they mean."""
     places: list[int] = []
     while position < end:
         run = _SPACE_RUN.match(text, position, end)
@@ -47,7 +47,7 @@ def _flow(text: str, position: int, end: int, style: str) -> list[int]:
 
 
 def _folded(run: re.Match[str]) -> list[int]:
-    """Blanks without a break stay; one break is a blank; more are line ends less one."""
+    """Blanks without a break stay. One break is a blank; several are one line end fewer."""
     breaks = [match.start() + run.start() for match in _BREAK.finditer(run.group())]
     if not breaks:
         return list(range(run.start(), run.end()))
@@ -55,7 +55,7 @@ def _folded(run: re.Match[str]) -> list[int]:
 
 
 def _escape(text: str, position: int, end: int, places: list[int]) -> int:
-    """One escape of a double quoted scalar; an escaped line end is nothing and takes the next line's blanks with it."""
+    """One escape of a double quoted scalar. An escaped line end means nothing and includes the next line's blanks."""
     mark = text[position + 1 : position + 2]
     if mark and mark in _BREAKS:
         run = _SPACE_RUN.match(text, position + 1, end)
@@ -67,7 +67,7 @@ def _escape(text: str, position: int, end: int, places: list[int]) -> int:
 
 
 def _block(text: str, start: int, end: int, value: str) -> list[int]:
-    """Block scalars: each source line less its indentation, found again in the value in order."""
+    """Block scalars: each source line without its indentation, found in the value in order."""
     lines = _content_lines(text, start, end)
     indent = _indentation(lines, value)
     places: list[int] = []
@@ -99,7 +99,7 @@ def _indentation(lines: list[tuple[int, str]], value: str) -> int:
 
 
 def _next(value: str, position: int, content: str) -> int | None:
-    """The place in `value`, behind breaks and folded blanks only, where `content` goes on."""
+    """The place in `value` where `content` continues, after breaks and folded blanks only."""
     while not value.startswith(content, position):
         if value[position : position + 1] not in ("\n", " "):
             return None

@@ -1,4 +1,4 @@
-"""What a plain scalar means: the core schema of YAML 1.2 (`yes`, `on` and dates are text; `0o17` is an octal number)."""
+"""The meaning of plain scalars by YAML 1.2: `yes`, `on` and dates are text, `0o17` is an octal number."""
 
 import re
 
@@ -17,11 +17,11 @@ _MOST_DIGITS = 80
 
 
 class TooLarge(ValueError):
-    """An integer that does not fit 64 bits."""
+    """An integer of more than 64 bits."""
 
 
 def resolve(text: str) -> object:
-    """The value of a plain scalar: None, bool, int, float or the text itself. Raises TooLarge."""
+    """Return the value of a plain scalar: None, bool, int, float or the text itself. Raises TooLarge."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     for pattern, base in _INTEGERS:

@@ -1,4 +1,4 @@
-"""The text of a file and the places in it: offsets to lines and columns, counted from 1, columns in characters."""
+"""The text of a file, and places in it. Lines and columns count from 1, columns in characters."""
 
 import re
 from bisect import bisect_right
@@ -11,7 +11,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A stretch of one line of a file: where a value or key stands. `length` is at least 1 where the line has a character there."""
+    """A part of one line. `length` is at least 1 where the line has a character there."""
 
     file: str
     line: int
@@ -20,7 +20,7 @@ class Span:
 
 
 class SourceText:
-    """A file's text by lines. LF, CR LF and CR end a line, as editors count them."""
+    """A file's text by lines. LF, CR LF and CR end a line."""
 
     __slots__ = ("_ends", "_starts", "file", "text")
 
@@ -33,24 +33,24 @@ class SourceText:
 
     @property
     def line_count(self) -> int:
-        """Number of lines; a text that ends in a line end has an empty last one."""
+        """The number of lines. A text that ends with a line end has an empty last one."""
         return len(self._starts)
 
     def line_text(self, line: int) -> str:
-        """The text of a line without its end; empty for a line that the file does not have."""
+        """Return a line without its end; empty for a line that the file does not have."""
         return self.text[self._starts[line - 1] : self._ends[line - 1]] if 0 < line <= len(self._starts) else ""
 
     def line_bounds(self, line: int) -> tuple[int, int]:
-        """Offsets of the first character of a line and of its end."""
+        """Return the offsets of a line's first character and of its end."""
         return self._starts[line - 1], self._ends[line - 1]
 
     def locate(self, offset: int) -> Position:
-        """The place of the character at `offset`; beyond a line's end the place behind its last character."""
+        """Return the place of the character at `offset`. Beyond a line's end, the place after its last character."""
         index = self._index(offset)
         return Position(self.file, index + 1, min(offset, self._ends[index]) - self._starts[index] + 1)
 
     def span(self, start: int, end: int) -> Span:
-        """The span from `start` to `end`, cut at the end of its first line."""
+        """Return the span from `start` to `end`, cut at the end of its first line."""
         index = self._index(start)
         start = min(start, self._ends[index])
         room = self._ends[index] - start

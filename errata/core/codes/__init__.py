@@ -1,7 +1,7 @@
-"""Every diagnostic's code with its page: what it means, how to repair it, an example that causes it.
+"""Diagnostic codes, each with a page: meaning, repair, an example that causes it.
 
-The pages are Markdown files beside this module; a section `# CODE: title` is the page of a code. A new code is a new
-section, found by reading. The language has pages of its own in `cxl.codes`.
+The pages are sections `# CODE: title` of Markdown files beside this module. A new code is a new section. CXL has its own pages
+in `cxl.codes`.
 """
 
 import re
@@ -16,7 +16,7 @@ _EXAMPLE = re.compile(r"^```(?P<language>\w+)(?P<settings>[^\n]*)\n(?P<text>.*?)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A text that causes the diagnostic: its language (yaml, cxl, toml, text) and the words beside it."""
+    """A text that causes the diagnostic: its language (yaml, cxl, toml, text), settings and text."""
 
     language: str
     settings: str
@@ -39,7 +39,7 @@ class Page:
 
 @cache
 def pages() -> Mapping[str, Page]:
-    """All pages by code, in alphabetical order of the codes."""
+    """Return all pages by code, in alphabetical order."""
     folder = files(__name__) / "pages"
     found = [page for file in folder.iterdir() if file.name.endswith(".md") for page in _sections(file.read_text(encoding="utf-8"))]
     own = {one.code for one in found}
@@ -60,11 +60,11 @@ def _sections(text: str) -> list[Page]:
 
 
 def page(code: str) -> str | None:
-    """The page of a code, in any case of letters; None for a code that is not registered."""
+    """Return the text of a code's page, None for an unknown code. Case does not matter."""
     found = pages().get(code) or next((one for one in pages().values() if one.code.lower() == code.lower()), None)
     return found.text if found else None
 
 
 def registered() -> tuple[str, ...]:
-    """All codes."""
+    """Return all codes."""
     return tuple(pages())

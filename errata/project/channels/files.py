@@ -1,4 +1,4 @@
-"""Channel files: finding the one that `--channel` names, and reading it (user guide, "Channel manifest")."""
+"""Channel files: found by `--channel`, and read."""
 
 import os
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ class _Strict(BaseModel):
 
 
 class _Conditional(_Strict):
-    """What holds in some environments (`--env`) only, those that `when` names; none: in all."""
+    """A part that applies in the environments (`--env`) that `when` names; in all where it names none."""
 
     when: str | list[str] | None = None
 
     def holds(self, environment: str | None) -> bool:
-        """Whether it counts in the active environment."""
+        """Whether it applies in the active environment."""
         names = [self.when] if isinstance(self.when, str) else self.when
         return names is None or environment in names
 
 
 class VariableEntry(_Conditional):
-    """One override or addition."""
+    """One override or addition of a variable."""
 
     type: str
     default: Any = None
@@ -63,7 +63,7 @@ class Variables(_Strict):
 
 
 class ChannelFile(_Conditional):
-    """A channel file. Where it does not hold it changes nothing, and its name alone counts."""
+    """A channel file. Where it does not apply, only its name counts."""
 
     channel: Identity
     config: Knobs = Knobs()
@@ -74,7 +74,7 @@ class ChannelFile(_Conditional):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel file that was read, with its document for the places of diagnostics."""
+    """A channel file, and its document for the places of diagnostics."""
 
     content: ChannelFile
     document: Document
@@ -91,9 +91,10 @@ class Channel:
 
 
 def find_channel(given: str | Path, pipeline: Path, workspace: Path, *, env: Mapping[str, str] | None = None) -> Path:
-    """The file that `--channel` names: a path, or a file in a `channels` folder, the workspace's or that beside the pipeline, by its name or its `channel.name`.
+    """Return the file that `--channel` names.
 
-    A path is looked for from the working directory, then from the pipeline's folder. Raises PipelineErrors.
+    It is a path, from the working directory or the pipeline's folder; or the name, or `channel.name`, of a file in a `channels`
+    folder of the workspace or beside the pipeline. Raises PipelineErrors.
     """
     folders = [workspace / "channels", pipeline.parent / "channels"]
     places = [Path(given), pipeline.parent / given, *(folder / f"{given}{SUFFIX}" for folder in folders)]
@@ -102,7 +103,7 @@ def find_channel(given: str | Path, pipeline: Path, workspace: Path, *, env: Map
 
 
 def _called(name: str, files: Mapping[Path, Path], env: Mapping[str, str] | None) -> Path:
-    """The one of the channel files whose `channel.name` is the name. Raises PipelineErrors."""
+    """The channel file with this `channel.name`. Raises PipelineErrors."""
     found = [path for path in files.values() if _name_in(path, env) == name]
     if len(found) == 1:
         return found[0]

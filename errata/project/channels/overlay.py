@@ -1,8 +1,7 @@
-"""Channels: one pipeline under several configurations (user guide, "Channels").
+"""Channels: one pipeline under several configurations.
 
-`find_channel` resolves what `--channel` names, `load_channel` reads the file and `apply` lays it over a loaded pipeline:
-variables, parameters of compositions, the target's check. Declarations are changed in place, in the document's value, before it
-is planned. What a pipeline file cannot say comes back in the `Overlay`.
+`apply` changes the declarations of a document in place, before it is planned: variables and parameters of compositions. What a
+pipeline file cannot express is in the `Overlay`.
 """
 
 import datetime as dt
@@ -15,7 +14,7 @@ from cxl.typed.target import PIPELINE, SOURCE
 from errata.core.diagnostics import Diagnostic, Label, did_you_mean
 from errata.project.channels.files import Channel, VariableEntry, find_channel, load_channel
 from errata.project.compositions.parameters import Layer
-from errata.project.declared_variables import Declared, declared
+from errata.project.variables import Declared, declared
 from errata.yaml import Document, read_yaml
 
 __all__ = ["RESERVED", "Channel", "Overlay", "apply", "find_channel", "load_channel", "parameter_names"]
@@ -28,7 +27,7 @@ RESERVED: Mapping[str, frozenset[str]] = {
     "source": frozenset(SOURCE),
     "record": frozenset(),
 }
-"""Fields that the engine fills, by scope; a channel cannot shadow them (E110)."""
+"""Fields that the engine fills, by scope. A channel cannot shadow them (E110)."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
@@ -42,10 +41,12 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(slots=True)
 class Overlay:
-    """What a channel did: warnings and errors, and the defaults of `$source` variables for single sources.
+    """What a channel changed.
 
-    `source_variables` maps (source node, variable) to (type, default). `layers` maps (alias of a composition, parameter) to the
-    values that the channel gives it. `file` is the channel's own.
+    Args:
+        file: The channel's file.
+        source_variables: Type and default by source node and variable.
+        layers: The channel's values by alias of a composition and parameter.
     """
 
     channel: str
@@ -56,7 +57,7 @@ class Overlay:
 
 
 def apply(channel: Channel, document: Document, pipeline: Path, workspace: Path, environment: str | None = None) -> Overlay:
-    """Lay the channel over the document. Nothing is raised: E107, E110, E111, W103 and W104 are in the result."""
+    """Apply the channel to the document. Raises nothing: E107, E110, E111, W103 and W104 are in the result."""
     overlay = Overlay(channel.name, file=channel.document.file)
     value = document.value
     if not isinstance(value, dict):
@@ -75,7 +76,7 @@ def _nodes(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _target(channel: Channel, value: Mapping[str, Any], pipeline: Path, workspace: Path) -> Iterator[Diagnostic]:
-    """W104: the target is neither this pipeline nor, for a composition's channel, a composition that it uses."""
+    """W104: the target is neither this pipeline nor a composition that it uses."""
     target = channel.content.channel.target
     folder = Path(channel.document.file).parent
     named = {(base / target).resolve() for base in (folder, folder.parent, workspace)}
@@ -97,7 +98,7 @@ class _Variables:
         self._registry = declared(document)
 
     def apply(self) -> None:
-        """All four registries."""
+        """Apply all four registries."""
         for scope in ("static", "pipeline", "record"):
             for name, entry in getattr(self._entries, scope).items():
                 self._one(scope, name, entry, ("vars", scope, name), self._registry.set_default)
@@ -145,13 +146,13 @@ class _Variables:
 
 
 def _type_name(name: str) -> str:
-    """A type's plain name: nullable or not is no difference for a default, `datetime` is `date_time`."""
+    """The plain name of a type: without nullable, `datetime` as `date_time`."""
     inner = name.strip().removeprefix("nullable(").removesuffix(")")
     return {"datetime": "date_time"}.get(inner, inner)
 
 
 def _fits(default: Any, type_: str) -> bool:
-    """Whether a default is of the type; none is null, which every type has."""
+    """Whether a default has the type. Null always does."""
     if default is None:
         return True
     if not isinstance(default, _KINDS[type_]) or (isinstance(default, bool) and type_ != "bool"):
@@ -168,7 +169,7 @@ def _is_date(text: str, kind: type[dt.date]) -> bool:
 
 
 def _parameters(channel: Channel, value: Mapping[str, Any], folder: Path, overlay: Overlay) -> Iterator[Diagnostic]:
-    """Note what `config` gives to parameters of compositions. W103."""
+    """Record the values that `config` gives to parameters. Reports W103."""
     calls = {str(node.get("alias") or node.get("name")): node for node in _nodes(value) if node.get("type") == "composition"}
     known = {f"{alias}.{name}" for alias, node in calls.items() for name in parameter_names(folder / str(node.get("use")))}
     knobs = channel.content.config
@@ -185,7 +186,7 @@ def _parameters(channel: Channel, value: Mapping[str, Any], folder: Path, overla
 
 
 def parameter_names(path: Path) -> tuple[str, ...]:
-    """The parameters that a composition file declares, in either of its forms; none where it cannot be read."""
+    """Return the parameters that a composition file declares, in either form; none where it cannot be read."""
     content = read_yaml(path).value
     headers = [content.get(key) for key in ("composition", "_compose")] if isinstance(content, dict) else []
     blocks = [header.get(key) for header in headers if isinstance(header, dict) for key in ("params", "config_schema")]
@@ -193,7 +194,7 @@ def parameter_names(path: Path) -> tuple[str, ...]:
 
 
 def _named(block: Any) -> Iterator[str]:
-    """The names in a list of declarations with a `name`, or in a map."""
+    """The names in a list of declarations, or in a map."""
     if isinstance(block, dict):
         yield from block
     elif isinstance(block, list):

@@ -1,4 +1,4 @@
-"""A composition node against its file's signature: ports, parameters, opted-in variables (user guide, "Port and resource fields")."""
+"""A call of a composition: ports, parameters and variables, checked against its file's signature."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Variables = Mapping[tuple[str, str], Variable]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What the programs of a body may read: the parameters as `$vars`, and the parent's variables that it opted in to, by scope and name."""
+    """What the programs of a body may read: the parameters as `$vars`, and variables of the parent by scope and name."""
 
     prefix: str
     parameters: Mapping[str, Parameter]
@@ -34,7 +34,12 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Fields that the rows of `ref` must have, for input `index` of a node. `label` is where the composition says so."""
+    """Fields that the rows of `ref` must have.
+
+    Args:
+        index: The input of the node that it applies to.
+        label: The place in the composition that requires them.
+    """
 
     call: str
     ref: InputRef
@@ -47,7 +52,7 @@ class Contract:
     index: int = 0
 
     def problems(self, row: RowType) -> Iterator[Diagnostic]:
-        """One diagnostic for each field that is missing or of another type."""
+        """Yield one diagnostic for each field that is missing or has another type."""
         for one in self.fields:
             there = row.data.get(one.name)
             if there is None:
@@ -64,9 +69,13 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A composition node that fits its file. `ports`: input port to a reference of the file around it. `prefix`: where its nodes stand.
+    """A composition node that matches its file.
 
-    `input`: what it says that it reads, which beside `inputs` no port may be bound to.
+    Args:
+        prefix: The name before its nodes.
+        ports: For each input port a reference in the file with the call.
+        consumers: For each consumer the output port that it reads.
+        input: Its `input`, which no port beside `inputs` may be bound to.
     """
 
     name: str
@@ -85,33 +94,39 @@ class Call:
         return self.signed.outputs
 
     def port_of(self, consumer: str) -> str | None:
-        """The port that the call's `outputs` names for a consumer."""
+        """Return the port that the call's `outputs` names for a consumer."""
         return next((port for port, node in self.consumers.items() if node == consumer), None)
 
     def place_of(self, port: str) -> tuple[str | int, ...]:
-        """Where the call binds a port."""
+        """Return where the call binds a port."""
         return ("inputs", port) if self.reporter.document.has((*self.reporter.path, "inputs", port)) else ("input",)
 
     def contract(self, port: str) -> Contract:
-        """What an input port demands."""
+        """Return what an input port requires."""
         declared = self.signed.inputs[port]
         document = self.signed.document
         label = Label.at(document.span(self.signed.input_path(port)), "asked for here")
         return Contract(self.prefix, self.ports[port], declared.schema_, "requires field", "E112", self.reporter, self.place_of(port), label)
 
     def promise(self, ref: InputRef) -> Contract:
-        """What the composition says that it produces."""
+        """Return what the composition declares to produce."""
         label = Label.at(self.signed.document.span((self.signed.header, "produces")), "promised here")
         return Contract(self.prefix, ref, self.signed.produces, "does not produce field", "E113", self.reporter, ("use",), label)
 
 
 Layers = Mapping[tuple[str, str], tuple[Layer, ...]]
-"""What a channel gives to parameters, by the alias of the composition and the parameter."""
+"""A channel's values for parameters, by alias of the composition and parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call stands: the variables of the pipeline, the body that it is in, the prefix of that body's nodes, the channel's layers."""
+    """Where a call is.
+
+    Args:
+        variables: The pipeline's variables.
+        around: The body with the call, None in the pipeline itself.
+        prefix: The name before that body's nodes.
+    """
 
     variables: Variables
     around: Body | None
@@ -120,7 +135,7 @@ class Place:
 
 
 def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Place) -> Call | None:
-    """The call of a composition; None when problems were reported."""
+    """Return the call of a composition, None where it has problems. The problems are reported."""
     try:
         written = CompositionCall.model_validate(raw.value)
     except ValidationError as error:
@@ -142,14 +157,14 @@ def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Pl
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A composition node as it is written, beside the signature of its file."""
+    """A composition node as written, and the signature of its file."""
 
     written: CompositionCall
     signed: Signature
     reporter: NodeReporter
 
     def ports(self) -> dict[str, InputRef]:
-        """What each input port is bound to; unknown and unbound ones are reported."""
+        """Return the reference of each input port. Unknown and unbound ports are reported."""
         written, known = self.written, list(self.signed.inputs)
         misspelt = [port for port in written.inputs if port not in known]
         for port in misspelt:
@@ -164,7 +179,7 @@ class _Reading:
         return {port: InputRef.parse(text) for port, text in bound.items() if port in known}
 
     def check_consumers(self) -> None:
-        """Report output ports that are not there."""
+        """Report output ports that do not exist."""
         known = list(self.signed.outputs)
         for port in self.written.outputs:
             if port not in known:
@@ -175,7 +190,7 @@ class _Reading:
         self.reporter.report("E103", f"composition '{self.written.name}' has no {what} '{name}'", place, help=help_text, on_key=True)
 
     def parameters(self, given: Mapping[str, tuple[Layer, ...]]) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their values; unknown, missing and unfit ones are reported."""
+        """Return the parameters with their values. Unknown, missing and wrong ones are reported."""
         known = list(self.signed.parameters)
         for name in self.written.config or {}:
             if name not in known:
@@ -194,7 +209,7 @@ class _Reading:
             yield Layer("call", (self.written.config or {})[name], Label.at(self.reporter.document.span(path), ""))
 
     def _parameter(self, name: str, declared: ParameterDeclaration, layers: Sequence[Layer]) -> Parameter | None:
-        """A parameter; None when it has no value, or one that does not fit."""
+        """A parameter; None where it has no value, or a wrong one."""
         holds = strongest(layers)
         if holds is None and declared.required is not False:
             self._without_value(name)
@@ -202,7 +217,7 @@ class _Reading:
         type_ = declared_type(declared.type)
         absent = holds is None or (holds.value is None and not _has_value(declared, type_))
         fitting = [self._fits(name, layer, type_, declared) for layer in layers if layer.value is not None or (layer is holds and not absent)]
-        if not all(fitting):  # each is looked at, also those that a stronger one hides
+        if not all(fitting):  # every layer is checked, also one that a stronger layer replaces
             return None
         if holds is None or absent:
             return Parameter(name, type_.or_null, None, layers)
@@ -217,7 +232,7 @@ class _Reading:
         return f"parameter '{name}' of composition '{self.written.name}'"
 
     def _fits(self, name: str, layer: Layer, type_: Type, declared: ParameterDeclaration) -> bool:
-        """Whether a value is one of the parameter's; E105 where it is not."""
+        """Whether the parameter allows a value. Reports E105 where not."""
         try:
             _fitting(layer.value, type_, declared)
         except ValueError as error:
@@ -235,22 +250,22 @@ _NUMBER = (int, float)
 _WRITTEN: Mapping[Kind, type | tuple[type, ...]] = {
     Kind.INT: int, Kind.FLOAT: _NUMBER, Kind.NUMERIC: _NUMBER, Kind.BOOL: bool, Kind.ARRAY: list, Kind.MAP: dict,
 }  # fmt: skip
-"""What a value of a kind is in YAML, where it is no text."""
+"""The Python type of a value of a kind in YAML, where it is no text."""
 
 
 def _has_value(declared: ParameterDeclaration, type_: Type) -> bool:
-    """Whether a parameter is never null: it is required and its type has no null."""
+    """Whether a parameter is never null: it is required and its type is not nullable."""
     required = declared.required if declared.required is not None else "default" not in declared.model_fields_set
     return required and not type_.nullable and type_.kind is not Kind.ANY
 
 
 def _given(type_: Type, value: Any) -> Type:
-    """The type of a parameter that has a value: a number is of one kind."""
+    """The type of a parameter with a value. A number is an Int or a Float."""
     return (FLOAT if isinstance(value, float) else INT) if type_.kind is Kind.NUMERIC else type_.base
 
 
 def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
-    """The value as the type holds it. Raises ValueError that says what it must be."""
+    """The value in the parameter's type. Raises ValueError with what it must be."""
     found = _read(value, type_, declared)
     if declared.enum is not None and found not in declared.enum:
         raise ValueError(f"one of {', '.join(map(str, declared.enum))}")
@@ -260,7 +275,7 @@ def _fitting(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
 
 
 def _read(value: Any, type_: Type, declared: ParameterDeclaration) -> Any:
-    """The value as YAML wrote it in its type: no text for a number, and true is none."""
+    """The value in its type. A text is no number, and true is none either."""
     kinds = _WRITTEN.get(type_.kind, object)
     if value is None or not isinstance(value, kinds) or (isinstance(value, bool) and kinds in (int, _NUMBER)):
         raise ValueError(declared.type)
@@ -276,7 +291,7 @@ def _check_range(found: float, low: float | None, high: float | None) -> None:
 
 
 def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None) -> Iterator[tuple[tuple[str, str], Type]]:
-    """The parent's variables that the body sees; E174 where it declares another type."""
+    """The parent's variables that the body may read. E174 where it declares another type."""
     seen = {key: one.type for key, one in variables.items()} if around is None else dict(around.scoped)
     for (scope, name), text in signed.scoped.items():
         theirs = seen.get((scope, name))

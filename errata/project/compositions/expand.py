@@ -1,7 +1,7 @@
-"""Compositions expanded: the nodes of each body stand in the plan as `<node>/<body node>` (user guide, "Compositions").
+"""Compositions expanded: the nodes of each body become nodes `<node>/<body node>` of the plan.
 
-A file is a level: its nodes know each other and the input ports by their own names, and nothing of the levels around them.
-References are resolved level by level, so that nothing of a composition itself is left in the plan.
+A file is a level. Its nodes know each other and the input ports by their own names, and nothing of the levels around them.
+References are resolved level by level, so the plan holds no composition itself.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
     from errata.project.compositions.call import Body, Call, Contract, Layers
 
 DEEPEST = 50
-"""How many compositions may stand inside each other."""
+"""How deep compositions may nest."""
 Variables = Mapping[tuple[str, str], Variable]
 
 
 @dataclass(slots=True)
 class Expansion:
-    """The nodes of a pipeline with those of its compositions.
+    """The nodes of a pipeline with the nodes of its compositions.
 
-    `declared`: all names that were written, also of nodes that could not be read. `bodies`: the composition of each node that is
-    in one. `contracts`: what ports demand of the inputs of a node. `promises`: what a composition says its last node gives.
-    `calls`: the compositions by name. `outputs`: the node behind each output port, by composition and port (`name.port`), and behind the
-    first by composition alone.
+    Args:
+        declared: All names, also of nodes that could not be read.
+        bodies: The composition of each node inside one.
+        contracts: What ports require from the inputs of a node.
+        promises: What compositions declare their last nodes to produce.
+        calls: The compositions by name.
+        outputs: The node behind each output port, by `name.port`; behind the first port by name alone.
     """
 
     specs: list[NodeSpec] = field(default_factory=list)
@@ -47,7 +50,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class EnclosingPipeline:
-    """What all levels share: findings, the pipeline's variables, the environment, what a channel gives to parameters."""
+    """What all levels share. `layers`: a channel's values for parameters."""
 
     findings: Findings
     variables: Variables
@@ -55,21 +58,21 @@ class EnclosingPipeline:
     layers: Layers = field(default_factory=dict)
 
 
-def expand(document: Document, around: EnclosingPipeline) -> Expansion:
-    """The nodes of a pipeline, its compositions expanded. What is wrong is in the findings; what hangs on it is left out."""
+def expand(document: Document, pipeline: EnclosingPipeline) -> Expansion:
+    """Return the nodes of a pipeline with its compositions expanded. Problems go to the findings, and nodes that depend on them are left out."""
     result = Expansion()
-    top = _Level(document, around, result)
+    top = _Level(document, pipeline, result)
     top.read()
     top.place()
     return result
 
 
 class _Level:
-    """The nodes of one file as they stand in the plan: `prefix` before their names."""
+    """The nodes of one file in the plan: `prefix` before their names."""
 
-    def __init__(self, document: Document, around: EnclosingPipeline, result: Expansion, call: Call | None = None, trail: tuple[Path, ...] = ()) -> None:
+    def __init__(self, document: Document, pipeline: EnclosingPipeline, result: Expansion, call: Call | None = None, trail: tuple[Path, ...] = ()) -> None:
         self.document = document
-        self.around = around
+        self.pipeline = pipeline
         self.result = result
         self.call = call
         self.trail = (*trail, Path(document.file).resolve())
@@ -85,28 +88,28 @@ class _Level:
     # -- reading
 
     def read(self) -> None:
-        """Read the nodes of the file and of the compositions that it uses."""
-        for raw in raw_nodes(self.document, self.around.findings):
+        """Read the nodes of the file and of its compositions."""
+        for raw in raw_nodes(self.document, self.pipeline.findings):
             self.names.add(raw.name)
             self.result.declared.add(self.prefix + raw.name)
-            part = self._use(raw) if raw.value.get("type") == "composition" else read_node(raw, self.around.findings)
+            part = self._use(raw) if raw.value.get("type") == "composition" else read_node(raw, self.pipeline.findings)
             if part is None:
                 self.unread.append(raw)
             else:
                 self.parts.append(part)
 
     def _use(self, raw: RawNode) -> _Level | None:
-        """Read a composition node and its file; None when it cannot be used, which was reported."""
+        """Read a composition node and its file; None where it cannot be used. The problem is reported."""
         from errata.project.compositions.call import Place, read_call
         from errata.project.compositions.signature import signature
 
         body = self.call.body if self.call else None
-        reporter = self.around.findings.node(raw.document, raw.path, raw.name)
+        reporter = self.pipeline.findings.node(raw.document, raw.path, raw.name)
         document = self._file(raw)
-        signed = signature(document, self.around.findings) if document is not None else None
+        signed = signature(document, self.pipeline.findings) if document is not None else None
         if document is None or signed is None:
             return None
-        place = Place(self.around.variables, body, self.prefix, {} if self.call else self.around.layers)
+        place = Place(self.pipeline.variables, body, self.prefix, {} if self.call else self.pipeline.layers)
         call = read_call(raw, signed, reporter, place)
         if call is None:
             return None
@@ -115,7 +118,7 @@ class _Level:
             reporter.report("E106", f"the nodes of composition '{raw.name}' would stand under '{call.prefix}', a name that is taken", key, help="give it another alias")
             return None
         self.result.calls[call.prefix] = call
-        level = _Level(document, self.around, self.result, call, self.trail)
+        level = _Level(document, self.pipeline, self.result, call, self.trail)
         level.outer = self
         level.read()
         self.inner[raw.name] = level
@@ -125,8 +128,8 @@ class _Level:
         return prefix in self.result.calls or prefix in {self.prefix + name for name in self.names - {node}}
 
     def _file(self, raw: RawNode) -> Document | None:
-        """The composition's document; None when it cannot be used."""
-        reporter = self.around.findings.node(raw.document, raw.path, raw.name)
+        """The composition's document; None where it cannot be used."""
+        reporter = self.pipeline.findings.node(raw.document, raw.path, raw.name)
         use = raw.value.get("use")
         if not isinstance(use, str):
             reporter.report("E101", f"composition '{raw.name}' names no file", (), help="use: ./compositions/name.comp.yaml")
@@ -140,17 +143,17 @@ class _Level:
             reporter.report("E107", f"composition '{raw.name}' reaches itself: {names}", ("use",))
             return None
         try:
-            document = read_yaml(path, env=self.around.environment)
+            document = read_yaml(path, env=self.pipeline.environment)
         except PipelineErrors as errors:
-            self.around.findings.diagnostics.extend(errors.diagnostics)
+            self.pipeline.findings.diagnostics.extend(errors.diagnostics)
             return None
-        self.around.findings.diagnostics.extend(document.diagnostics)
+        self.pipeline.findings.diagnostics.extend(document.diagnostics)
         return document
 
     # -- placing
 
     def place(self) -> None:
-        """Put the nodes into the plan in the order in which they are written, with their references resolved."""
+        """Add the nodes to the plan in their order, with references resolved."""
         for level in self.inner.values():
             self._check_bindings(level)
         for raw in self.unread:
@@ -173,7 +176,7 @@ class _Level:
         self.result.specs.append(replace(spec, name=name, inputs=tuple(ref for ref in found if ref is not None)))
 
     def _check_bindings(self, level: _Level) -> None:
-        """Report nodes that a composition node names and are not there, and what it reads of itself."""
+        """Report references of a composition node to nodes that do not exist, or to itself."""
         assert level.call is not None  # only levels of compositions are inner ones
         call = level.call
         for port, consumer in call.consumers.items():
@@ -191,8 +194,8 @@ class _Level:
                 level.broken.add(port)
 
     def _check_wiring(self, raw: RawNode) -> None:
-        """Report the nodes that a node names which could not be read, and that are not there."""
-        reporter = self.around.findings.node(raw.document, raw.path, self.prefix + raw.name)
+        """Report references of an unreadable node to nodes that do not exist."""
+        reporter = self.pipeline.findings.node(raw.document, raw.path, self.prefix + raw.name)
         known = [*self.names, *(self.call.ports if self.call else ())]
         for place, ref in named_nodes(raw):
             if ref.node not in known:
@@ -204,13 +207,13 @@ class _Level:
         return ("inputs", index) if spec.kind == "merge" else ("input",)
 
     def _bind_to_ports(self, name: str, spec: NodeSpec) -> None:
-        """Note what the ports that a node reads demand of its inputs."""
+        """Record what the ports of a node require from its inputs."""
         for index, ref in enumerate(spec.inputs):
             if self.call and ref.node in self.call.ports and ref.node not in self.names:
                 self.result.contracts.setdefault(name, []).append(replace(self.call.contract(ref.node), index=index))
 
     def resolve(self, ref: InputRef, consumer: str, place: tuple[str | int, ...] = (), spec: NodeSpec | None = None) -> InputRef | None:
-        """Where a reference of this level leads in the plan; None when it leads nowhere, which was reported."""
+        """Return the plan's reference for a reference of this level; None where there is none. The problem is reported."""
         if ref.node in self.inner:
             return self._through(self.inner[ref.node], ref, consumer, place, spec)
         if ref.node in self.names or self.call is None:
@@ -221,7 +224,7 @@ class _Level:
         return None
 
     def _outside(self, ref: InputRef, call: Call, outer: _Level) -> InputRef | None:
-        """A reference to an input port: what the call binds to it. Calls that only hand on what the other gives lead nowhere."""
+        """A reference to an input port: the reference that the call binds to it. Calls that only pass each other's ports on lead nowhere."""
         if ref.node in self.busy and ref.node not in self.broken:
             call.reporter.report("E003", f"composition '{call.name}' reads what it gives: a cycle", call.place_of(ref.node))
             self.broken.add(ref.node)
@@ -235,8 +238,8 @@ class _Level:
     def _unknown(self, ref: InputRef, place: tuple[str | int, ...], spec: NodeSpec | None) -> None:
         if spec is None or self.call is None:
             return
-        reporter = self.around.findings.node(spec.document, spec.path, self.prefix + spec.name)
-        outside = any(ref.node in level.names for level in self.levels_around())
+        reporter = self.pipeline.findings.node(spec.document, spec.path, self.prefix + spec.name)
+        outside = any(ref.node in level.names for level in self.outer_levels())
         known = [*self.names, *self.call.ports]
         if outside:
             message = f"'{ref.node}' is a node of the pipeline around composition '{self.call.prefix}'; a body reads its ports"
@@ -244,18 +247,18 @@ class _Level:
         else:
             reporter.report("E004", f"there is no node '{ref.node}' in composition '{self.call.prefix}'", place, help=reporter.similar(ref.node, known))
 
-    def levels_around(self) -> list[_Level]:
-        """The levels around this one, from the inside out."""
-        return [] if self.outer is None else [self.outer, *self.outer.levels_around()]
+    def outer_levels(self) -> list[_Level]:
+        """Return the levels around this one, from the inside out."""
+        return [] if self.outer is None else [self.outer, *self.outer.outer_levels()]
 
     def _through(self, level: _Level, ref: InputRef, consumer: str, place: tuple[str | int, ...], spec: NodeSpec | None) -> InputRef | None:
-        """A reference to a composition: to the port that it names, that the call's `outputs` says, or the first."""
+        """A reference to a composition: to the port that it names, that the call's `outputs` names, or to the first."""
         assert level.call is not None  # only levels of compositions are inner ones
         ports = level.call.outputs
         port = ref.port or level.call.port_of(consumer) or next(iter(ports))
         if port not in ports:
             if spec is not None:
-                reporter = self.around.findings.node(spec.document, spec.path, self.prefix + spec.name)
+                reporter = self.pipeline.findings.node(spec.document, spec.path, self.prefix + spec.name)
                 known = f"its ports: {', '.join(ports)}"
                 reporter.report("E006", f"composition '{ref.node}' has no port '{port}'", place, help=reporter.similar(port, list(ports)) or known)
             return None
@@ -273,14 +276,14 @@ class _Level:
             self.result.outputs[f"{name}.{port}"] = found.node
 
     def check_outputs(self) -> None:
-        """Report output ports that name no node of the body, and note what the composition promises."""
+        """Report output ports that name no node of the body, and record what the composition promises."""
         assert self.call is not None  # only levels of compositions are checked
         signed = self.call.signed
         for port, text in signed.outputs.items():
             target = InputRef.parse(text)
             if target.node not in self.names and target.node not in self.call.ports:
                 message = f"output port '{port}' names '{target.node}', which is no node of the body"
-                self.around.findings.diagnostics.append(signed.document.error(signed.output_path(port), "E102", message, node=self.call.prefix))
+                self.pipeline.findings.diagnostics.append(signed.document.error(signed.output_path(port), "E102", message, node=self.call.prefix))
             else:
                 self._note_output(self.call, port, self.resolve(target, ""))
         if signed.produces:

@@ -1,4 +1,4 @@
-"""Parameters of compositions: their values, and which layer gave them (user guide, "Channel manifest"; SPEC-DECISIONS, Channels 45)."""
+"""Parameters of compositions, and the layers that give them values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from cxl.types.types import Type
 from errata.core.diagnostics import Label
 
 LAYERS = ("composition default", "channel default", "call", "channel fixed")
-"""Weakest first: each replaces those before it."""
+"""Weakest first: each replaces the ones before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A value that one layer gives a parameter, and where it stands."""
+    """The value of a parameter in one layer, and its place."""
 
     kind: str
     value: Any
@@ -22,7 +22,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of one call: its type, its value, and every layer that gave one."""
+    """A parameter of one call: its type, its value, and every layer with a value."""
 
     name: str
     type: Type
@@ -30,7 +30,7 @@ class Parameter:
     layers: Sequence[Layer]
 
     def explained(self, node: str) -> Iterator[str]:
-        """Lines for `errata explain --field`: the value, then all layers, weakest first."""
+        """Yield lines for `errata explain --field`: the value, then all layers, weakest first."""
         winner = strongest(self.layers)
         yield f"{node}.{self.name} = {_shown(self.value)}   ({winner.kind if winner else 'no value'})"
         given = {layer.kind: layer for layer in self.layers}
@@ -43,7 +43,7 @@ class Parameter:
 
 
 def strongest(layers: Sequence[Layer]) -> Layer | None:
-    """The layer whose value holds."""
+    """Return the layer whose value counts."""
     return max(layers, key=lambda layer: LAYERS.index(layer.kind), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Composition files: both of their headers as one signature (user guide, "Compositions", "Composition opt-in"; SPEC-DECISIONS, Compositions 38)."""
+"""Composition files. Both forms of header become one signature."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ PLAIN_PORT = "input"
 
 
 def declared_type(text: str) -> Type:
-    """The type of a port's field or of a parameter; a path is a text. Raises ValueError for an unknown one."""
+    """Return the type of a port's field or of a parameter. A path is a text. Raises ValueError for an unknown type."""
     return STRING if text == "path" else parse_type(text)
 
 
@@ -31,7 +31,7 @@ TypeName = Annotated[str, AfterValidator(_type_name)]
 
 
 class FieldType(Strict):
-    """A field that a port needs or gives."""
+    """A field that a port requires or produces."""
 
     name: str
     type: TypeName = "any"
@@ -39,7 +39,7 @@ class FieldType(Strict):
 
 
 def _fields(value: Any) -> Any:
-    """`{schema: {id: int}}` beside `{schema: [{name: id, type: int}]}`."""
+    """Accept `{schema: {id: int}}` as well as `{schema: [{name: id, type: int}]}`."""
     return [{"name": name, "type": type_} for name, type_ in value.items()] if isinstance(value, dict) else value
 
 
@@ -63,7 +63,7 @@ def _output(value: Any) -> Any:
 
 
 class ParameterDeclaration(Strict):
-    """A parameter: its type, whether it must be given, and what it may be."""
+    """A parameter: its type, whether it is required, and its allowed values."""
 
     name: str = ""
     type: TypeName = "any"
@@ -88,7 +88,7 @@ class ScopedVariable(Strict):
 
 
 class ScopedVariables(Strict):
-    """The variables that a body opts in to."""
+    """Variables of the parent that the body may use."""
 
     pipeline: dict[str, ScopedVariable] = Field(default_factory=dict)
     source: dict[str, ScopedVariable] = Field(default_factory=dict)
@@ -135,7 +135,7 @@ class CompositionFile(Strict):
 
 
 class CompositionCall(Strict):
-    """A composition node as it is written in a pipeline."""
+    """A composition node in a pipeline file."""
 
     type: Literal["composition"]
     name: str
@@ -152,9 +152,12 @@ class CompositionCall(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a composition takes and gives, whichever header says it.
+    """What a composition reads and produces, in either form.
 
-    `outputs`: port to a node of the body or `node.port`. `paths`: where parts of the header stand, for diagnostics.
+    Args:
+        header: The key of the header in the document.
+        outputs: Port to a node of the body, or `node.port`.
+        scoped: Types of the parent's variables by scope and name.
     """
 
     document: Document
@@ -166,22 +169,22 @@ class Signature:
     scoped: Mapping[tuple[str, str], str]
 
     def output_path(self, port: str) -> tuple[str | int, ...]:
-        """Where an output port is declared."""
+        """Return the path of an output port's declaration."""
         return (self.header, "outputs", port) if self.header == "_compose" else (self.header,)
 
     def input_path(self, port: str) -> tuple[str | int, ...]:
-        """Where an input port is declared."""
+        """Return the path of an input port's declaration."""
         return (self.header, "inputs", port) if self.header == "_compose" else (self.header, "requires")
 
     def parameter_path(self, name: str) -> tuple[str | int, ...]:
-        """Where a parameter is declared."""
+        """Return the path of a parameter's declaration."""
         if self.header == "_compose":
             return (self.header, "config_schema", name)
         return (self.header, "params", list(self.parameters).index(name))
 
 
 def signature(document: Document, findings: Findings) -> Signature | None:
-    """The signature of a composition file; None when its problems were reported."""
+    """Return the signature of a composition file, None where it has problems. The problems are reported."""
     value = document.value
     written = [key for key in HEADERS if isinstance(value, dict) and key in value]
     if len(written) != 1:
