@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     from importlib import import_module
 
-    class _Later:
+    class Lazy:
         """A module, or a member of one, that is imported when an attribute is first read. Attributes are cached."""
 
         def __init__(self, module: str, member: str | None = None) -> None:
@@ -34,17 +34,17 @@ else:
             setattr(self, attribute, found)
             return found
 
-        def __reduce__(self) -> tuple[type[_Later], tuple[str, str | None]]:
-            return _Later, (self._module, self._member)
+        def __reduce__(self) -> tuple[type[Lazy], tuple[str, str | None]]:
+            return Lazy, (self._module, self._member)
 
-    F = _Later("pyspark.sql", "functions")
-    Window = _Later("pyspark.sql", "Window")
-    np = _Later("numpy")
-    pa = _Later("pyarrow")
-    pacsv = _Later("pyarrow.csv")
-    pajson = _Later("pyarrow.json")
-    pc = _Later("pyarrow.compute")
-    pl = _Later("polars")
-    pq = _Later("pyarrow.parquet")
+    F = Lazy("pyspark.sql", "functions")
+    Window = Lazy("pyspark.sql", "Window")
+    np = Lazy("numpy")
+    pa = Lazy("pyarrow")
+    pacsv = Lazy("pyarrow.csv")
+    pajson = Lazy("pyarrow.json")
+    pc = Lazy("pyarrow.compute")
+    pl = Lazy("polars")
+    pq = Lazy("pyarrow.parquet")
 
 __all__ = ["F", "Window", "np", "pa", "pacsv", "pajson", "pc", "pl", "pq"]

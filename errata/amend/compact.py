@@ -20,7 +20,8 @@ from errata.execution.run import Run
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.maintenance import WHOLE_FILE
 from storage.durable import undoing
-from storage.state.ledger import Entry, Ledger
+from storage.state.entry import Entry
+from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline

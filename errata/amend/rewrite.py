@@ -26,7 +26,8 @@ from errata.state.suppressed_rows import truth
 from operators.core.operator import Outcome
 from operators.core.row_type import CK
 from operators.source.file_changes import FileRecord
-from storage.state.ledger import Entry, Ledger
+from storage.state.entry import Entry
+from storage.state.ledger import Ledger
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:

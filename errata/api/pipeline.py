@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from errata.inspect.next_run import Outlook
     from errata.inspect.snapshot import Snapshot
     from errata.project.channels.overlay import Overlay
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
 

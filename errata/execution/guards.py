@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
     from errata.rollback.record_locations import Places
     from operators.source.file_changes import FileRecord
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""

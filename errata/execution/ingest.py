@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from operators.source.node import SourceNode
     from operators.source.reading import FileReader
     from operators.source.request import IngestRequest, IngestResult, ResumePoint
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 
 BY_PLACES, BY_VALUES, BY_TABLE = "their places in files", "the values of a primary key", "their values in a table"

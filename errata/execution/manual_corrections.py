@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from operators.source.file_changes import FileRecord
     from operators.source.request import IngestRequest, IngestResult, PriorRows
     from storage.engines import Engine
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 _PASSING: Final = ("logic", "readmit", "rollback:")
 """Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""

@@ -35,8 +35,9 @@ from storage.delta.maintenance import compact_small_files
 from storage.durable import undoing
 from storage.engines.spark.user_jars import require_jars
 from storage.errors import StorageError
+from storage.state.entry import Entry
 from storage.state.integrity import check_content
-from storage.state.ledger import Entry, Ledger
+from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
 

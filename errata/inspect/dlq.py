@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from errata.inspect.snapshot import Snapshot
     from errata.plan.plan import Plan
     from storage.engines import Engine
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
     from storage.state.location import State
 
 Row = Mapping[str, Any]

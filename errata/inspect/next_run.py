@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from errata.execution.ingest import SourceFiles
     from errata.outputs.targets import Targets
     from errata.plan.plan import Node, Plan
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 Row = Mapping[str, Any]
 

@@ -20,7 +20,7 @@ from errata.state.node_tables import folded
 from errata.state.suppressed_rows import truth
 from operators.core.operator import Outcome
 from storage.delta.changelog_table import ChangelogTable
-from storage.state.ledger import Entry
+from storage.state.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from operators.core.provenance import FileLabels
     from operators.core.run_values import RunValues
     from storage.engines import Engine
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
     from storage.state.location import State
 
 Row = Mapping[str, Any]

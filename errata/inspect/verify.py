@@ -14,8 +14,9 @@ from errata.core.options import EngineOptions
 from errata.inspect.snapshot import Snapshot
 from errata.state.committed_node import CommittedNode
 from storage.errors import StorageError, engine_failures, first_line
+from storage.state.entry import Entry, verify_chain
 from storage.state.integrity import check_ledger_end, check_ledger_files, check_tables
-from storage.state.ledger import Entry, Ledger, verify_chain
+from storage.state.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

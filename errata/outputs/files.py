@@ -23,7 +23,7 @@ from errata.outputs.targets import CHANGES, FINISHED
 from errata.outputs.writer import Exporter, OutputRows, Written, left_out, output_columns
 from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
 from operators.core.provenance import file_of
-from storage.state.ledger import Entry
+from storage.state.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from operators.output.config import OutputConfig
     from operators.output.operator import Output
     from storage.files.path_tokens import TokenValues
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 
 History = Callable[[], "Sequence[Entry]"]

@@ -12,7 +12,7 @@ from operators.core.row_type import CK
 
 if TYPE_CHECKING:
     from errata.plan.plan import Node, Plan
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 LAST = 1 << 30
 """The rank of outputs: they are written when everything else is settled."""

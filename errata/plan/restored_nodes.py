@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from errata.plan.plan import Plan
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 NONE = ""
 """The fingerprint of a node that missed what its inputs became."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from operators.core.run_values import RunValues
     from operators.source.node import SourceNode
     from storage.engines import Engine
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 PLACE = {"file": pl.String, "row": pl.Int64, "number": pl.Int64}
 """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from operators.core.run_values import RunValues
     from storage.engines import Engine
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 SMALL_ROWS = 10_000
 """Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""

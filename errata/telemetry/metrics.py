@@ -28,7 +28,7 @@ from errata.core.options import RunOptions
 
 if TYPE_CHECKING:
     from errata.api.pipeline import Pipeline
-    from storage.state.ledger import Entry
+    from storage.state.entry import Entry
 
 SCHEMA_VERSION = 1
 DEFECT = 70

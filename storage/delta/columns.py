@@ -1,9 +1,10 @@
-"""How the columns that users name lie in a Delta table (the one place that knows).
+"""How the columns that users name are stored in a Delta table.
 
-Parquet and Delta refuse some characters in names and names that differ in case only, and column mapping is beyond what all
-readers of our tables understand. So a column is stored under an escaped *physical* name, and the field's metadata keeps the
-logical one. A column whose type changed gets a new physical column; the old one keeps the rows of older epochs, whose values
-readers get in the type that the column has now. Texts of users' columns and dynamic values are strings both; the metadata says which.
+Parquet and Delta refuse some characters in names, and names that differ only in case; not all readers support column mapping. So a column is
+stored under an escaped *physical* name, and the field's metadata keeps the logical name.
+
+A column whose type changed gets a new physical column. The old one keeps the rows of older epochs, and readers get their values in the present type.
+Text columns and JSON columns (dynamic values) are both strings; the metadata says which.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
-
 from changelog.columns import quoted
 from changelog.lazy_imports import F, pa, pc
 from storage.delta.type_changes import JSON, converted, converted_array, in_words
 from storage.engines.arrow import plain, plain_type, timestamp_type
+from storage.lazy_deltalake import deltalake
 
 if TYPE_CHECKING:
     import pyspark.sql.types as spark_types
+    from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, Schema, StructType, VariantType
     from pyspark.sql import Column
 
 __all__ = [
@@ -40,20 +41,20 @@ __all__ = [
 ]
 
 TableSchema: TypeAlias = "pa.Schema | spark_types.StructType | Mapping[str, str]"
-"""Names and types of columns: an Arrow schema, Spark's, or names to type names (`bigint`, `string`, `text`, `json`, ...)."""
+"""Names and types of columns: an Arrow schema, a Spark schema, or type names (`bigint`, `string`, `text`, `json`, ...) by name."""
 
-DeltaType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType | VariantType
+DeltaType: TypeAlias = "PrimitiveType | ArrayType | MapType | StructType | VariantType"
 
 LOGICAL: Final = "errata.name"
 HOLDS: Final = "errata.holds"
 STRINGS: Final = frozenset({"text", JSON})
-"""What a column of strings may hold: what users call `string`, or JSON text. `string` is said of columns that are Errata's own."""
+"""Kinds of users' string columns: plain text or JSON text. Errata's own columns have the kind `string`."""
 REFUSED: Final = frozenset(" ,;{}()=.`~'\"\\/")
 
 
 @cache
 def _kinds() -> tuple[tuple[pa.DataType, str, str], ...]:
-    """The plain types: of Arrow, and what Delta and Spark call them."""
+    """Return the plain types: in Arrow, and their names in Delta and in Spark."""
     return (
         (pa.string(), "string", "string"),
         (pa.int64(), "long", "bigint"),
@@ -86,9 +87,9 @@ def _in_spark() -> dict[pa.DataType, str]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One declared column and the stored field that holds it; `missing` says that the table does not have it yet.
+    """A declared column and the stored field that holds it. `missing`: the table does not have the field yet.
 
-    `older`: the fields that held it while it had other types, the newest first. A row has a value in one of them all at most.
+    `older` are the fields of earlier types, newest first. A row has a value in at most one of all these fields.
     """
 
     column: pa.Field
@@ -98,12 +99,12 @@ class Placement:
 
     @property
     def read(self) -> list[str]:
-        """The names of the fields that a reader needs."""
+        """Names of the fields that a reader needs."""
         return [field.name for field in (*([] if self.missing else [self.stored]), *self.older)]
 
 
 def declared(schema: TableSchema) -> list[pa.Field]:
-    """The columns of a schema, each nullable and of a plain Arrow type."""
+    """Return the columns of a schema, each nullable and of a plain Arrow type."""
     if isinstance(schema, pa.Schema):
         return [pa.field(column.name, plain_type(column.type)) for column in schema]
     if isinstance(schema, Mapping):
@@ -116,7 +117,7 @@ def _holding(name: str, kind: pa.DataType, holds: str) -> pa.Field:
 
 
 def holds(column: pa.Field) -> str:
-    """What a column holds: `text` or `json` where its metadata says so, else its type."""
+    """Return `text` or `json` where the metadata of a column says so, else its type."""
     return str((column.metadata or {}).get(HOLDS.encode(), b"").decode() or column.type)
 
 
@@ -130,15 +131,15 @@ def _from_json(column: Mapping[str, Any]) -> pa.Field:
 
 
 def logical(stored: Field) -> pa.Field:
-    """A stored field as users see it: under its own name, nullable."""
+    """Return a stored field as users see it: under its logical name, nullable."""
     name, kind = str(stored.metadata.get(LOGICAL, stored.name)), _arrow_type(stored.type, logical)
     return _holding(name, kind, str(stored.metadata[HOLDS])) if HOLDS in stored.metadata else pa.field(name, kind)
 
 
 def _arrow_type(kind: DeltaType, member: Callable[[Field], pa.Field]) -> pa.DataType:
-    if isinstance(kind, StructType):
+    if isinstance(kind, deltalake.schema.StructType):
         return pa.struct([member(inner) for inner in kind.fields])
-    if isinstance(kind, PrimitiveType):
+    if isinstance(kind, deltalake.schema.PrimitiveType):
         return _in_arrow()[kind.type]
     raise TypeError(f"a changelog has no columns of type {kind}")
 
@@ -148,9 +149,11 @@ def _physical(stored: Field) -> pa.Field:
 
 
 def place(stored: Sequence[Field], columns: Sequence[pa.Field] | None) -> list[Placement]:
-    """Where each declared column is: the stored field of its name and type, or a new one beside those that are there.
+    """Return the placement of each declared column: the stored field of its name and type, or a new field.
 
-    None: the columns that the table has; of several with one name, the newest.
+    Args:
+        stored: The fields of the table.
+        columns: The declared columns. None: the table's own columns; of several with one name, the newest.
     """
     if columns is None:
         columns = list({column.name: column for column in map(logical, stored)}.values())
@@ -163,32 +166,32 @@ def place(stored: Sequence[Field], columns: Sequence[pa.Field] | None) -> list[P
 
 
 def in_place(stored: Sequence[Field]) -> list[Placement]:
-    """Each stored field as a column by itself."""
+    """Return each stored field as a column of its own."""
     return [Placement(_physical(field), field) for field in stored]
 
 
 def new_fields(columns: Sequence[pa.Field]) -> Schema:
-    """The schema of a new table with these columns."""
-    return Schema([where.stored for where in place([], columns)])
+    """Return the schema of a new table with these columns."""
+    return deltalake.schema.Schema([where.stored for where in place([], columns)])
 
 
 def _placed(column: pa.Field, known: Mapping[str, Field], taken: set[str]) -> Placement:
-    """Where a column is; `known` are the stored fields of its name, by what they hold."""
+    """Return the placement of a column. `known` are the stored fields of its name, by kind."""
     found = known.get(holds(column))
-    older = tuple(field for field in reversed([*known.values()]) if field is not found and isinstance(field.type, PrimitiveType))
+    older = tuple(field for field in reversed([*known.values()]) if field is not found and isinstance(field.type, deltalake.schema.PrimitiveType))
     return Placement(column, found or _new_field(column, taken), missing=found is None, older=older if _word(column) else ())
 
 
 def _new_field(column: pa.Field, taken: set[str]) -> Field:
     name = _free_name(escaped(column.name), taken)
-    kind: DeltaType = PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
-    told = {HOLDS: holds(column)} if holds(column) in STRINGS else {}
-    return Field(name, kind, nullable=True, metadata=told if name == column.name else {LOGICAL: column.name} | told)
+    kind: DeltaType = deltalake.schema.PrimitiveType(_in_delta()[column.type]) if column.type in _in_delta() else _new_struct(column.type)
+    metadata = {HOLDS: holds(column)} if holds(column) in STRINGS else {}
+    return deltalake.schema.Field(name, kind, nullable=True, metadata=metadata if name == column.name else {LOGICAL: column.name} | metadata)
 
 
 def _new_struct(kind: pa.StructType) -> StructType:
     taken: set[str] = set()
-    return StructType([_new_field(member, taken) for member in kind])
+    return deltalake.schema.StructType([_new_field(member, taken) for member in kind])
 
 
 def _free_name(wanted: str, taken: set[str]) -> str:
@@ -201,24 +204,24 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 def escaped(name: str) -> str:
-    """A name that every reader of Delta takes: what they refuse is written as `~` and a hexadecimal code and `~`."""
+    """Return a name that every reader of Delta accepts: a refused character becomes `~`, its hexadecimal code, and `~`."""
     return "".join(f"~{ord(char):x}~" if char in REFUSED or not char.isprintable() else char for char in name) or "~~"
 
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """How rows are stored: all fields of a table, and by their names the columns that they hold. Picklable."""
+    """How rows are stored: all fields of a table, and the column that each holds, by field name. Picklable."""
 
     fields: tuple[pa.Field, ...]
     sources: Mapping[str, str]
 
     @classmethod
     def of(cls, stored: Sequence[Field], placements: Sequence[Placement]) -> Storing:
-        """What the columns of some placements become."""
+        """Return the storing of the columns of some placements."""
         return cls(tuple(map(_physical, stored)), {where.stored.name: where.column.name for where in placements})
 
     def table(self, rows: pa.Table) -> pa.Table:
-        """Rows as the stored fields, null where nothing is declared."""
+        """Return rows in the stored fields. Fields without a declared column are null."""
         return pa.table([_stored_array(rows, self.sources.get(field.name), field.type) for field in self.fields], schema=pa.schema(self.fields))
 
 
@@ -230,13 +233,12 @@ def _stored_array(table: pa.Table, source: str | None, kind: pa.DataType) -> pa.
 
 
 def logical_table(table: pa.Table, placements: Sequence[Placement]) -> pa.Table:
-    """What was read from a table under the logical names; columns that it does not have are null."""
+    """Return rows read from a table under the logical names. Columns that the table lacks are null."""
     found = plain(table)
     return pa.table([_logical_array(found, where) for where in placements], schema=pa.schema([where.column.remove_metadata() for where in placements]))
 
 
 def _logical_array(table: pa.Table, where: Placement) -> pa.Array:
-
     want = where.column.type
     found = pa.nulls(table.num_rows, want) if where.missing else _shaped(_whole(table.column(where.stored.name)), want)
     older = [converted_array(_whole(table.column(field.name)), _pair(field, where), want) for field in where.older]
@@ -253,7 +255,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _shaped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array in a type that differs in the names of struct members at most, or in the width of numbers."""
+    """Return the array in a type that differs only in the names of struct members, or in the width of numbers."""
     if not pa.types.is_struct(wanted):
         return array if array.type == wanted else array.cast(wanted)
     members = [_shaped(array.field(index), member.type) for index, member in enumerate(wanted)]
@@ -261,20 +263,19 @@ def _shaped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def stored_columns(stored: Sequence[Field], placements: Sequence[Placement], given: Mapping[str, Column]) -> list[Column]:
-    """The Columns that take a frame to all the stored fields, null where nothing is declared. `given` replaces declared columns."""
+    """Return the Columns for all stored fields of a frame, null where no column is declared. `given` replaces declared columns."""
     sources = {where.stored.name: where.column for where in placements}
     return [_stored_column(_physical(field), sources.get(field.name), given).alias(field.name) for field in stored]
 
 
 def _stored_column(field: pa.Field, source: pa.Field | None, given: Mapping[str, Column]) -> Column:
-
     if source is None:
         return F.lit(None).cast(_spark_type(field.type))
     return given[source.name] if source.name in given else _aligned(F.col(quoted(source.name)), source.type, field.type)
 
 
 def logical_column(where: Placement) -> Column:
-    """The Column that gives a declared column of a frame read from the table; null where the table does not have it."""
+    """Return the Column for a declared column, in a frame read from the table. Null where the table lacks it."""
     want = where.column.type
     found = F.lit(None).cast(_spark_type(want)) if where.missing else _aligned(F.col(quoted(where.stored.name)), _physical(where.stored).type, want)
     older = [converted(F.col(quoted(field.name)), _pair(field, where), _in_spark()[want]) for field in where.older]
@@ -282,7 +283,6 @@ def logical_column(where: Placement) -> Column:
 
 
 def _aligned(value: Column, have: pa.DataType, want: pa.DataType) -> Column:
-
     if not pa.types.is_struct(want):
         return value.cast(_in_spark()[want])
     if have == want:

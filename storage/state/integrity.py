@@ -19,7 +19,8 @@ import orjson
 from storage import durable
 from storage.errors import Damaged, StorageError
 from storage.files.discovery import content_hash
-from storage.state.ledger import Entry, Ledger, ledger_ways_out, verify_chain
+from storage.state.entry import Entry, verify_chain
+from storage.state.ledger import Ledger, ledger_ways_out
 from storage.state.location import State
 
 __all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]

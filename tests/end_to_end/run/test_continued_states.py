@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from errata.plan.plan import Node
-from tests.support.pipelines import Folder
+from storage.state import ledger
+from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 PIPELINE = """\
 pipeline: { name: continued }
@@ -52,3 +54,14 @@ def test_readers_of_a_variable_that_nobody_writes_any_more_get_its_default(tmp_p
         folder.run()
         assert [int(row["z"]) for row in folder.rows("out.csv")] == expected
     assert folder.violations() == []
+
+
+@pytest.mark.parametrize("words", [("run",), ("run", "--full-refresh"), ("status",), ("show", "out")])
+def test_a_command_refuses_a_state_of_another_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    folder = Folder(tmp_path)
+    folder.write("pipeline.yaml", PIPELINE)
+    folder.write("s.csv", "v\n1\n")
+    folder.run()
+    monkeypatch.setattr(ledger, "FORMAT", 2)
+    code, _, told = command(words[0], str(tmp_path / "pipeline.yaml"), *words[1:])
+    assert (code, "the format of this state has number 1, this version of Errata reads number 2; move " in told) == (4, True), told

@@ -14,7 +14,8 @@ import pytest
 
 from storage import durable
 from storage.delta.changelog_table import ChangelogTable
-from storage.state.ledger import Entry, Ledger
+from storage.state.entry import Entry
+from storage.state.ledger import Ledger
 from storage.state.location import State
 
 MOMENT = datetime(2024, 1, 1, tzinfo=UTC)

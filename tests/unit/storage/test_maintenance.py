@@ -12,8 +12,9 @@ import pyarrow as pa
 from storage.delta import maintenance
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.maintenance import MANY_FILES, compact_small_files
+from storage.state.entry import Entry
 from storage.state.integrity import anchor_ledger, check_ledger_files, check_tables, seal_tables
-from storage.state.ledger import Entry, Ledger
+from storage.state.ledger import Ledger
 from storage.state.location import State
 
 if TYPE_CHECKING:
