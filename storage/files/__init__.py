@@ -1,1 +1,1 @@
-"""Input files and local copies of them."""
+"""Input files: discovery, content, local copies; and the paths of output files."""

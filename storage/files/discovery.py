@@ -1,8 +1,7 @@
-"""Which files a source reads (user guide, "Source Nodes" and "Pattern matching"; SPEC-DECISIONS, "Sources" 7 and 8; QUALITY, "Security").
+"""Discovery of the files of a source.
 
-Paths and patterns are relative to a base folder. A pattern that is absolute, starts with `~`, holds NUL or has a `..` step is refused before any
-folder is read (`PathRefused`, exit 1); a file whose real path lies outside the base is refused when it is found. Only regular
-files are read.
+Paths and patterns are relative to a base folder. A pattern that is absolute, starts with `~`, contains NUL or has a `..` step is refused before any folder
+is read (`PathRefused`, exit 1). A file whose real path is outside the base is refused when it is found. Only regular files are read.
 """
 
 from __future__ import annotations
@@ -19,6 +18,9 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+import re2
+from blake3 import blake3
+
 from storage.files.errors import FormatError, InputError
 
 SortBy: TypeAlias = Literal["name", "created", "modified"]
@@ -27,12 +29,12 @@ _AGES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class PathRefused(FormatError):
-    """A path, pattern or bound of the configuration that is not allowed or cannot be understood (exit 1)."""
+    """A path, pattern or bound of the configuration that is not allowed or invalid (exit 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """A file of a source: `name` is its path below the base folder, with `/`; times in nanoseconds since 1970."""
+    """A file of a source. `name` is its path below the base folder, with `/`. Times are nanoseconds since 1970."""
 
     path: Path
     name: str
@@ -43,7 +45,7 @@ class FileStat:
 
 @dataclass(frozen=True)
 class FileQuery:
-    """What a source says of its files: one matcher, filters, order, choice. The keys are those of the source's configuration."""
+    """The keys of a source's configuration that select files: one matcher, filters, order, choice."""
 
     path: str | None = None
     glob: str | None = None
@@ -63,11 +65,11 @@ class FileQuery:
 
     @cached_property
     def pattern(self) -> str:
-        """The matcher as it was written, for messages."""
+        """The text of the matcher, for messages."""
         return self.path or self.glob or self.regex or ", ".join(self.paths or ())
 
     def check(self, *, allow_absolute: bool = False) -> None:
-        """Raise PathRefused for what can be seen to be wrong without reading a folder."""
+        """Raise PathRefused for errors that can be found without reading a folder."""
         if self.take_first is not None and self.take_last is not None:
             raise PathRefused("files: take_first and take_last exclude each other")
         for text in (self.path, self.glob, *(self.paths or ())):
@@ -82,7 +84,7 @@ class FileQuery:
 
 
 def check_path(text: str | None, *, allow_absolute: bool = False, steps: bool = True) -> None:
-    """Raise PathRefused for a path of the configuration that could lead out of its folder. `steps`: also look for `..` between slashes."""
+    """Raise PathRefused for a path of the configuration that could lead out of its folder. With `steps` a `..` between slashes is one."""
     if text is None:
         return
     if "\0" in text:
@@ -96,7 +98,7 @@ def check_path(text: str | None, *, allow_absolute: bool = False, steps: bool = 
 
 
 def size_bound(value: int | str | None) -> int | None:
-    """Bytes of a size: a number, or a number with a decimal unit (`7B`, `10KB`, `1.5MB`, `1GB`)."""
+    """The bytes of a size: a number, or a number with a decimal unit (`7B`, `10KB`, `1.5MB`, `1GB`). Raises PathRefused."""
     if value is None or isinstance(value, int):
         return value
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?B)?\s*", value)
@@ -106,7 +108,7 @@ def size_bound(value: int | str | None) -> int | None:
 
 
 def time_bound(value: str | None, now: datetime) -> datetime | None:
-    """The instant of a bound: RFC 3339 text, or an age before `now` (`30s 15m 2h 7d`)."""
+    """The instant of a bound: RFC 3339 text, or an age before `now` (`30s 15m 2h 7d`). Raises PathRefused."""
     if value is None:
         return None
     age = re.fullmatch(r"\s*([0-9]+)\s*([smhd])\s*", value)
@@ -122,7 +124,9 @@ def time_bound(value: str | None, now: datetime) -> datetime | None:
 def discover(query: FileQuery, base: Path, *, allow_absolute: bool = False, now: datetime | None = None) -> list[FileStat]:
     """The files that a source reads, in order.
 
-    Raises PathRefused, or InputError where `path` or `paths` name a file that is not there, or nothing matches and `on_no_match` is error.
+    Raises:
+        PathRefused: a path or pattern is not allowed
+        InputError: `path` or `paths` name a file that does not exist, or nothing matches and `on_no_match` is error
     """
     query.check(allow_absolute=allow_absolute)
     root = base.resolve()
@@ -156,7 +160,7 @@ def _named(text: str, root: Path) -> Path:
 
 
 def _stat(path: Path, root: Path, *, confined: bool) -> FileStat | None:
-    """Facts of a file; null for what is no regular file. Raises PathRefused for a link that leads out of the base folder."""
+    """The facts of a regular file; None for anything else. Raises PathRefused for a link that leads out of the base folder."""
     try:
         facts = path.stat()
     except FileNotFoundError:
@@ -186,7 +190,7 @@ def _filtered(query: FileQuery, files: Sequence[FileStat], now: datetime) -> lis
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a path, or its last step, fits one of some globs. Raises PathRefused for a pattern that is none."""
+    """A function that returns whether a path, or its last step, matches one of the globs. Raises PathRefused for an invalid glob."""
     fitting = [_translated(pattern) for pattern in patterns]
     return lambda path: any(fits(path) or fits(path.rpartition("/")[2]) for fits in fitting)
 
@@ -211,16 +215,14 @@ def _chosen(query: FileQuery, files: list[FileStat]) -> list[FileStat]:
 
 
 class _Pattern(Protocol):
-    """What is used of a compiled pattern."""
+    """A compiled pattern."""
 
     def search(self, text: str) -> object: ...
     def fullmatch(self, text: str) -> object: ...
 
 
 def pattern_of(pattern: str) -> _Pattern:
-    """A regular expression of RE2's language, which takes linear time whatever the pattern is."""
-    import re2
-
+    """A compiled regular expression of RE2, which takes linear time for every pattern. Raises PathRefused for an invalid one."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -231,7 +233,7 @@ def pattern_of(pattern: str) -> _Pattern:
 
 
 def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[str]:
-    """Names, relative to the root, of everything below a folder that is no folder itself; links to folders are not followed."""
+    """The names, relative to the root, of everything below a folder except folders. Links to folders are not followed."""
     try:
         entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
@@ -246,7 +248,7 @@ def _below(root: Path, folder: str, *, recursive: bool) -> Iterator[str]:
 
 
 def _globbed(pattern: str, root: Path) -> Iterator[str]:
-    """Names that a glob matches; only the folder before the first special character is read."""
+    """The names that a glob matches. Only the folder before the first special character is read."""
     steps = [step for step in pattern.split("/") if step != "."]
     plain = [step for step, _ in zip(steps[:-1], _until_special(steps), strict=False)]
     folder = "/".join(plain)
@@ -263,7 +265,7 @@ def _until_special(steps: Sequence[str]) -> Iterator[str]:
 
 
 def _translated(pattern: str) -> Callable[[str], object]:
-    """A glob as a match of whole names: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
+    """A function that matches whole names with a glob: `*` and `?` stay inside a step, `**` crosses steps, `[a-c]` and `[!a]` are classes."""
     out, at = [], 0
     token = re.compile(
         r"(?P<deep>\*\*/)|(?P<rest>\*\*)|(?P<star>\*)|(?P<one>\?)|\[(?P<no>[!^]?)(?P<set>\]?[^\]/]*)\]|(?P<text>.)", re.DOTALL
@@ -286,9 +288,7 @@ def _glob_part(found: re.Match[str]) -> str:
 
 
 def content_hash(path: Path, length: int | None = None) -> str:
-    """BLAKE3 of a file's bytes, or of its first `length`, in hexadecimal, by all cores for large files."""
-    from blake3 import blake3
-
+    """The BLAKE3 hash of a file's bytes, or of the first `length` ones, in hexadecimal. Large files use all cores."""
     hasher = blake3(max_threads=blake3.AUTO)
     if length is None:
         return hasher.update_mmap(path).hexdigest()

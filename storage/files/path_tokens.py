@@ -1,8 +1,8 @@
-"""Tokens in output paths (SPEC-DECISIONS, "Output" 24).
+"""Tokens in output paths.
 
-`{source_name}` or `{source_name:NODE}`, `{batch_id}`, `{execution_id}`, `{timestamp}` (UTC, `%Y-%m-%dT%H-%M-%SZ`), `{pipeline_hash}` (8 digits; `:N`,
-`:full`), `{channel}`, `{source_file}`, `{epoch}` (`:N` digits at least, with zeros before it); `{name:prefix:suffix}` and `{name:argument:prefix:suffix}` are written only where the value is not
-empty; `{{` and `}}` are braces.
+The tokens are `{source_name}` or `{source_name:NODE}`, `{batch_id}`, `{execution_id}`, `{timestamp}` (UTC, `%Y-%m-%dT%H-%M-%SZ`), `{pipeline_hash}`
+(8 digits; `:N`, `:full`), `{channel}`, `{source_file}`, and `{epoch}` (`:N` for at least N digits, padded with zeros). The prefix and suffix of
+`{name:prefix:suffix}` and `{name:argument:prefix:suffix}` are written only where the value is not empty. `{{` and `}}` are braces.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from storage.files.errors import FormatError
 
 NAMES = ("source_name", "batch_id", "execution_id", "timestamp", "pipeline_hash", "channel", "source_file", "source_path", "epoch", "n")
 STEADY = ("source_name", "channel")
+"""Tokens that have the same value in every run of a pipeline under one channel."""
 _OF_FILES = ("source_file", "source_path")
-"""Tokens that stand for the same in every run of a pipeline under one channel."""
 
 _PART = re.compile(r"\{\{|\}\}|\{(?P<token>[^{}]*)\}|(?P<text>[^{}]+)|(?P<stray>[{}])")
 _WITH_ARGUMENT = ("source_name", "pipeline_hash", "epoch")
 
 
 class TokenError(FormatError):
-    """A path whose tokens cannot be understood (exit 1)."""
+    """A path with an invalid token (exit 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenValues:
-    """What the tokens stand for. `source_names` holds the stem of each source's path by node: for `{source_name}` alone there must be one."""
+    """The values of the tokens. `source_names` has the stem of each source's path by node; `{source_name}` without a node needs exactly one."""
 
     source_names: Mapping[str, str] = field(default_factory=dict)
     batch_id: str = ""
@@ -43,7 +43,7 @@ class TokenValues:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: name, argument, what stands around a value that is not empty."""
+    """A token: its name, its argument, and the prefix and suffix of a value that is not empty."""
 
     name: str
     argument: str | None = None
@@ -53,13 +53,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class PathTemplate:
-    """A path with tokens, parsed."""
+    """A parsed path with tokens."""
 
     parts: tuple[str | Token, ...]
 
     @classmethod
     def parse(cls, text: str) -> PathTemplate:
-        """Read a path; TokenError for an unknown token, a stray brace, too many colons, an argument that the token does not take."""
+        """Parse a path. Raises TokenError for an unknown token, a stray brace, too many colons, and an argument that the token does not take."""
         return cls(tuple(_part(found, text) for found in _PART.finditer(text)))
 
     @property
@@ -74,11 +74,11 @@ class PathTemplate:
 
     @property
     def steady_but_for_files(self) -> bool:
-        """Whether every run writes the same path for a source file."""
+        """Whether every run writes the same path for the same source file."""
         return all(isinstance(part, str) or part.name in (*STEADY, *_OF_FILES) for part in self.parts)
 
     def render(self, values: TokenValues) -> str:
-        """The path. Raises TokenError where `{source_name}` could be several sources or names none."""
+        """The path with values for tokens. Raises TokenError where `{source_name}` fits several sources, or its node is no source."""
         return "".join(part if isinstance(part, str) else _rendered(part, values) for part in self.parts)
 
 

@@ -1,7 +1,7 @@
-"""Local copies of input files that lie on slow or unreliable shares (user guide, "storage.staging").
+"""Local copies of input files on slow or unreliable shares.
 
-A source file has three names below the staging folder, made of the hash of its real path: `<id>.staged`, the copy; `<id>.manifest.json`, which makes the
-copy one to be trusted; `<id>.lock`, which a run holds alone while it copies and shared while it reads. What a killed run left is purged by the next.
+A source file has three files in the staging folder, named by the hash of its real path: `<id>.staged`, the copy; `<id>.manifest.json`, without which the
+copy is not trusted; `<id>.lock`, which a run holds exclusively while it copies and shared while it reads. The next run removes what a killed run left.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import uuid4
 
+import orjson
+from blake3 import blake3
+
 from storage import durable
-from storage.files.discovery import path_matcher
+from storage.files.discovery import content_hash, path_matcher
 
 GRACE_SECONDS = 10.0
-"""A file that is younger may belong to a run that has not yet locked it."""
+"""A younger file may belong to a run that has not locked it yet."""
 _CHUNK = 1 << 20
 _OWNER_ONLY = 0o600
 _EVERY = path_matcher(["*"])
 
 
 class StagingError(Exception):
-    """A file cannot be staged; `code` is E335, E336, E337 or empty for what the system said."""
+    """A file cannot be staged. `code` is E335, E336, E337, or empty for an error of the system."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}" if code else message)
@@ -37,7 +40,7 @@ class StagingError(Exception):
 
 
 class Names(NamedTuple):
-    """The files of one source file in the staging folder."""
+    """The files of a source file in the staging folder."""
 
     copy: Path
     manifest: Path
@@ -45,13 +48,13 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, folder: Path, identity: str) -> Names:
-        """By the source file's identity."""
+        """The files by the source file's hash."""
         return cls(folder / f"{identity}.staged", folder / f"{identity}.manifest.json", folder / f"{identity}.lock")
 
 
 @dataclass(frozen=True, slots=True)
 class StagingSettings:
-    """Where copies go and what the workspace says of them."""
+    """The `storage.staging` block of the workspace: where copies go and which files are copied."""
 
     folder: Path
     cap: int | None = None
@@ -61,30 +64,26 @@ class StagingSettings:
     matches: Callable[[str], bool] = _EVERY
 
     def selects(self, source: Path) -> bool:
-        """Whether a source file is to be copied: its whole path or its name fits a pattern."""
+        """Whether a source file is copied: its path or its name matches a pattern."""
         return self.matches(source.as_posix())
 
     def names(self, source: Path) -> Names:
-        """The names of a source file's copy."""
-        from blake3 import blake3
-
+        """The files of a source file in the staging folder."""
         return Names.of(self.folder, blake3(os.fsencode(source.resolve())).hexdigest(length=16))
 
     def is_fresh(self, source: Path) -> bool:
-        """Whether a trusted copy has the time and size that the source file has now."""
-        import orjson
-
+        """Whether there is a trusted copy with the current time and size of the source file."""
         names = self.names(source)
         try:
-            told, facts = orjson.loads(names.manifest.read_bytes()), source.stat()
+            manifest, facts = orjson.loads(names.manifest.read_bytes()), source.stat()
         except (OSError, orjson.JSONDecodeError):
             return False
-        return names.copy.is_file() and (told.get("mtime_ns"), told.get("size")) == (facts.st_mtime_ns, facts.st_size)
+        return names.copy.is_file() and (manifest.get("mtime_ns"), manifest.get("size")) == (facts.st_mtime_ns, facts.st_size)
 
 
 @dataclass(slots=True)
 class Staging:
-    """The copies of one run, locked against removal until it ends."""
+    """The copies of one run, which are locked against removal until it ends."""
 
     settings: StagingSettings
     copies: dict[Path, Path] = field(default_factory=dict)
@@ -93,7 +92,7 @@ class Staging:
     _made: set[Path] = field(default_factory=set)
 
     def local(self, source: Path) -> Path:
-        """The copy of a file, made or reused the first time. Raises StagingError."""
+        """The copy of a file, which the first call makes or reuses. Raises StagingError."""
         real = source.resolve()
         if real not in self.copies:
             try:
@@ -103,7 +102,7 @@ class Staging:
         return self.copies[real]
 
     def release(self, *, clean: bool) -> None:
-        """The run has ended, `clean` without rejects: let go of the copies and remove those that are not kept."""
+        """Unlock the copies at the end of the run, and remove them as `cleanup` says. `clean`: whether the run had no rejects."""
         remove = self.settings.cleanup == "always" or (self.settings.cleanup == "on_success" and clean)
         for handle in self._locks.values():
             os.close(handle)
@@ -116,7 +115,7 @@ class Staging:
         self.copies.clear()
 
     def _staged(self, source: Path) -> Path:
-        """The copy of a file, whose lock is held shared from the moment at which the copy was found good."""
+        """The copy of a file. Its lock is held shared from the check of the copy on."""
         names = self.settings.names(source)
         while True:
             handle = _lock(names.lock, fcntl.LOCK_SH)
@@ -130,7 +129,7 @@ class Staging:
                     self._copy(source, names)
 
     def _good(self, source: Path, names: Names) -> bool:
-        """Whether the copy is one that this run may read: its own, or one to be reused."""
+        """Whether this run may read the copy: its own, or one that it reuses."""
         own = source in self._made and names.copy.is_file() and names.manifest.is_file()
         return own or self._reusable(source)
 
@@ -161,9 +160,7 @@ class Staging:
 
 
 def _copied(source: Path, target: Path) -> str:
-    """Copy a file in one pass; the BLAKE3 digest of what was written."""
-    from blake3 import blake3
-
+    """Copy a file in one pass. Returns the BLAKE3 digest of the copied bytes."""
     hasher = blake3()
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     with source.open("rb") as left, os.fdopen(handle, "wb") as right:
@@ -176,8 +173,6 @@ def _copied(source: Path, target: Path) -> str:
 
 
 def _verify(source: Path, copy: Path, digest: str) -> None:
-    from storage.files.discovery import content_hash
-
     if content_hash(source) == content_hash(copy) == digest:
         return
     _remove(copy)
@@ -185,8 +180,6 @@ def _verify(source: Path, copy: Path, digest: str) -> None:
 
 
 def _commit(names: Names, source: Path, facts: tuple[int, int], digest: str) -> None:
-    import orjson
-
     mtime, size = facts
     content = {"path": str(source.resolve()), "mtime_ns": mtime, "size": size, "blake3": digest, "staged_at": datetime.now(UTC)}
     beside = durable.staging_path(names.manifest)
@@ -200,9 +193,9 @@ def _commit(names: Names, source: Path, facts: tuple[int, int], digest: str) -> 
 
 
 def purge(folder: Path) -> None:
-    """Remove what runs that were killed left: partial copies, copies and manifests without the other, locks that guard nothing.
+    """Remove what killed runs left: partial copies, copies without a manifest, manifests without a copy, locks without a copy.
 
-    Nothing that a living run holds is touched; what cannot be removed stays.
+    Files that a running run has locked stay, and so do files that cannot be removed.
     """
     with suppress(OSError):
         entries = sorted(folder.iterdir())
@@ -238,7 +231,7 @@ def _remove(*paths: Path) -> None:
 
 
 def _lock(path: Path, mode: int) -> int:
-    """An open handle that holds the lock file, which stands under its name. Raises BlockingIOError for a lock that is not to be waited for."""
+    """An open handle that holds the lock file. Raises BlockingIOError where the mode does not wait for another holder."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
         with ExitStack() as opened:
@@ -251,7 +244,7 @@ def _lock(path: Path, mode: int) -> int:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Nobody else reads or copies inside."""
+    """Hold the lock exclusively."""
     handle = _lock(path, fcntl.LOCK_EX)
     try:
         yield
@@ -261,7 +254,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
-    """Whether nobody else holds the lock, which is held inside."""
+    """Hold the lock exclusively if nobody else holds it; yields whether it is held."""
     try:
         handle = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,1 +1,1 @@
-"""Records of a REST service, fetched page by page."""
+"""Sources that read a REST service page by page."""

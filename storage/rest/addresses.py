@@ -1,7 +1,6 @@
-"""Which hosts a source may be read from (QUALITY.md, "Security"): public addresses only, unless private ones are allowed.
+"""The hosts that a source may read: only ones with public addresses, unless private ones are allowed.
 
-The name is resolved here, once for each request, and the request goes to the address that was looked at: a name that means another address a moment
-later is of no use to anybody.
+Each request resolves the name once and goes to the address that was checked. So a name that changes its address between check and request gains nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 
 class AddressRefused(Exception):
-    """A host that may not be asked."""
+    """A host that must not be read."""
 
 
 def address_of(host: str, port: int, *, allow_private: bool) -> str:
-    """The address to connect to. Raises AddressRefused where one of the host's is not public or the name is none; OSError."""
+    """The address to connect to. Raises OSError, and AddressRefused where the name is invalid or one of its addresses is not public."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
@@ -28,7 +27,7 @@ def address_of(host: str, port: int, *, allow_private: bool) -> str:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address can be reached by everybody; what wraps another address is as public as that one."""
+    """Whether an address is public. An IPv6 address that contains an IPv4 address is as public as that one."""
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None) or _nat64(address)

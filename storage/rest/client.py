@@ -1,7 +1,7 @@
-"""Pages of a service, one GET after the other, until the last one or a limit (user guide, "REST sources").
+"""The pages of a REST service, requested one after the other until the last one or a limit.
 
-Only the declared origin is asked: redirects and next links that lead elsewhere are refused, and so are addresses that are not public. A page that
-was kept is asked for by its ETag or its time of change.
+Requests go only to the declared origin. Redirects and links to other origins are refused, and so are addresses that are not public. A page in the cache
+is requested with its ETag or its time of change.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+
+import httpx
+import orjson
 
 from storage.files.errors import InputError
 from storage.rest.addresses import AddressRefused, address_of
-
-if TYPE_CHECKING:
-    import httpx
-
-    from storage.rest.config import Rest
-    from storage.rest.exchange import Answer, Connections
+from storage.rest.config import Rest
+from storage.rest.exchange import Answer, Broken, Connections, TooLong, Unreadable
+from storage.values.json_text import pointed
 
 MOST_REDIRECTS = 5
 LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class CachedPages:
-    """What is known of a page from an earlier pull: its validators and the URL of the page behind it."""
+class CachedPage:
+    """The facts of a page from an earlier pull: its validators, its number of records, and the URL of the next page."""
 
     etag: str | None = None
     modified: str | None = None
@@ -35,31 +34,42 @@ class CachedPages:
     next: str | None = None
 
     def headers(self) -> dict[str, str]:
-        """The conditions under which the server need not send it again."""
+        """The conditions under which the server need not send the page again."""
         given = {"If-None-Match": self.etag, "If-Modified-Since": None if self.etag else self.modified}
         return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. `lines`: its records as lines of JSON; None where the kept ones are still right."""
+    """One page. `lines` are its records as lines of JSON; None where the cached ones are still valid."""
 
     url: str
     lines: tuple[bytes, ...] | None
-    kept: CachedPages
+    facts: CachedPage
 
 
 @dataclass(slots=True)
 class Pull:
-    """One reading of a service. `name` is how messages call the source; `records_of` takes a body apart.
+    """One pull of all pages of a service.
 
-    Raises InputError: a status that is no success, a connection that stays broken, a limit of bytes or seconds, a page that leads elsewhere or back.
+    Raises InputError for a status that is no success, a connection that stays broken, a limit of bytes or seconds, and a page that leads to another origin
+    or to an earlier page.
+
+    Args:
+        settings: the `transport:` block
+        name: how messages call the source
+        records_of: returns the records of a body as lines of JSON
+        known: the cached pages by URL
+        pause: sleeps
+        clock: returns seconds
+        size: the bytes so far
+        capped: the setting that left pages out; None where all pages were read
     """
 
     settings: Rest
     name: str
     records_of: Callable[[bytes], tuple[bytes, ...]]
-    known: Mapping[str, CachedPages] = field(default_factory=dict)
+    known: Mapping[str, CachedPage] = field(default_factory=dict)
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     size: int = 0
@@ -68,9 +78,7 @@ class Pull:
     _ends: float = 0.0
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order; where the server had more, `capped` tells afterwards which setting left that out."""
-        from storage.rest.exchange import Connections
-
+        """The pages in order. If a setting leaves pages out, `capped` is its name afterwards."""
         self._ends = self.clock() + self.settings.max_seconds
         asked: set[str] = set()
         total = 0
@@ -86,12 +94,12 @@ class Pull:
                 self._number += 1
                 page = self._page(connections, url)
                 yield page
-                total += page.kept.records
-                url = page.kept.next
+                total += page.facts.records
+                url = page.facts.next
             self.capped = "max_records" if total > self._most() else None
 
     def _reached(self, total: int) -> str | None:
-        """The setting by which no more pages are read after this many records."""
+        """The setting that forbids another page after `total` records; None where none does."""
         if self._number >= self.settings.max_pages:
             return "max_pages"
         return "max_records" if total >= self._most() else None
@@ -113,18 +121,18 @@ class Pull:
             return Page(url, None, known)
         lines = self._records(answer.body) if answer.body.strip() else ()
         following = self._following(url, answer, len(lines))
-        return Page(url, lines, CachedPages(answer.validator("etag"), answer.validator("last-modified"), len(lines), following))
+        return Page(url, lines, CachedPage(answer.validator("etag"), answer.validator("last-modified"), len(lines), following))
 
     def _records(self, body: bytes) -> tuple[bytes, ...]:
-        """The records of the page that was read last. Raises InputError."""
+        """The records of the current page. Raises InputError."""
         try:
             return self.records_of(body)
         except InputError as wrong:
-            told = wrong.in_text(body)
-            raise self._wrong(": ".join(filter(None, (told.place, told.message)))) from None
+            placed = wrong.in_text(body)
+            raise self._wrong(": ".join(filter(None, (placed.place, placed.message)))) from None
 
     def _following(self, url: str, answer: Answer, count: int) -> str | None:
-        """The URL of the next page; None behind the last one."""
+        """The URL of the next page; None after the last one."""
         paging = self.settings.pagination
         if paging.strategy == "offset" and count >= (paging.limit or 0):
             at = self._parsed(url)
@@ -137,8 +145,11 @@ class Pull:
         return None
 
     def _token(self, body: bytes) -> str | None:
-        """The cursor of the next page; None where the page has none: nothing at the pointer, null, false or an empty text."""
-        found = _pointed(body, self.settings.pagination.next_token_pointer or "")
+        """The cursor of the next page; None where the pointer leads to nothing, null, false or an empty text."""
+        try:
+            found = pointed(orjson.loads(body), self.settings.pagination.next_token_pointer or "")
+        except orjson.JSONDecodeError:
+            return None
         if found is None or found is False or found == "":
             return None
         if isinstance(found, bool) or not isinstance(found, (str, int, float)):
@@ -146,10 +157,8 @@ class Pull:
             raise self._wrong(f"next_token_pointer leads to {kind}, which is no cursor: a text or a number is expected")
         return str(found)
 
-    # -- one request
-
     def _answer(self, connections: Connections, url: str, conditions: Mapping[str, str]) -> Answer:
-        """The answer to a GET, transient failures retried, redirects inside the origin followed."""
+        """The answer to a GET, after retries of transient failures and redirects inside the origin."""
         at = self._parsed(url)
         for _ in range(MOST_REDIRECTS + 1):
             answer = self._steadily(connections, at, conditions)
@@ -167,26 +176,22 @@ class Pull:
         raise self._wrong(f"the server answers {answer.status} {answer.reason}".rstrip())
 
     def _steadily(self, connections: Connections, url: httpx.URL, conditions: Mapping[str, str]) -> Answer:
-        from storage.rest.exchange import Broken
-
-        told = ""
+        reason = ""
         for attempt in range(self.settings.retries + 1):
             if attempt:
                 self.pause(min(0.25 * 2**attempt, LONGEST_PAUSE, max(0.0, self._ends - self.clock())))
             try:
                 answer = self._once(connections, url, conditions)
             except (Broken, OSError) as error:
-                told = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}".rstrip(": ")
+                reason = str(error) if isinstance(error, Broken) else f"{type(error).__name__}: {error}".rstrip(": ")
                 continue
             if answer.status < 500:
                 return answer
-            told = f"the server answers {answer.status} {answer.reason}".rstrip()
+            reason = f"the server answers {answer.status} {answer.reason}".rstrip()
         self._time_left()
-        raise self._wrong(f"{told} ({self.settings.retries + 1} attempts)" if self.settings.retries else told)
+        raise self._wrong(f"{reason} ({self.settings.retries + 1} attempts)" if self.settings.retries else reason)
 
     def _once(self, connections: Connections, url: httpx.URL, conditions: Mapping[str, str]) -> Answer:
-        from storage.rest.exchange import TooLong, Unreadable
-
         seconds = min(self.settings.timeout_secs, self._time_left())
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
@@ -201,31 +206,25 @@ class Pull:
         return answer
 
     def _time_left(self) -> float:
-        """The seconds until the pull has to be over. Raises InputError when there are none."""
+        """The seconds until the pull has to end. Raises InputError when there are none."""
         left = self._ends - self.clock()
         if left <= 0:
             raise self._wrong(f"the pull takes longer than {self.settings.max_seconds:g} seconds: raise max_seconds if that is right")
         return left
 
-    # -- URLs
-
     def _parsed(self, url: str) -> httpx.URL:
-        """A URL of this origin or one that is built from it."""
+        """The URL of a text. Raises InputError where it is none."""
         return self._url(lambda at: at, url)
 
     def _url(self, made: Callable[[httpx.URL], httpx.URL], base: str | httpx.URL) -> httpx.URL:
-        """What `made` makes of a URL, which the server may have given in part. Raises InputError where that is no URL, or one that is too long."""
-        import httpx
-
+        """The result of `made` for a URL, parts of which the server may have sent. Raises InputError where it is no URL or too long."""
         try:
             return made(httpx.URL(base))
         except (httpx.InvalidURL, ValueError) as wrong:
             raise self._wrong(f"what leads to the next page makes no URL: {wrong}" if self._number else f"no URL: {wrong}") from None
 
     def _inside(self, url: httpx.URL, reference: str) -> httpx.URL:
-        """Where a reference that the server gave leads, if it is of the declared origin. Credentials never go anywhere else."""
-        import httpx
-
+        """The URL of a reference from the server. Raises InputError for another origin, which must not get the credentials."""
         found = self._url(lambda at: at.join(reference), url)
         own = httpx.URL(self.settings.url)
         if (found.scheme, found.host, found.port) != (own.scheme, own.host, own.port) or found.userinfo:
@@ -235,19 +234,3 @@ class Pull:
     def _wrong(self, text: str) -> InputError:
         return InputError(self.name, f"page {self._number}: {text}")
 
-
-def _pointed(body: bytes, pointer: str) -> Any:
-    """The value at a JSON pointer (RFC 6901); null where there is none."""
-    import orjson
-
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    for step in pointer.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            value = value[int(key)] if key.isdecimal() and int(key) < len(value) else None
-        else:
-            value = value.get(key) if isinstance(value, dict) else None
-    return value

@@ -1,7 +1,4 @@
-"""The `transport:` block of a source that reads a service (user guide, "Network Sources (REST)").
-
-Keys that Errata adds: `allow_http`, `allow_private` (addresses that are not public), `max_bytes` and `max_seconds` of a whole pull.
-"""
+"""The `transport:` block of a source that reads a REST service."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ class _Strict(BaseModel):
 
 
 class Pagination(_Strict):
-    """How the next page is found and the last one known."""
+    """How the next page is found, and which one is the last."""
 
     strategy: Literal["none", "offset", "cursor_token", "link_header"] = "none"
     limit: int | None = Field(None, ge=1)
@@ -27,7 +24,7 @@ class Pagination(_Strict):
     next_token_pointer: str | None = None
 
     def misfits(self) -> Iterator[str]:
-        """What does not go together."""
+        """Messages on keys that do not go together."""
         for key, strategy in _KEYS.items():
             if key in self.model_fields_set and strategy != self.strategy:
                 yield f"'{key}' belongs to strategy '{strategy}', not '{self.strategy}'"
@@ -53,7 +50,7 @@ class Auth(_Strict):
     value: SecretStr | None = None
 
     def misfits(self) -> Iterator[str]:
-        """What does not go together."""
+        """Messages on keys that do not go together."""
         needed = {"none": set(), "bearer": {"token"}, "header": {"name", "value"}}[self.scheme]
         given = {key for key in ("token", "name", "value") if getattr(self, key) is not None}
         if needed - given:
@@ -62,14 +59,29 @@ class Auth(_Strict):
             yield f"scheme '{self.scheme}' takes no {min(given - needed)}"
 
     def headers(self) -> dict[str, str]:
-        """What goes along with a request to the declared origin."""
+        """The headers of a request to the declared origin."""
         if self.token is not None:
             return {"Authorization": f"Bearer {self.token.get_secret_value()}"}
         return {self.name: self.value.get_secret_value()} if self.name and self.value else {}
 
 
 class Rest(_Strict):
-    """A service that is read by paginated GETs within hard limits."""
+    """A REST service that is read by paginated GETs.
+
+    Args:
+        kind: always `rest`
+        url: the URL of the first page
+        max_pages: the largest number of pages of a pull
+        max_records: the largest number of records of a pull
+        pagination: how the next page is found
+        auth: the credential
+        retries: further attempts after a transient failure
+        timeout_secs: seconds for one request
+        allow_http: whether the URL may be without encryption
+        allow_private: whether the host may have an address that is not public
+        max_bytes: the largest number of bytes of a pull
+        max_seconds: the largest number of seconds of a pull
+    """
 
     kind: Literal["rest"]
     url: str
@@ -95,7 +107,7 @@ class Rest(_Strict):
         return value
 
     def misfits(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What does not go together, with the key where it stands: told beside all else that is wrong with the source."""
+        """Messages on keys that do not go together, each with the path of its block."""
         if self.url.startswith("http:") and not self.allow_http:
             yield (), "an http URL is not encrypted: use https, or say allow_http: true"
         yield from ((("pagination",), message) for message in self.pagination.misfits())

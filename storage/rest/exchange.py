@@ -1,7 +1,7 @@
 """One GET and its answer, within a deadline and a number of bytes.
 
-The deadline holds for the whole exchange: connecting, sending, each byte of the answer's head and body. An answer that began has to bring `LEAST_BYTES`
-in every `STRETCH` seconds. Bytes are counted as they come, before and after they are decompressed, and no more than a piece is decompressed at a time.
+The deadline holds for the whole exchange: connecting, sending, and each byte of the answer. Once begun, an answer has to bring `LEAST_BYTES`
+in every `INTERVAL` seconds. Bytes are counted as they arrive, before and after decompression, which handles at most `PIECE` bytes at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import httpx
 if TYPE_CHECKING:
     import ssl
 
-LEAST_BYTES, STRETCH = 1000, 30.0
+LEAST_BYTES, INTERVAL = 1000, 30.0
 PIECE = 1 << 20
 """Bytes that are decompressed at a time."""
 LONGEST_VALIDATOR = 8192
@@ -27,20 +27,20 @@ _TRANSIENT = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.Protoco
 
 
 class Broken(Exception):
-    """An exchange that did not come to its end: another one may."""
+    """An exchange that failed and may succeed when it is repeated."""
 
 
 class Unreadable(Exception):
-    """An answer that no other attempt makes readable."""
+    """An answer that cannot be read, however often it is requested."""
 
 
 class TooLong(Unreadable):
-    """An answer of more bytes than it may have."""
+    """An answer that is larger than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that is complete. A body is read where the status is below 300 only."""
+    """A complete answer. Its body is read only where the status is below 300."""
 
     status: int
     reason: str
@@ -49,17 +49,17 @@ class Answer:
 
     @property
     def following(self) -> str | None:
-        """Where the header `Link` leads by `rel="next"`."""
+        """The URL in the header `Link` with `rel="next"`."""
         return httpx.Response(self.status, headers=self.headers).links.get("next", {}).get("url")
 
     def validator(self, name: str) -> str | None:
-        """An ETag or a time of change, for a later condition; a server that gives one of many kilobytes would refuse to have it back."""
+        """An ETag or a time of change, for a later condition; None for one of many kilobytes, which no server would accept."""
         value = self.headers.get(name)
         return value if value and len(value) <= LONGEST_VALIDATOR else None
 
 
 class Connections:
-    """Connections to one service, kept open from exchange to exchange."""
+    """Connections to one service that stay open between exchanges."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._pace = _Pace(clock)
@@ -74,10 +74,14 @@ class Connections:
         self._pool.close()
 
     def get(self, url: httpx.URL, address: str, headers: Mapping[str, str], *, deadline: float, most: int) -> Answer:
-        """The answer to a GET that is sent to this address of the URL's host. Raises Broken, Unreadable.
+        """The answer to a GET. Raises Broken and Unreadable.
 
-        deadline: by the clock, when the exchange has to be over
-        most: the bytes that a body may have
+        Args:
+            url: the URL
+            address: the address of its host to connect to
+            headers: further headers
+            deadline: the time by the clock when the exchange has to end
+            most: the bytes of the largest body
         """
         self._pace.begin(deadline)
         target = httpcore.URL(scheme=url.raw_scheme, host=address.encode(), port=url.port, target=url.raw_path)
@@ -93,18 +97,15 @@ class Connections:
 
 
 def _sent(headers: Mapping[str, str]) -> list[tuple[bytes | str, bytes | str]]:
-    """The headers as they are sent. Raises Unreadable for a value that no header can have, without the value: it may be secret."""
+    """The headers of the request. Raises Unreadable for an invalid value, without naming it: it may be secret."""
     wrong = next((name for name, value in headers.items() if not _VALUE.fullmatch(value)), None)
     if wrong is not None:
         raise Unreadable(f"the value for the header {wrong} begins or ends with a blank, or has characters that no header can carry")
     return [(name, value.encode("latin-1")) for name, value in headers.items()]
 
 
-# -- the bytes of a body
-
-
 def _counted(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """The pieces. Raises TooLong when they are more than `most` bytes."""
+    """The pieces. Raises TooLong when they have more than `most` bytes."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -114,7 +115,7 @@ def _counted(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
 
 
 def _plain(pieces: Iterable[bytes], headers: httpx.Headers, most: int) -> Iterator[bytes]:
-    """The pieces of a body without its content coding. Raises Unreadable, Broken."""
+    """The pieces of a body, decoded. Raises Unreadable and Broken."""
     codings = [coding for coding in (part.strip().lower() for part in headers.get("content-encoding", "").split(",")) if coding not in ("", "identity")]
     if not codings:
         return iter(pieces)
@@ -126,7 +127,7 @@ def _plain(pieces: Iterable[bytes], headers: httpx.Headers, most: int) -> Iterat
 
 
 def _unzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What gzip made smaller, at most `PIECE` bytes at a time. Raises Unreadable, Broken."""
+    """The decompressed pieces, of at most `PIECE` bytes. Raises Unreadable and Broken."""
     zipped: Any = zlib.decompressobj(31)
     try:
         for piece in pieces:
@@ -144,11 +145,8 @@ def _unzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
         raise Broken("the compressed answer is cut off")
 
 
-# -- the time of an exchange
-
-
 class _Pace:
-    """How much time an exchange has left, and whether its answer comes fast enough."""
+    """The time that an exchange has left, and the check that its answer is fast enough."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -157,28 +155,28 @@ class _Pace:
         self._bytes = 0
 
     def begin(self, deadline: float) -> None:
-        """A new exchange, over at this time."""
+        """Begin an exchange that has to end at this time."""
         self._deadline, self._since, self._bytes = deadline, None, 0
 
     def left(self) -> float:
-        """The seconds that may pass until the next byte. Raises httpcore.ReadTimeout when there are none."""
+        """The seconds until the next byte has to come. Raises httpcore.ReadTimeout when there are none."""
         now = self._clock()
-        if self._since is not None and now >= self._since + STRETCH:
+        if self._since is not None and now >= self._since + INTERVAL:
             if self._bytes < LEAST_BYTES:
-                raise httpcore.ReadTimeout(f"the answer brings fewer than {LEAST_BYTES:,} bytes in {STRETCH:g} seconds")
+                raise httpcore.ReadTimeout(f"the answer brings fewer than {LEAST_BYTES:,} bytes in {INTERVAL:g} seconds")
             self._since, self._bytes = now, 0
         if now >= self._deadline:
             raise httpcore.ReadTimeout("the answer is not complete in time")
-        return self._deadline - now if self._since is None else min(self._deadline, self._since + STRETCH) - now
+        return self._deadline - now if self._since is None else min(self._deadline, self._since + INTERVAL) - now
 
     def brought(self, size: int) -> None:
-        """Count bytes of the answer. The first bytes begin the first stretch."""
+        """Count bytes of the answer. The first bytes begin the first interval."""
         self._since = self._clock() if self._since is None else self._since
         self._bytes += size
 
 
 class _Network(httpcore.NetworkBackend):
-    """Sockets that keep to a pace."""
+    """Sockets with a pace."""
 
     def __init__(self, pace: _Pace) -> None:
         self._pace, self._plain = pace, httpcore.SyncBackend()
@@ -186,12 +184,12 @@ class _Network(httpcore.NetworkBackend):
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, local_address: str | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
-        """Connect, within the time that is left."""
+        """Connect within the time that is left."""
         return _Stream(self._plain.connect_tcp(host, port, self._pace.left(), local_address, socket_options), self._pace)
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that keeps to a pace."""
+    """A connection with a pace."""
 
     def __init__(self, plain: httpcore.NetworkStream, pace: _Pace) -> None:
         self._plain, self._pace = plain, pace
@@ -221,5 +219,5 @@ class _Stream(httpcore.NetworkStream):
         self._plain.close()
 
     def get_extra_info(self, info: str) -> Any:
-        """What is known of it."""
+        """Facts of the connection."""
         return self._plain.get_extra_info(info)

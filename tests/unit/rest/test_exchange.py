@@ -13,7 +13,7 @@ import pytest
 
 from storage.formats import InputError
 from storage.rest import exchange
-from storage.rest.client import CachedPages, Pull
+from storage.rest.client import CachedPage, Pull
 from tests.support.raw_server import answer_of, sending
 from tests.unit.rest.test_rest import TOKEN, pulled, records, rest
 
@@ -125,18 +125,18 @@ def test_an_answer_that_began_keeps_to_a_least_pace():
     now[0] = 500.0
     assert pace.left() == 500.0  # a server may take its time before it answers
     pace.brought(1)
-    assert pace.left() == exchange.STRETCH
+    assert pace.left() == exchange.INTERVAL
     pace.brought(exchange.LEAST_BYTES - 1)
-    now[0] += exchange.STRETCH
-    assert pace.left() == exchange.STRETCH
+    now[0] += exchange.INTERVAL
+    assert pace.left() == exchange.INTERVAL
     pace.brought(exchange.LEAST_BYTES - 1)
-    now[0] += exchange.STRETCH
+    now[0] += exchange.INTERVAL
     with pytest.raises(httpcore.ReadTimeout, match="the answer brings fewer than 1,000 bytes in 30 seconds"):
         pace.left()
 
 
 def test_a_slow_answer_ends_by_its_pace(monkeypatch):
-    monkeypatch.setattr(exchange, "STRETCH", 0.1)
+    monkeypatch.setattr(exchange, "INTERVAL", 0.1)
     with sending(lambda _: SLOW["in the body"], every=0.02) as url, pytest.raises(InputError, match=r"fewer than 1,000 bytes in 0\.1 seconds"):
         pulled(url, retries=0, timeout_secs=60)
 
@@ -146,7 +146,7 @@ def test_304_is_an_answer_to_a_condition_only():
     with sending(lambda _: answer_of(status="304 Not Modified")) as url:
         with pytest.raises(InputError, match="page 1: the server answers 304 Not Modified, and was asked for the page without a condition"):
             pulled(url)
-        for kept, right in [(CachedPages(), False), (CachedPages(etag='"a"'), True), (CachedPages(modified="Mon, 01 Jan 2024 00:00:00 GMT"), True)]:
+        for kept, right in [(CachedPage(), False), (CachedPage(etag='"a"'), True), (CachedPage(modified="Mon, 01 Jan 2024 00:00:00 GMT"), True)]:
             pull = Pull(rest(url), "<source:s>", records, {url: kept})
             if right:
                 assert [page.lines for page in pull.pages()] == [None]
@@ -224,4 +224,4 @@ def test_a_validator_is_sent_back_as_it_came_unless_it_is_far_too_long():
     for tag, kept in [('"\xff\xfe"', '"\xff\xfe"'), ('"' + "e" * 60_000 + '"', None)]:
         with sending(lambda _, tag=tag: answer_of(BODY, f"ETag: {tag}\r\n")) as url:
             (page,) = Pull(rest(url), "<source:s>", records).pages()
-        assert page.kept.etag == kept
+        assert page.facts.etag == kept

@@ -16,7 +16,7 @@ import pytest
 from storage import formats
 from storage.formats import Column, InputError, ReadPlan
 from storage.rest import exchange
-from storage.rest.client import CachedPages, Page, Pull
+from storage.rest.client import CachedPage, Page, Pull
 from tests.support.raw_server import answer_of
 from tests.unit.formats.test_mutations import mutated
 from tests.unit.rest.test_rest import TOKEN, rest
@@ -72,7 +72,7 @@ def survives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange.httpcore, "SyncBackend", lambda: Bringing(answers(rnd)))
     settings = rest("http://127.0.0.1/rows", max_pages=rnd.randint(1, 4), retries=rnd.randint(0, 2), max_bytes=rnd.choice([50, 500, 2_000_000, 1 << 28]), pagination=rnd.choice(PAGING))
     reader = formats.reader("json", {"record_path": "items"}, ReadPlan((Column("a", "int"),)))
-    known = {settings.url: CachedPages(etag='"a"', records=1)} if rnd.random() < 0.3 else {}
+    known = {settings.url: CachedPage(etag='"a"', records=1)} if rnd.random() < 0.3 else {}
     pull = Pull(settings, "<source:s>", lambda body: tuple(reader.lines(body, "<source:s>")), known, pause=lambda _: None)
     began = time.process_time()
     told, pages = outcome(pull)
