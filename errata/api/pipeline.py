@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from errata.core.diagnostics import Diagnostic, raise_errors
 from errata.core.env_references import process_environment
-from errata.core.events import RunResult
 from errata.core.options import Correction, EngineOptions, LogFilter, RunOptions
-from errata.execution.rest_sources import fetched_below
 from errata.plan.own_files import ProtectedFiles, check_targets
+from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
 from errata.plan.planner import make_plan
+from errata.plan.source_inputs import fetched_below
 from errata.project.findings import Findings
 from errata.project.workspace import Workspace, find_workspace
 from errata.yaml import Document, read_yaml
 from operators.core.settings import PipelineSettings
-from storage.state.location import State, state_of, temporary_state
+from storage.state.location import State, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from errata.core.events import RunResult
     from errata.inspect.next_run import Outlook
     from errata.inspect.snapshot import Snapshot
     from errata.project.channels.overlay import Overlay
@@ -72,7 +73,7 @@ def load(
     plan = replace(plan, workspace=workspace, files=(file, *([Path(overlay.file)] if overlay else [])))
     findings.diagnostics.extend(check_targets(ProtectedFiles(plan, place, inputs=False), document))
     raise_errors(findings.diagnostics)
-    return Pipeline(plan, place, findings.diagnostics, document)
+    return Pipeline(LoadedPipeline(plan, place, tuple(findings.diagnostics), document))
 
 
 def stored(path: str | Path, state: str | None = None) -> Snapshot | None:
@@ -117,7 +118,8 @@ def _rules_folder(given: str | Path | None, value: Any, folders: Sequence[Path])
 
 def _channel_overlay(channel: Any, document: Document, file: Path, workspace: Path, environment: str | None) -> Overlay:
     """A channel laid over the pipeline's document."""
-    from errata.project.channels.overlay import apply, find_channel, load_channel
+    from errata.project.channels.files import find_channel, load_channel
+    from errata.project.channels.overlay import apply
 
     variables = process_environment(environment)
     loaded = load_channel(find_channel(channel, file, workspace, env=variables), env=variables)
@@ -134,16 +136,25 @@ def _source_defaults(overlay: Overlay, given: Mapping[str, Any]) -> dict[tuple[s
 
 
 class Pipeline:
-    """A pipeline that was planned without errors, and its state.
+    """A pipeline that was planned without errors: what `errata.load` gives, and what commands call."""
 
-    `document`: the pipeline's file; None where the plan was made from another one, which writes elsewhere.
-    """
+    def __init__(self, loaded: LoadedPipeline) -> None:
+        self.loaded = loaded
 
-    def __init__(self, plan: Plan, state: State, diagnostics: Sequence[Diagnostic], document: Document | None = None) -> None:
-        self.plan = plan
-        self.state = state
-        self.diagnostics = tuple(diagnostics)
-        self._document = document
+    @property
+    def plan(self) -> Plan:
+        """The nodes in order."""
+        return self.loaded.plan
+
+    @property
+    def state(self) -> State:
+        """Where the tables and the ledger lie."""
+        return self.loaded.state
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Warnings of the plan."""
+        return self.loaded.diagnostics
 
     @property
     def node_names(self) -> Sequence[str]:
@@ -157,142 +168,132 @@ class Pipeline:
 
     def head(self) -> Entry | None:
         """The ledger's last entry, None before the first run."""
-        from storage.state.ledger import Ledger
-
-        return Ledger(self.state.ledger).head()
-
-    def before(self) -> Entry | None:
-        """The same entry as the next run reads it: with what it is to know of nodes that are back (`errata.plan.restored_nodes`)."""
-        from errata.plan.restored_nodes import with_returned
-        from storage.state.ledger import Ledger
-
-        return with_returned(self.head(), self.plan, Ledger(self.state.ledger).entries)
+        return self.loaded.head()
 
     def head_epoch(self) -> int | None:
         """The last committed epoch, None before the first."""
         head = self.head()
         return None if head is None else head.epoch
 
-    def check(self) -> ProtectedFiles:
-        """Where nothing may be written. Raises PipelineErrors where the pipeline writes over a file that a source reads; `load` does not look for those."""
-        own = ProtectedFiles(self.plan, self.state)
-        raise_errors([] if self._document is None else list(check_targets(own, self._document)))
-        return own
+    def check(self) -> None:
+        """Raise PipelineErrors where the pipeline writes over a file that a source reads; `load` does not look for those."""
+        self.loaded.protected_files()
+
+    # -- commands that commit an epoch
 
     def run(self, options: RunOptions | None = None) -> RunResult:
         """One run. Raises Failure; then the state is that of the last committed epoch."""
-        from errata.execution.epoch import run
+        from errata.api.runs import run_pipeline
 
-        return run(self, options or RunOptions())
+        return run_pipeline(self.loaded, options or RunOptions())
 
-    def at_state(self, state: State) -> Pipeline:
-        """The same project with its state elsewhere."""
-        return Pipeline(self.plan, state, self.diagnostics, self._document)
+    def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
+        """A manual correction as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
+        from errata.amend.correct import correction_of
+        from errata.api.amendments import amend_pipeline
 
-    def ephemeral(self) -> Pipeline:
-        """The same project with a state that goes with the process."""
-        return self.at_state(temporary_state(self.plan.settings.name))
+        return amend_pipeline(self.loaded, correction_of(self.plan, correction), options or RunOptions())
 
-    # -- looking
+    def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
+        """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure."""
+        from errata.amend.revert import revert_to
+        from errata.api.amendments import amend_pipeline
+
+        return amend_pipeline(self.loaded, revert_to(self.loaded, epoch), options or RunOptions())[1]
+
+    def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
+        """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
+        from errata.api.runs import retry_suppressed
+        from errata.inspect.dlq import require_suppressed
+
+        require_suppressed(self.loaded, group)
+        return retry_suppressed(self.loaded, options)
+
+    def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
+        """Put small files together; fold the epochs before `before` into a base: table, files and rows before and after. Raises Failure."""
+        from errata.amend.compact import compact
+
+        return compact(self.loaded, before, engine)
+
+    # -- commands that look
+
+    def snapshot(self) -> Snapshot:
+        """The last committed epoch, read only."""
+        from errata.inspect.snapshot import Snapshot
+
+        return Snapshot(self.loaded.name, self.state, self.plan)
 
     def live(self, node: str, at: int | None = None) -> DataFrame:
         """The live rows of a node, now or at an epoch: its data columns, in no particular order."""
-        return self._reading().live(node, at)
+        return self.snapshot().live(node, at)
 
     def changelog(self, node: str, epochs: tuple[int, int] | None = None) -> DataFrame:
         """The op rows of a node, of all committed epochs or from the first to the last named."""
-        return self._reading().changelog(node, epochs)
-
-    def _reading(self) -> Snapshot:
-        from errata.inspect.snapshot import Snapshot
-
-        return Snapshot(self.plan.settings.name, self.state, self.plan)
+        return self.snapshot().changelog(node, epochs)
 
     def status(self) -> Mapping[str, Any]:
-        """The object of CONTRACT.md, "`errata status --format json`"."""
-        return self._reading().status()
+        """The object of `errata status --format json`."""
+        return self.snapshot().status()
 
     def runs(self) -> Iterable[Row]:
         """One row a committed run."""
-        return self._reading().runs()
+        return self.snapshot().runs()
 
     def log(self, node: str, filters: LogFilter | None = None) -> Iterable[Row]:
-        """Changelog rows as CONTRACT.md says, in changelog order."""
-        return self._reading().log(node, filters or LogFilter())
+        """Changelog rows of a node in changelog order."""
+        return self.snapshot().log(node, filters or LogFilter())
 
     def show(self, node: str, at: int | None = None) -> Iterable[Row]:
         """Live rows in their order, data columns only."""
-        return self._reading().show(node, at)
+        return self.snapshot().show(node, at)
 
     def columns(self, node: str, form: str | None = None) -> Sequence[str]:
-        """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
-        return self._reading().columns(node, form)
+        """The columns of `show` or, in csv, of `log` in a form, also where no row has them."""
+        return self.snapshot().columns(node, form)
 
     def diff(self, node: str, start: int, end: int) -> Iterable[Row]:
         """Net difference between two epochs by key: op, before, after."""
-        return self._reading().diff(node, start, end)
+        return self.snapshot().diff(node, start, end)
 
     def why(self, node: str, conditions: Mapping[str, str]) -> Iterable[Row]:
-        """The source records behind the live rows that meet the conditions, and the corrections of each (`errata.inspect.why`)."""
-        return self._reading().why(node, conditions)
+        """The source records behind the live rows that meet the conditions, and the corrections of each."""
+        from errata.inspect.why import why
+
+        return why(self.snapshot(), node, conditions)
 
     def dlq_list(self) -> Iterable[Row]:
-        """Rejected and suppressed records with what is said of them, and their source fields."""
+        """Rejected and suppressed records with their reasons and their source fields."""
         from errata.inspect.dlq import entries
 
-        return entries(self._reading())
+        return entries(self.snapshot())
 
     def dlq_groups(self) -> Iterable[Row]:
         """Suppressed correlation groups with their triggers."""
         from errata.inspect.dlq import groups
 
-        return groups(self._reading())
-
-    def dlq_retry(self, group: str, options: RunOptions) -> RunResult:
-        """A run that admits the suppressed records again. Raises Usage where no group of that name is suppressed, and Failure."""
-        from errata.inspect.dlq import retry
-
-        return retry(self, group, options)
+        return groups(self.snapshot())
 
     def verify(self, recompute: bool = False, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
         """check, node, epoch, verdict (`ok` or `violation`), detail."""
         from errata.inspect.verify import verify
 
-        return verify(self, recompute, engine)
-
-    def correct(self, correction: Correction, options: RunOptions | None = None) -> tuple[Iterable[Row], RunResult]:
-        """A correction by hand as an epoch of its own: its effect (node, op, before, after) and the run. Raises Failure."""
-        from errata.amend.rewrite import correct
-
-        return correct(self, correction, options or RunOptions())
-
-    def revert(self, epoch: int, options: RunOptions | None = None) -> RunResult:
-        """A new epoch in which the sources' live rows are those of an earlier one. Raises Failure."""
-        from errata.amend.rewrite import revert
-
-        return revert(self, epoch, options or RunOptions())
-
-    def compact(self, before: int | None = None, engine: EngineOptions = EngineOptions()) -> Iterable[Row]:  # noqa: B008 - frozen
-        """Put small files together; fold the epochs before `before` to a base: table, files and rows before and after. Raises Failure."""
-        from errata.amend.compact import compact
-
-        return compact(self, before, engine)
+        return verify(self.loaded, recompute, engine)
 
     def report(self) -> str:
-        """One self-contained HTML page (`errata.inspect.report`)."""
+        """One self-contained HTML page."""
         from errata.inspect.report import report
 
-        return report(self, self._reading())
+        return report(self.plan, self.snapshot())
 
     def plan_next(self) -> Iterator[Row]:
-        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can tell), reason (`errata.inspect.next_run`)."""
+        """What the next run would do: node, type, action, rows (that it goes through, None where only the run can say), reason."""
         return self.outlook().rows()
 
     def outlook(self) -> Outlook:
         """What the next run would do, and on which engine."""
         from errata.inspect.next_run import Outlook
 
-        return Outlook.of(self)
+        return Outlook.of(self.loaded)
 
     def explain_field(self, node: str, parameter: str) -> str:
         """Where the value of a composition's parameter comes from: default, call, channel default, channel fixed. Raises Usage."""
@@ -304,7 +305,4 @@ class Pipeline:
         """The plan as `text`, `json` or `dot`."""
         from errata.inspect.explain import explain
 
-        return explain(self, format)
-
-
-__all__ = ["Pipeline", "load", "replace"]
+        return explain(self.plan, format)

@@ -1,4 +1,4 @@
-"""`--dry-run -n N`: the first records of each source through the whole pipeline, printed, nothing kept (user guide, "Record preview")."""
+"""`--dry-run`: nothing is read, or with `-n N` the first records of each source through the whole pipeline, printed; nothing is stored."""
 
 from __future__ import annotations
 
@@ -6,39 +6,52 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from errata.core.events import RunResult
+from errata.core.failures import StorageFailed
+from errata.core.files import replace_file
 from errata.core.options import RunOptions
+from errata.execution.engine import with_workspace
+from errata.execution.run import run
+from errata.plan.pipeline import LoadedPipeline
 from errata.plan.plan import Plan
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
+from errata.state.source_files import look_at_sources
+from errata.telemetry.metrics import measured
 
 HEADING = "# {name}\n"
 
 
-def preview(project: Pipeline, options: RunOptions) -> RunResult:
-    """Run the first `options.preview` records of each source in a state of its own; every output in its own form.
+def dry_run(pipeline: LoadedPipeline, options: RunOptions) -> RunResult:
+    """Look at the sources' files only, or preview their first records. Raises Failure."""
+    if options.preview is not None:
+        return preview(pipeline, options)
+    try:
+        look_at_sources(pipeline.plan, {})
+    except StorageFailed as error:
+        return RunResult(exit_code=1, message=error.message)
+    return RunResult(exit_code=0)
 
-    The text goes to `options.preview_output`, or into the result for standard output. Raises Failure.
+
+def preview(pipeline: LoadedPipeline, options: RunOptions) -> RunResult:
+    """Run the first `options.preview` records of each source in a state of its own; every output in its own format.
+
+    Returns:
+        The result, with the text in `preview` unless `options.preview_output` names a file for it.
+
+    Raises:
+        Failure: The run failed.
     """
-    from errata.api.pipeline import Pipeline as Loaded
-    from errata.execution.engine import with_workspace
-    from errata.execution.epoch import run_once
-
     with tempfile.TemporaryDirectory(prefix="errata-preview-") as folder:
-        plan = limited(project.plan, options.preview or 1, Path(folder))
-        state = project.ephemeral().state
+        plan = limited(pipeline.plan, options.preview or 1, Path(folder))
+        loaded = LoadedPipeline(plan, pipeline.with_temporary_state().state)
+        known = replace(options, dry_run=False, force=True, engine=with_workspace(options.engine, pipeline.plan))
         try:
-            result = run_once(Loaded(plan, state, ()), replace(options, dry_run=False, force=True, engine=with_workspace(options.engine, project.plan)))
+            result = measured(loaded, known, lambda heard: run(loaded, heard))
         finally:
-            state.forget()
+            loaded.state.forget()
         text = "".join(_texts(plan, result))
     if options.preview_output is None:
         return replace(result, preview=text, committed=False)
-    from errata.core.files import replace_file
-
     replace_file(options.preview_output, text)
     return replace(result, committed=False)
 

@@ -9,9 +9,9 @@
 A pipeline with errors raises `errata.core.diagnostics.PipelineErrors`, exit 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 
 class Exit(IntEnum):
@@ -39,6 +39,21 @@ def repair(file: str) -> str:
     return f"fix {file}, then run again" if file else REPAIR
 
 
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """The records of a run.
+
+    Attributes:
+        files: Path and number of records of each file that was read.
+        written: Rows in outputs.
+        rejected: Rejected records.
+    """
+
+    files: Sequence[tuple[str, int]]
+    written: int
+    rejected: int
+
+
 class Failure(Exception):
     """Base of the failures.
 
@@ -50,7 +65,7 @@ class Failure(Exception):
     """
 
     exit_code: int = Exit.STOPPED
-    measured: Mapping[str, Any] = {}
+    counts: RecordCounts | None = None
 
     def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", again: bool = False) -> None:
         super().__init__(message)
@@ -64,12 +79,12 @@ class Stopped(Failure):
     """A run ended by fail_fast, an error threshold or a guard.
 
     Args:
-        measured: Figures for the metrics file of a run that had read all of its input.
+        counts: The records of a run that had read all of its input.
     """
 
-    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", measured: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, *, help: str = "", details: Sequence[str] = (), file: str = "", counts: RecordCounts | None = None) -> None:
         super().__init__(message, help=help, details=details, file=file)
-        self.measured = dict(measured or {})
+        self.counts = counts
 
 
 class StorageFailed(Failure):

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from errata.core.events import Event
+from errata.core.options import EngineOptions
 from errata.execution.storage_summary import spill_folder
+from errata.plan.plan import Plan
+from errata.plan.steps import DataStep
+from errata.state.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from errata.core.options import EngineOptions
-    from errata.execution.ingest import SourceFiles
-    from errata.plan.plan import Plan
-    from errata.plan.steps import Stage
-    from storage.engines import Engine, EngineDecision
+    from storage.engines.base import Engine
+    from storage.engines.choice import EngineDecision
 
 BYTES_A_ROW = 20
 """What a row of a file has at least, and what a live row that is looked up counts for."""
@@ -22,7 +23,7 @@ BYTES_A_ROW = 20
 
 def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecision:
     """The engine for `work` bytes of work, and why it is this one."""
-    from storage.engines import EngineChoice, decided
+    from storage.engines.choice import EngineChoice, decided
 
     given, reason = _named(options, plan)
     threads = given.threads or plan.model.pipeline.concurrency.threads
@@ -35,8 +36,8 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecisi
 
 
 def start_engine(chosen: EngineDecision, listener: Callable[[Event], None]) -> Engine:
-    """The engine that was chosen, starting; the listener hears what it waits for. Raises EngineUnavailable."""
-    from storage.engines import engine
+    """The engine that was chosen, starting; the listener hears what it waits for. Raises storage.engines.EngineUnavailable."""
+    from storage.engines.registry import engine
 
     found = engine(chosen.choice)
     found.tell = lambda text: listener(Event("warning", action=text))
@@ -61,7 +62,7 @@ def _named(options: EngineOptions, plan: Plan) -> tuple[EngineOptions, str]:
     return replace(options, engine=kind, master=master, remote=remote), reason
 
 
-def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> int:
+def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[DataStep], nodes: Mapping[str, Mapping[str, Any]]) -> int:
     """The bytes of work of a run: the bytes of files that it reads, and BYTES_A_ROW for each live row that its nodes look up.
 
     `nodes` is what the last epoch's ledger entry counted of each.
@@ -72,7 +73,7 @@ def work_of(plan: Plan, sources: Mapping[str, SourceFiles], stages: Iterable[Sta
     return read + BYTES_A_ROW * sum(int(nodes.get(name, {}).get("live", 0)) for name in looking)
 
 
-def _to_read(source: SourceFiles, stage: Stage) -> int:
+def _to_read(source: SourceFiles, stage: DataStep) -> int:
     """The bytes of a source that its stage reads."""
     changes = source.changes
     if stage.action != "delta":

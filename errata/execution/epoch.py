@@ -1,158 +1,237 @@
-"""From a project and options to a run: dry runs, ephemeral and refreshed state, repair of what a crash left, the claim."""
+"""The unit of work: it holds the claim, repairs what a crash left, stages tables and files, and commits or undoes them.
+
+A run, a correction, a revert, a retry, a compaction and a recomputation each are one `Epoch`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
 
-from errata.core.events import Event, RunResult
+from errata.core.events import Event
 from errata.core.failures import Busy, StorageFailed
 from errata.core.options import RunOptions
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from errata.execution.run import Run
-    from errata.plan.own_files import ProtectedFiles
-    from storage.state.location import State
-    from storage.state.lock import Claim
-
-Made = TypeVar("Made", bound="Run")
-
-
-def run(project: Pipeline, options: RunOptions) -> RunResult:
-    """Run a project. Raises Failure; PipelineErrors where it would write over a file that it reads."""
-    own = project.check()
-    if options.dry_run:
-        return dry_run(project, options)
-    if options.ephemeral:
-        temporary = project.ephemeral()
-        try:
-            return run_once(temporary, options, replace(own, state=temporary.state))
-        finally:
-            temporary.state.forget()
-    return run_once(project, options, own)
+from errata.core.uuid7 import uuid7
+from errata.outputs.context import OutputContext, RunIdentity
+from errata.outputs.staged_files import StagedFiles
+from errata.outputs.targets import Targets
+from errata.plan.own_files import ProtectedFiles
+from errata.plan.pipeline import LoadedPipeline
+from errata.plan.plan import Plan
+from errata.state.node_tables import Tables
+from storage import durable
+from storage.durable import undoing
+from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
+from storage.state.entry import Entry
+from storage.state.integrity import anchor_ledger, require_ledger, seal_tables
+from storage.state.ledger import Ledger
+from storage.state.location import State
+from storage.state.lock import Claim, Held, claim
 
 
-def run_once(project: Pipeline, options: RunOptions, own: ProtectedFiles | None = None) -> RunResult:
-    """One run, with its metrics where they are asked for. `own`: where nothing may be written. Raises Failure."""
-    from errata.telemetry.metrics import measured
+@dataclass(slots=True)
+class Epoch:
+    """An epoch under way. Readers see nothing of it before `commit`.
 
-    return measured(project, options, lambda told: _run_once(project, told, own))
-
-
-def _run_once(project: Pipeline, options: RunOptions, own: ProtectedFiles | None) -> RunResult:
-    """One run under the pipeline's claim, after what a crash left is repaired. Raises Failure.
-
-    A refresh leaves the state as it is until it commits: then it takes the place of all that stood.
+    Attributes:
+        head: The ledger's entry that it continues; None for the first run and for a full refresh.
+        replaced: The entry that a full refresh replaces; its rows and files stay until the commit.
+        execution_id: The id of this run; tables carry it as their writer.
+        staged: Files that are made beside their targets.
+        protected: The places where nothing may be written.
     """
-    from errata.execution.run import Run
 
-    former = project.head() if options.full_refresh else None
-    with exclusive(project, options, Run, own=own) as one:
-        if former is not None:
-            one.former, one.head = one.head, None
-        return one.execute()
+    pipeline: LoadedPipeline
+    options: RunOptions
+    claim: Claim
+    head: Entry | None
+    execution_id: str
+    started: datetime
+    protected: ProtectedFiles
+    replaced: Entry | None = None
+    began: float = field(default_factory=monotonic)
+    staged: StagedFiles = field(default_factory=StagedFiles)
+    tables: Tables = field(init=False)
 
+    def __post_init__(self) -> None:
+        """Open the tables, which this epoch alone writes."""
+        self.tables = Tables(self.state.root, self.plan, writer=self.execution_id)
 
-@contextmanager
-def exclusive(project: Pipeline, options: RunOptions, make: Callable[..., Made], **settings: Any) -> Iterator[Made]:
-    """A run that holds the pipeline's claim, on a state that is as the ledger says. Raises Failure."""
-    from datetime import UTC, datetime
+    @classmethod
+    @contextmanager
+    def begin(cls, pipeline: LoadedPipeline, options: RunOptions, protected: ProtectedFiles | None = None) -> Iterator[Epoch]:
+        """An epoch that holds the pipeline's claim, on a state that is as the ledger says.
 
-    from errata.core.uuid7 import uuid7
-    from storage import durable
-    from storage.errors import EngineUnavailable, LedgerMoved, Overtaken, StorageError
-    from storage.state.ledger import Ledger
+        Args:
+            pipeline: The pipeline.
+            options: The options of the run. `full_refresh` computes everything without the rows of before.
+            protected: The places where nothing may be written; looked up where it is None.
 
-    started = datetime.now(UTC)
-    name = uuid7(started)
-    try:
-        with durable.numbered_run(), _claimed(project.state, options, name) as claim, durable.guarding(claim.require), _Alone(claim):
-            stopped = claim.leased and claim.taken_from is not None
-            if stopped:
-                Ledger(project.state.ledger).fence(name)
-            one = make(project.plan, project.state, options, project.before(), started=started, execution_id=name, claim=claim, **settings)
-            _require(one)
-            if stopped:
-                one.tables.fence()
-            if stopped or needs_repair(one):
-                repair(one)
-            yield one
-    except (Overtaken, LedgerMoved) as error:
-        raise Busy("another run took this pipeline over", again=True) from error
-    except EngineUnavailable as error:
-        raise StorageFailed(error.reason, help="; or ".join(error.ways_out), details=error.log.splitlines(), again=error.again) from error
-    except StorageError as error:
-        raise StorageFailed(str(error)) from error
+        Raises:
+            Failure: The state is held by another run, is damaged, or the work failed. Then nothing was committed.
+        """
+        started = datetime.now(UTC)
+        name = uuid7(started)
+        try:
+            with durable.numbered_run(), _claimed(pipeline.state, options, name) as held, durable.guarding(held.require), _Alone(held):
+                taken_over = held.leased and held.taken_from is not None
+                if taken_over:
+                    Ledger(pipeline.state.ledger).fence(name)
+                known = protected or ProtectedFiles(pipeline.plan, pipeline.state)
+                epoch = cls(pipeline, options, held, pipeline.prior(), name, started, known)
+                epoch._require_intact()
+                if taken_over:
+                    epoch.tables.fence()
+                if taken_over or epoch.needs_repair:
+                    epoch._repair()
+                if options.full_refresh:
+                    epoch.head, epoch.replaced = None, epoch.head
+                yield epoch
+        except (Overtaken, LedgerMoved) as error:
+            raise Busy("another run took this pipeline over", again=True) from error
+        except EngineUnavailable as error:
+            raise StorageFailed(error.reason, help="; or ".join(error.ways_out), details=error.log.splitlines(), again=error.again) from error
+        except StorageError as error:
+            raise StorageFailed(str(error)) from error
+
+    @property
+    def plan(self) -> Plan:
+        """The pipeline's nodes."""
+        return self.pipeline.plan
+
+    @property
+    def state(self) -> State:
+        """Where tables and ledger lie."""
+        return self.pipeline.state
+
+    @property
+    def number(self) -> int:
+        """The number that the epoch has once it is committed."""
+        return 1 if self.head is None else self.head.epoch + 1
+
+    @property
+    def batch_id(self) -> str:
+        """`--batch-id`, or the id of this run."""
+        return self.options.batch_id or self.execution_id
+
+    @property
+    def prior(self) -> Entry | None:
+        """The ledger's last entry, also that which a full refresh replaces."""
+        return self.head or self.replaced
+
+    @property
+    def outputs(self) -> OutputContext:
+        """What outputs have to know of this epoch."""
+        identity = RunIdentity(self.number, self.execution_id, self.batch_id, self.started)
+        return OutputContext(self.plan, self.state, self.head, self.prior, identity, self.protected, self.options.force, self.warn, self.staged)
+
+    def history(self) -> list[Entry]:
+        """Every committed run, oldest first."""
+        return Ledger(self.state.ledger).entries()
+
+    def warn(self, text: str) -> None:
+        """Report something that does not stop the epoch."""
+        self.options.listener(Event("warning", action=text))
+
+    # -- effects
+
+    @contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """Within the body of a `with` any failure takes back what the epoch wrote. First the tables that a refresh replaces are cleared."""
+        with undoing(self.undo):
+            for path in self.replaced.tables if self.replaced else ():
+                self.tables.by_path(path).clear()
+            yield
+
+    def undo(self) -> None:
+        """Take back the staged files, and the rows where the claim is still held."""
+        self.staged.discard()
+        try:
+            if self.claim.held:
+                self.restore()
+        except StorageError as error:  # the failure that ended the run is reported; the next run repairs
+            self.warn(f"the next run has to take back what this one wrote: {error}")
+
+    def restore(self) -> None:
+        """Take back what was written since the last commit. Of a damaged table nothing stays, as its committed version is lost."""
+        versions = self.prior.tables if self.prior else {}
+        for path in {*versions, *self.tables.existing()} - self.tables.discarded:
+            self.tables.by_path(path).restore(versions.get(path))
+        if self.tables.discarded and Ledger(self.state.ledger).head() == self.prior:
+            for path in self.tables.discarded:
+                self.tables.by_path(path).discard()
+
+    def commit(self, entry: Entry) -> Entry:
+        """Append a ledger entry with the seals of the tables that it names.
+
+        Raises:
+            Overtaken: The claim was lost, or a table has a version that this epoch did not write.
+        """
+        known = self.head.tables if self.head else {}
+        changed = {path: self.tables.at(path, version) for path, version in entry.tables.items() if known.get(path) != version}
+        marks = {path: table.mark() for path, table in changed.items()}
+        unchanged = {path: mark for path, mark in (self.head.marks if self.head else {}).items() if path in entry.tables}
+        sealed = replace(entry, files=seal_tables(self.state, known, entry.tables), marks=unchanged | marks)
+        self.claim.confirm()
+        self.tables.require_untouched()
+        ledger = Ledger(self.state.ledger)
+        committed = ledger.append(sealed, self.prior, afresh=self.replaced is not None)
+        anchor_ledger(self.state, ledger, committed, {path: table.data_files() for path, table in changed.items()})
+        if ledger.compact_if_fragmented():
+            anchor_ledger(self.state, ledger, committed, {})
+        return committed
+
+    def counters(self) -> dict[str, Any]:
+        """Counters that each entry takes over: the base of a compaction and what was folded into it, or the entry that a refresh replaces."""
+        replaced = {"replaces": self.replaced.hash} if self.replaced else {}
+        return {name: value for name, value in (self.head.counters if self.head else {}).items() if name in ("base", "folded")} | replaced
+
+    # -- the state before
+
+    def _require_intact(self) -> None:
+        """Raise StorageError where the state is not what the last epoch committed; a full refresh removes such tables instead."""
+        require_ledger(self.state, self.head)
+        if self.head is None:
+            return
+        if self.options.full_refresh:
+            self.tables.discard_damaged(self.head)
+        else:
+            self.tables.require(self.head)
+
+    @property
+    def needs_repair(self) -> bool:
+        """Whether an earlier run did not commit and left rows behind."""
+        known = self.head.tables if self.head else {}
+        return self.state.exists() and any(version != known.get(path, 0) for path, version in self.tables.versions().items())
+
+    def _repair(self) -> None:
+        """Take back the rows and unfinished files that a killed run left."""
+        self.restore()
+        for path in Targets.of(self.outputs).files(self.prior):
+            self.staged.sweep(path)
 
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """Turns whatever goes wrong in a run that lost its claim into `Overtaken`: it may be the other run's doing."""
+    """Turns any failure of a run that lost its claim into `Overtaken`: the other run may have caused it."""
 
     claim: Claim
 
     def __enter__(self) -> None:
-        """Nothing is to be done ahead of the run."""
+        """Do nothing."""
 
     def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
-        from storage.errors import Overtaken
-
         if isinstance(problem, Exception) and self.claim.lost:
             raise Overtaken(self.claim.place) from problem
 
 
-def _require(one: Run) -> None:
-    """Raise StorageError where the state is not what the last epoch committed; a refresh removes what is not."""
-    from storage.state.integrity import require_ledger
-
-    require_ledger(one.state, one.head)
-    if one.head is None:
-        return
-    if one.options.full_refresh:
-        one.tables.discard_damaged(one.head)
-    else:
-        one.tables.require(one.head)
-
-
-def needs_repair(one: Run) -> bool:
-    """Whether a run before this one did not commit and left rows behind."""
-    known = one.head.tables if one.head else {}
-    return one.state.exists() and any(version != known.get(path, 0) for path, version in one.tables.versions().items())
-
-
-def repair(one: Run) -> None:
-    """Take back what a run that was killed has left: rows, and files that were begun."""
-    from errata.outputs.targets import Targets
-
-    one.restore()
-    for path in Targets.of(one.plan, one).files(one.standing):
-        one.exports.sweep(path)
-
-
-def dry_run(project: Pipeline, options: RunOptions) -> RunResult:
-    """Validate only, or preview the first records of each source: nothing is written but the preview."""
-    if options.preview is None:
-        from errata.execution.ingest import look_at_sources
-
-        try:
-            look_at_sources(project.plan, {})
-        except StorageFailed as error:
-            return RunResult(exit_code=1, message=error.message)
-        return RunResult(exit_code=0)
-    from errata.api.preview import preview
-
-    return preview(project, options)
-
-
 @contextmanager
 def _claimed(state: State, options: RunOptions, execution_id: str) -> Iterator[Claim]:
-    """Hold the pipeline's claim; one run at a time. Raises Busy. A claim that cannot be let go ends with its lease: that is only a warning."""
-    from storage.errors import StorageError
-    from storage.state.lock import Held, claim
-
+    """Hold the pipeline's claim. A claim that cannot be released ends with its lease, so that is a warning only. Raises Busy."""
     state.prepare()
     try:
         held = claim(state, execution_id, wait=options.wait)

@@ -2,29 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from changelog.columns import column
 from changelog.keys.encoding import bare
 from changelog.lazy_imports import F
-from changelog.ops import is_positive
+from changelog.ops import Op, is_positive
+from cxl import Program, spark
+from cxl.diagnostics.source import Span
+from cxl.typed import tree
+from cxl.values.text import display
+from errata.core.failures import Stopped, StorageFailed
+from errata.plan.plan import Node
+from errata.rollback.cell_texts import plain
+from errata.rollback.dead_letters import Rejects
+from errata.rollback.record_locations import Places
+from errata.state.run_state import NodeDelta, RunState
+from errata.state.source_files import place_of
+from operators.core.evaluate import prepare
+from operators.source.file_changes import FileRecord
 
-if TYPE_CHECKING:
-    from cxl import Program
-    from cxl.diagnostics.source import Span
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node
+
+def stop_at_first(run: RunState, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
+    """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
+
+    `files` are those of a source, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
+    """
+    fatal = node.operator.fatal
+    strict = run.plan.model.error_handling.strategy == "fail_fast"
+    if not delta.rejected or not (strict or fatal):
+        return
+    first = _first_reject(run, node, frozenset() if strict else fatal)
+    if first:
+        kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
+        place = place_of(first, files) if node.is_source else _place_behind(run, node, first, places())
+        message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
+        goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
+        details = _details(run, node, first["_key"])
+        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "")
 
 
-def told(flow: NodeRunner, node: Node, key: bytes) -> tuple[str, ...]:
+def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict[str, Any]:
+    """The first record that this run rejected at a node: category, detail and `_key`; of a keyed source `_file` and `_row` too.
+
+    Args:
+        run: The run.
+        node: The node.
+        categories: The categories that count; all but late records where there are none.
+    """
+    table = run.done[node.name].table
+    rows = run.epoch_rows(node) if table is None else run.engine.from_arrow(table)
+    rows = rows.where(F.col("_error").isNotNull() & F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)))
+    rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
+    names = [name for name in ("_key", "_error", "_file", "_row") if name in rows.columns]
+    found = run.engine.to_arrow(rows.orderBy("_key").select(*names), 1).to_pylist()
+    return {**found[0], **json.loads(found[0]["_error"])} if found else {}
+
+
+def _place_behind(run: RunState, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
+    """File and number of the source record behind a row that a node rejected; None where no single one is."""
+    return Rejects(run.plan, run.tables, run.engine, run.values, places).behind(node, first["_key"], first)
+
+
+def _in_words(place: tuple[str, int | None] | None) -> str:
+    """`orders.csv: record 3: ` of a record's place; nothing where it is not known."""
+    if place is None:
+        return ""
+    file, row = place
+    return f"{file}: " if row is None else f"{file}: record {row}: "
+
+
+def _details(run: RunState, node: Node, key: bytes) -> tuple[str, ...]:
     """Two lines, the expression and the record, for the reject of a transform with this key; none where its program did not fail."""
     logic = getattr(node.operator, "logic", None)
     program: Program | None = getattr(logic, "program", None)
-    delta = flow.done.get(node.inputs[0][0]) if node.inputs else None
+    delta = run.done.get(node.inputs[0][0]) if node.inputs else None
     if program is None or program.windows or delta is None or delta.frame is None:
         return ()
-    found = _failed(flow, node, logic, bare(key))
+    found = _failed(run, node, logic, bare(key))
     statement = None if found is None else next((one.span for one in program.syntax.statements if one.span.start <= found["__start"] < one.span.end), None)
     if found is None or statement is None:
         return ()
@@ -32,29 +89,22 @@ def told(flow: NodeRunner, node: Node, key: bytes) -> tuple[str, ...]:
     return (f"expression: {text}", f"record: {{{', '.join(_read(node, program, statement, found))}}}")
 
 
-def _failed(flow: NodeRunner, node: Node, logic: Any, key: bytes) -> dict[str, Any] | None:
+def _failed(run: RunState, node: Node, logic: Any, key: bytes) -> dict[str, Any] | None:
     """The record as the node read it, with the place in the program where it fails."""
-    from cxl import spark
-    from operators.core.evaluate import prepare
-
     program: Program = logic.program
-    frame = flow.done[node.inputs[0][0]].frame
+    frame = run.done[node.inputs[0][0]].frame
     assert frame is not None  # the caller looked
     rows = frame.where((F.col("_key") == F.lit(key)) & is_positive(F.col("_op")))
-    ready, context = prepare(rows, program.reads_system, node.operator.inputs[0], flow.values_of(node), logic.config.max_expansion)
+    ready, context = prepare(rows, program.reads_system, node.operator.inputs[0], run.values_of(node), logic.config.max_expansion)
     why = spark.errors(ready, program, context, "__why")
     why = why.where(F.col("__why").isNotNull()).withColumn("__start", F.col("__why").getField("start"))
     fields = [name for name in node.operator.inputs[0].data if name in program.reads]
-    found = flow.engine.to_arrow(why.select("__start", *map(column, fields)), 1).to_pylist()
+    found = run.engine.to_arrow(why.select("__start", *map(column, fields)), 1).to_pylist()
     return found[0] if found else None
 
 
 def _read(node: Node, program: Program, statement: Span, record: Mapping[str, Any]) -> Iterator[str]:
     """The fields that a statement reads (all that the program does, where it reads none itself) with their values."""
-    from cxl.typed import tree
-    from cxl.values.text import display
-    from errata.rollback.cell_texts import plain
-
     own = [one.name for one in program.nodes() if isinstance(one, tree.Field) and statement.start <= one.span.start < statement.end]
     types = node.operator.inputs[0].data
     for name in dict.fromkeys(own or (one for one in types if one in program.reads)):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from errata.core.failures import Stopped, StorageFailed
-from errata.execution import failing_record
-from errata.execution.ingest import place_of
+from errata.core.failures import RecordCounts, Stopped
+from errata.core.options import RunOptions
+from errata.plan.plan import Node, Plan
+from errata.state.run_state import NodeDelta, RunState
+from operators.source.file_changes import FileRecord
+from storage.state.entry import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from errata.core.options import RunOptions
-    from errata.execution.node_runner import NodeDelta, NodeRunner
-    from errata.plan.plan import Node, Plan
-    from errata.rollback.record_locations import Places
-    from operators.source.file_changes import FileRecord
-    from storage.state.entry import Entry
+    from collections.abc import Mapping, Sequence
 
 MAX_RETRACT_SHARE = 0.5
 """The share of a source's live rows that one run may take back (CONTRACT, "Merge strategies", the guard)."""
@@ -36,59 +32,22 @@ def guard(options: RunOptions, node: Node, delta: NodeDelta, before: int) -> Non
         raise Stopped(message, help="check the input; --max-retract-share 1 lets it through")
 
 
-def stop_at_first(flow: NodeRunner, node: Node, delta: NodeDelta, files: Sequence[FileRecord], places: Callable[[], Places]) -> None:
-    """Under fail_fast the first node that rejects a record ends the run, unless it is merely late; what a node calls fatal always does.
-
-    `files` are those of a source, `places` finds the records behind other nodes' rows. Raises Stopped, StorageFailed where a record is malformed.
-    """
-    fatal = node.operator.fatal
-    strict = flow.tables.plan.model.error_handling.strategy == "fail_fast"
-    if not delta.rejected or not (strict or fatal):
-        return
-    first = flow.first_reject(node, frozenset() if strict else fatal)
-    if first:
-        kind = StorageFailed if first.get("category") == "malformed_record" else Stopped
-        place = place_of(first, files) if node.is_source else _place_behind(flow, node, first, places())
-        message = f"node '{node.name}': {_in_words(place)}{first.get('detail', '')} ({first.get('category', '')})"
-        goes_on = "error_handling: { strategy: continue } sends such records to the dead letter queue"
-        details = failing_record.told(flow, node, first["_key"])
-        raise kind(message, help="" if first.get("category") in fatal else goes_on, details=details, file=place[0] if place else "")
-
-
-def _place_behind(flow: NodeRunner, node: Node, first: Mapping[str, Any], places: Places) -> tuple[str, int | None] | None:
-    """File and number of the source record behind a row that a node rejected; None where no single one is."""
-    from errata.rollback.dead_letters import Rejects
-
-    return Rejects(flow.tables.plan, flow.tables, flow.engine, flow.values, places).behind(node, first["_key"], first)
-
-
-def _in_words(place: tuple[str, int | None] | None) -> str:
-    """`orders.csv: record 3: ` of a record's place; nothing where it is not known."""
-    if place is None:
-        return ""
-    file, row = place
-    return f"{file}: " if row is None else f"{file}: record {row}: "
-
-
-def judge(plan: Plan, options: RunOptions, flow: NodeRunner, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
+def judge(plan: Plan, options: RunOptions, run: RunState, files: Mapping[str, Sequence[FileRecord]], collateral: int) -> None:
     """Thresholds; `collateral` of the rejected records failed only with their group, `files` are those of the sources. Raises Stopped."""
-    read = sum(flow.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
-    exceeded = _exceeded(plan, options, read, flow.total_rejected(), collateral)
+    read = sum(run.live_rows.get(node.name, 0) for node in plan.of_kind("source"))
+    exceeded = _exceeded(plan, options, read, run.total_rejected(), collateral)
     if exceeded:
-        raise Stopped(exceeded, measured=_measured(plan, flow, files))
+        raise Stopped(exceeded, counts=_record_counts(plan, run, files))
 
 
 def judge_unchanged(plan: Plan, options: RunOptions, head: Entry) -> None:
     """Thresholds of a run that changes nothing: records that were rejected before count as they do in a full run. Raises Stopped."""
-    from errata.telemetry.metrics import counted, present_files
-
-    kept = {kind: [head.nodes.get(node.name, {}) for node in plan.of_kind(kind)] for kind in ("source", "output")}
-    read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in kept["source"])
+    sources = [head.nodes.get(node.name, {}) for node in plan.of_kind("source")]
+    read = sum(counts.get("live", 0) + counts.get("rejected_live", 0) for counts in sources)
     rejected = int(head.counters.get("rejected", 0))
     exceeded = _exceeded(plan, options, read, rejected, int(head.counters.get("correlated", 0)))
     if exceeded:
-        present = [(str(file["path"]), int(file["rows"])) for file in present_files(head)]
-        raise Stopped(exceeded, measured=counted(present, sum(counts.get("live", 0) for counts in kept["output"]), rejected))
+        raise Stopped(exceeded)
 
 
 def _exceeded(plan: Plan, options: RunOptions, read: int, rejected: int, collateral: int) -> str:
@@ -101,9 +60,7 @@ def _exceeded(plan: Plan, options: RunOptions, read: int, rejected: int, collate
     return ""
 
 
-def _measured(plan: Plan, flow: NodeRunner, files: Mapping[str, Sequence[FileRecord]]) -> dict[str, Any]:
-    """What a run that is over but for its commit has of a metrics file's members: records read, in outputs and rejected, the files read."""
-    from errata.telemetry.metrics import counted
-
+def _record_counts(plan: Plan, run: RunState, files: Mapping[str, Sequence[FileRecord]]) -> RecordCounts:
+    """The records that a run read, wrote and rejected before it was stopped."""
     present = [(record.path, record.rows) for node in plan.of_kind("source") for record in files.get(node.name, ()) if record.present]
-    return counted(present, sum(flow.summary(node)["live"] for node in plan.of_kind("output")), flow.total_rejected())
+    return RecordCounts(present, sum(run.summary(node)["live"] for node in plan.of_kind("output")), run.total_rejected())

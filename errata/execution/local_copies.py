@@ -6,23 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from errata.core.diagnostics import Diagnostic, PipelineErrors
 from errata.core.failures import StorageFailed
-
-if TYPE_CHECKING:
-    from errata.execution.ingest import SourceFiles
-    from errata.plan.plan import Node, Plan
-    from storage.files.discovery import FileStat
-    from storage.files.staging import Staging, StagingSettings
+from errata.plan.plan import Node, Plan
+from errata.plan.source_inputs import discovered
+from errata.state.source_files import SourceFiles
+from operators.source.node import SourceNode
+from storage.files.discovery import FileStat, path_matcher
+from storage.files.staging import Staging, StagingError, StagingSettings, purge
 
 
 def staging_settings(plan: Plan) -> StagingSettings | None:
     """What the workspace says of staging; None where it is off."""
-    from storage.files.discovery import path_matcher
-    from storage.files.staging import StagingSettings
-
     given = plan.workspace.settings.storage.staging if plan.workspace else None
     if plan.workspace is None or given is None or not given.enabled or given.dir is None:
         return None
@@ -39,8 +35,6 @@ class Copies:
 
     def local(self, path: Path) -> Path:
         """Where a file of a source is to be read. Raises StorageFailed."""
-        from storage.files.staging import StagingError
-
         if self.staging is None or not self.staging.settings.selects(path):
             return path
         try:
@@ -52,8 +46,6 @@ class Copies:
 @contextmanager
 def copies_of(plan: Plan, sources: Mapping[str, SourceFiles]) -> Iterator[Copies]:
     """The copies of what a run has to read, made before anything is read. Raises StorageFailed, PipelineErrors (E333)."""
-    from storage.files.staging import Staging, purge
-
     settings = staging_settings(plan)
     if settings is None:
         yield Copies(None)
@@ -78,9 +70,6 @@ def _files(node: Node, plan: Plan) -> dict[str, FileStat]:
     """A source's files by name; nothing of a service, whose records are local already."""
     from typing import cast
 
-    from errata.state.source_files import discovered
-    from operators.source.node import SourceNode
-
     if cast("SourceNode", node.operator).config.service is not None:
         return {}
     return {file.name: file for file in discovered(node, plan)}
@@ -103,8 +92,6 @@ def staging_plan(plan: Plan) -> list[dict[str, object]]:
 
 def _source_plan(node: Node, plan: Plan, settings: StagingSettings) -> dict[str, object]:
     from typing import cast
-
-    from operators.source.node import SourceNode
 
     if cast("SourceNode", node.operator).config.service is not None:
         return {"stagable": False, "files": []}

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Final
 from changelog.frames import chosen, united
 from changelog.lazy_imports import F, pa
 from changelog.ops import is_negative, is_positive
+from errata.plan.plan import Node
+from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import stored_rows
+from errata.state.run_state import RunState
 from errata.state.suppressed_rows import truth
+from operators.core.evaluate import Narrow
 from operators.source.diff.sides import image_hash, joined
+from operators.source.file_changes import FileRecord
+from operators.source.request import IngestRequest, IngestResult, PriorRows
 from operators.source.schema_changes import WIDENED, of_files
+from storage.state.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node
-    from errata.state.committed_node import CommittedNode
-    from operators.core.evaluate import Narrow
-    from operators.source.file_changes import FileRecord
-    from operators.source.request import IngestRequest, IngestResult, PriorRows
-    from storage.engines import Engine
-    from storage.state.entry import Entry
+    from storage.engines.base import Engine
 
 _PASSING: Final = ("logic", "readmit", "rollback:")
 """Causes, or what they begin with, of changes that do not come from a file. Of suppressed records all have the cause of their rollback."""
@@ -112,13 +112,13 @@ class AsFilesSay:
         return True
 
 
-def changed_by_hand(flow: NodeRunner, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
+def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: CommittedNode, history: Sequence[Entry]) -> ManualCorrections | None:
     """The records of files that stayed that are as changes by hand left them, also suppressed ones; None where there are none. `before`: the source as it was, `history`: the ledger's entries."""
     epochs = _epochs_by_hand(history, node.name)
     if not epochs:
         return None
-    engine, kept, delivered = flow.engine, F.col("_epoch").isin(*epochs), intake.delivered
-    rows = truth(stored_rows(engine, flow.tables.wider(node, before.columns()), at=flow.epoch - 1))
+    engine, kept, delivered = run.engine, F.col("_epoch").isin(*epochs), intake.delivered
+    rows = truth(stored_rows(engine, run.tables.wider(node, before.columns()), at=run.epoch - 1))
     fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
     candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
     told = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]

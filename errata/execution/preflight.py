@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from errata.execution.storage_summary import WARNED_SHARE, Estimates, spill_folder
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Plan
+from errata.plan.plan import Plan
 
 
 def preflight(plan: Plan) -> Iterator[str]:

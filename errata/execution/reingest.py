@@ -6,34 +6,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.frames import chosen, united
+from changelog.spark_algebra import as_retractions, consolidate
+from errata.execution.manual_corrections import ManualCorrections, changed_by_hand
+from errata.execution.prior_rows import CommittedPriorRows
+from errata.state.committed_node import CommittedNode
+from errata.state.run_state import RunState
+from errata.state.source_files import SourceFiles
+from operators.source.request import IngestRequest, IngestResult
+from operators.source.schema_changes import Redeclared, corrections, lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
-    from errata.execution.ingest import CommittedPriorRows, SourceFiles
-    from errata.execution.manual_corrections import ManualCorrections
-    from errata.execution.node_runner import NodeRunner
-    from errata.state.committed_node import CommittedNode
-    from operators.source.request import IngestRequest, IngestResult
 
-
-def replaced(flow: NodeRunner, made: IngestResult, stood: DataFrame) -> IngestResult:
+def replaced(run: RunState, made: IngestResult, stood: DataFrame) -> IngestResult:
     """All records as new ones, in the place of all rows that stood under keys of another kind."""
-    from changelog.spark_algebra import as_retractions, consolidate
-
     gone = as_retractions(stood, "logic")
-    came = made.rows(flow.engine)
+    came = made.rows(run.engine)
     rows = gone if came is None else consolidate(united(gone, chosen(came, gone.columns)))
     return replace(made, table=None, frame=rows, signed=True, bound=None)
 
 
 def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPriorRows, before: CommittedNode, read: Callable[[IngestRequest], IngestResult]) -> IngestResult:
     """The delta of a source that was edited: what was changed by hand stands, and rows that are not read again have their values where the source has them now. `before`: it as it was."""
-    from errata.execution.manual_corrections import changed_by_hand
-
-    by_hand = changed_by_hand(stood.flow, source.node, intake, before, source.history)
+    by_hand = changed_by_hand(stood.run, source.node, intake, before, source.history)
     if by_hand is None:
         return _redeclared(intake, read(intake), stood, before, None)
     made, left = by_hand.passed_over(read(by_hand.intake()))
@@ -42,8 +40,6 @@ def read_again(source: SourceFiles, intake: IngestRequest, stood: CommittedPrior
 
 def _redeclared(intake: IngestRequest, made: IngestResult, stood: CommittedPriorRows, before: CommittedNode, by_hand: ManualCorrections | None) -> IngestResult:
     """The delta, with the values of rows that are not read again where the source has them now."""
-    from operators.source.schema_changes import Redeclared, corrections, lasting
-
     change = Redeclared.between(before.data, before.hidden, intake.source)
     if not change or not (lasting(intake) or by_hand is not None):
         return made

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from errata.core.failures import StorageFailed
+from storage.errors import StorageError, engine_failures, exhausted
 
 _TOLD = {
     "memory": (
@@ -34,15 +35,11 @@ def within_limits(node: str) -> Iterator[None]:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    from storage.errors import StorageError, engine_failures
-
     return (StorageError, *engine_failures())
 
 
 def _tell(node: str, problem: Exception) -> None:
     """Raise StorageFailed for a problem that tells of a limit."""
-    from storage.errors import exhausted
-
     limit = exhausted(str(problem))
     if limit is not None:
         what, help_line = _TOLD[limit]

@@ -2,54 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
-from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from typing import cast
 
 from errata.core.failures import StorageFailed
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Plan
-    from operators.source.node import SourceNode
-    from storage.files.discovery import FileStat
-    from storage.state.location import State
-
-
-def fetched_below(state: State) -> Path:
-    """Where the records of services are kept: in a local state folder; for one elsewhere they are asked for again by each process."""
-    return Path(state.root) / "fetched" if state.local else _of_this_process()
-
-
-@cache
-def _of_this_process() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="errata-fetched-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def file_name(operator: SourceNode) -> str:
-    """What `$source.file` is of a record of a service (user guide, "Network Sources (REST)")."""
-    return f"<source:{operator.name}>"
-
-
-def kept_records(operator: SourceNode) -> Sequence[FileStat]:
-    """The file of kept records under the source's own name; nothing before the first fetch."""
-    from storage.files.discovery import FileStat
-
-    path = operator.kept
-    if path is None or not path.is_file():
-        return ()
-    facts = path.stat()
-    return (FileStat(path, file_name(operator), facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns),)
-
-
-def services(plan: Plan) -> dict[str, str]:
-    """The sources that read a service, with why a run looks at each."""
-    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.service is not None}
+from errata.plan.plan import Plan
+from errata.plan.source_inputs import file_name
+from operators.source.node import SourceNode
+from storage.formats import FormatError
 
 
 def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
@@ -61,8 +21,7 @@ def fetch_services(plan: Plan, warn: Callable[[str], None]) -> None:
 
 
 def _fetch(operator: SourceNode, warn: Callable[[str], None]) -> None:
-    from storage.formats import FormatError
-    from storage.rest.cache import fetch
+    from storage.rest.cache import fetch  # only services need it
 
     settings, path = operator.config.service, operator.kept
     assert settings is not None  # the caller looked

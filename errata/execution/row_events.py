@@ -7,104 +7,100 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from changelog.columns import column
 from changelog.keys.encoding import bare
+from changelog.lazy_imports import F
+from changelog.ops import is_positive
+from cxl import spark
 from errata.core.events import Event
 from errata.core.failures import Stopped
+from errata.plan.plan import Node, Plan
+from errata.state.run_state import RunState
+from operators.core.evaluate import prepare
+from operators.transform.row_logic import Directive
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
-    from operators.transform.row_logic import Directive
 
 LINES = 20
 """How many records one directive tells of in a run; of the others the number."""
 
 
 @contextmanager
-def logging(flow: NodeRunner, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
+def logging(run: RunState, plan: Plan, listener: Callable[[Event], None]) -> Iterator[None]:
     """Tell, when all nodes have run, what they log; where a record ended the run, what those log that came so far, the one that it failed at among them."""
     stopped = None
     try:
         yield
     except Stopped as failure:
         stopped = failure
-    at = list(flow.done)[-1:] if stopped else []
-    for node in (node for node in plan if node.name in flow.done):
-        for level, text in _logged(flow, node, _MOMENTS[:-1] if node.name in at else _MOMENTS):
+    at = list(run.done)[-1:] if stopped else []
+    for node in (node for node in plan if node.name in run.done):
+        for level, text in _logged(run, node, _MOMENTS[:-1] if node.name in at else _MOMENTS):
             listener(Event("log", action=text, level=level))
     if stopped:
         raise stopped
 
 
-def _logged(flow: NodeRunner, node: Node, moments: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _logged(run: RunState, node: Node, moments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Level and text of each line of a node; nothing of one that had nothing to do."""
     directives: tuple[Directive, ...] = getattr(getattr(node.operator, "logic", None), "directives", ())
-    if not directives or flow.done[node.name].empty:
+    if not directives or run.done[node.name].empty:
         return
     timed = sorted((one for one in directives if one[0].when in moments), key=lambda one: moments.index(one[0].when))
     for directive in timed:
         item = directive[0]
-        for text in _lines(flow, node, directive):
+        for text in _lines(run, node, directive):
             yield item.level, f"node '{node.name}': {item.message}{text}"
 
 
 _MOMENTS = ("before_transform", "per_record", "on_error", "after_transform")
 
 
-def _lines(flow: NodeRunner, node: Node, directive: Directive) -> Iterator[str]:
+def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
     """What stands behind the message, for each line."""
     item = directive[0]
     if item.when not in ("per_record", "on_error"):
         yield ""
         return
-    if item.when == "on_error" and not flow.done[node.name].rejected:
+    if item.when == "on_error" and not run.done[node.name].rejected:
         return  # a node that keeps no rows may have no table either
-    rows, step = _chosen(flow, node, directive), item.every or 1
+    rows, step = _chosen(run, node, directive), item.every or 1
     names = item.fields if item.when == "per_record" else ["_error"]
-    count = flow.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
-    first = dictionaries(flow.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)))
+    count = run.engine.to_arrow(rows.groupBy().count()).to_pylist()[0]["count"] // step
+    first = dictionaries(run.engine.to_arrow(rows.orderBy("_key").select("_key", *names).limit(LINES * step)))
     told = sorted(first, key=lambda one: bytes(one["_key"]))[step - 1 :: step]
-    for row in told if item.when == "per_record" else _with_fields(flow, node, told, item.fields):
+    for row in told if item.when == "per_record" else _with_fields(run, node, told, item.fields):
         yield _shown(row, item.fields)
     if count > LINES:
         yield f" (and {count - LINES:,} more)"
 
 
-def _chosen(flow: NodeRunner, node: Node, directive: Directive) -> DataFrame:
+def _chosen(run: RunState, node: Node, directive: Directive) -> DataFrame:
     """The records that a directive tells of."""
-    from changelog.lazy_imports import F
-    from changelog.ops import is_positive
-    from cxl import spark
-    from operators.core.evaluate import prepare
-
     item, program = directive
-    frame = flow.epoch_rows(node) if flow.tables.plan.persisted(node) or item.when == "on_error" else flow.brought(node)
+    frame = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.brought(node)
     assert frame is not None  # the node brought something
     wanted = F.col("_error").isNotNull() if item.when == "on_error" else F.col("_error").isNull()
     rows = frame.where(is_positive(F.col("_op")) & wanted)
     if program is None or item.when == "on_error":
         return rows
     assert program.expression is not None  # a predicate
-    ready, context = prepare(rows, program.reads_system, node.operator.output, flow.values_of(node))
+    ready, context = prepare(rows, program.reads_system, node.operator.output, run.values_of(node))
     value, _ = spark.column(program.expression, context)
     return ready.where(F.coalesce(value, F.lit(False)))
 
 
-def _with_fields(flow: NodeRunner, node: Node, rejects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def _with_fields(run: RunState, node: Node, rejects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Rejects with the fields of the records that failed, as the node read them; one that the program was yet to make is null."""
-    from changelog.columns import column
-    from changelog.lazy_imports import F
-
-    above = flow.tables.plan.nodes[node.inputs[0][0]]
+    above = run.plan.nodes[node.inputs[0][0]]
     given = [name for name in names if name in node.operator.inputs[0].data]
     records: dict[bytes, Mapping[str, Any]] = {}
     if given and rejects:
         keys = [F.lit(bare(bytes(one["_key"]))) for one in rejects]
-        rows = flow.tables.live(flow.engine, above, flow.values).where(F.col("_key").isin(*keys))
-        records = {bytes(one["_key"]): one for one in dictionaries(flow.engine.to_arrow(rows.select("_key", *map(column, given))))}
+        rows = run.tables.live(run.engine, above, run.values).where(F.col("_key").isin(*keys))
+        records = {bytes(one["_key"]): one for one in dictionaries(run.engine.to_arrow(rows.select("_key", *map(column, given))))}
     return [{**dict.fromkeys(names), **records.get(bare(bytes(one["_key"])), {}), **one} for one in rejects]
 
 

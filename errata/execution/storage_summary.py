@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from errata.core.failures import StorageFailed
 from errata.execution.local_copies import staging_lines, staging_plan
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Node, Plan
-    from errata.project.workspace import Storage
-    from operators.source.node import SourceNode
+from errata.plan.plan import Node, Plan
+from errata.plan.source_inputs import discovered
+from errata.project.workspace import Storage
+from operators.source.node import SourceNode
 
 WARNED_SHARE = 0.8
 """The share of the cap from which an estimate is warned of."""
@@ -60,8 +59,6 @@ class Estimates:
 
 
 def _size(node: Node, plan: Plan) -> int | None:
-    from errata.state.source_files import discovered
-
     if cast("SourceNode", node.operator).config.service is not None:
         return None
     try:
@@ -148,6 +145,4 @@ def _binary(size: int | None) -> str:
 
 
 def _storage(plan: Plan) -> Storage:
-    from errata.project.workspace import Storage
-
     return plan.workspace.settings.storage if plan.workspace else Storage()

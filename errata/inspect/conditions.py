@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cxl import CxlErrors, CxlFailure, compile_program
+from cxl.runtime.context import Context
+from cxl.runtime.interpret import Runner
+from cxl.types.types import Kind, Schema
 from errata.core.diagnostics import PipelineErrors, from_cxl
-
-if TYPE_CHECKING:
-    from cxl.types.types import Schema
 
 
 def data_condition(text: str, schema: Schema) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a row's `data` meets a CXL predicate; a row that fails does not. Raises PipelineErrors for a text that does not compile."""
-    from cxl import CxlErrors, CxlFailure, compile_program
-    from cxl.runtime.context import Context
-    from cxl.runtime.interpret import Runner
-    from cxl.types.types import Kind
-
     try:
         program = compile_program(text, schema, mode="predicate")
     except CxlErrors as errors:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
+from errata.inspect.snapshot import Snapshot
 from errata.plan.correlation import key_fields
+from errata.plan.pipeline import LoadedPipeline
 from errata.rollback.attribution import CORRELATED
-from errata.rollback.dead_letters import COLUMNS, Rejects, field_of, source_columns
-from errata.rollback.record_locations import Places, SourceState
-from errata.state.node_tables import Tables
-from errata.state.trigger_table import TRIGGERS, standing
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from errata.core.events import RunResult
-    from errata.core.options import RunOptions
-    from errata.inspect.snapshot import Snapshot
-    from errata.plan.plan import Plan
-    from storage.engines import Engine
-    from storage.state.entry import Entry
-    from storage.state.location import State
+from errata.rollback.dead_letters import COLUMNS, field_of, rejecting_nodes, rejects_at, source_columns
 
 Row = Mapping[str, Any]
 ENTRIES = ("source", "file", "row", "category", "detail", "stage", "route", "trigger", "epoch")
@@ -41,23 +30,6 @@ def rejects_of(reading: Snapshot) -> pl.DataFrame:
         return rejects_at(reading.head, reading.plan, reading.state, reading.engine, rejecting_nodes(reading.head, reading.plan))
     except ValueError as error:
         raise Usage("the pipeline was edited since its last run so that records have other keys", help="run it first") from error
-
-
-def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
-    """The nodes of which rejects stood after an epoch."""
-    return [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
-
-
-def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
-    """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
-    from operators.core.run_values import RunValues
-
-    tables = Tables(state.root, plan)
-    values = RunValues.none()
-    places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)
-    found = Rejects(plan, tables, engine, values, places)
-    rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
-    return found.standing(nodes, rows)
 
 
 def entries(reading: Snapshot) -> Iterator[Row]:
@@ -98,23 +70,10 @@ def _grouped(reading: Snapshot) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def retry(project: Pipeline, group: str, options: RunOptions) -> RunResult:
-    """A run that lets every suppressed record take part again, that of `group` among them."""
-    from errata.execution.epoch import exclusive
-    from errata.execution.run import Run
-    from errata.inspect.snapshot import Snapshot
-    from errata.telemetry.metrics import measured
-
-    reading = Snapshot(project.plan.settings.name, project.state, project.plan)
+def require_suppressed(pipeline: LoadedPipeline, group: str) -> None:
+    """Raise Usage unless a correlation group of this name is suppressed."""
+    reading = Snapshot(pipeline.name, pipeline.state, pipeline.plan)
     known = _grouped(reading)["text"].unique(maintain_order=True).to_list()
     if group not in known:
         listed = ", ".join(known[:10]) or "none"
         raise Usage(f"no group '{group}' is suppressed", help=did_you_mean(group, known) or f"suppressed groups: {listed}")
-
-    own = project.check()
-
-    def again(told: RunOptions) -> RunResult:
-        with exclusive(project, told, Run, retry=True, own=own) as one:
-            return one.execute()
-
-    return measured(project, options, again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from cxl.types.types import type_name
 from errata.core.diagnostics import did_you_mean
@@ -12,11 +12,8 @@ from errata.core.failures import Usage
 from errata.execution.storage_summary import storage_lines, storage_summary
 from errata.plan.plan import Node, Plan
 from errata.rollback.cost import retraction_block
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from operators.output.operator import Output
-    from operators.source.node import SourceNode
+from operators.output.operator import Output
+from operators.source.node import SourceNode
 
 COSTS = {
     "source": "the files that changed",
@@ -27,9 +24,9 @@ COSTS = {
 """What a change costs at a node of each class (docs/architecture.md, "Operators")."""
 
 
-def explain(project: Pipeline, format: str) -> str:
-    """The plan of a project as `text`, `json` or `dot`. Reads no data and starts no engine."""
-    return {"text": _text, "json": _json, "dot": _dot}[format](project.plan)
+def explain(plan: Plan, format: str) -> str:
+    """A plan as `text`, `json` or `dot`. Reads no data and starts no engine."""
+    return {"text": _text, "json": _json, "dot": _dot}[format](plan)
 
 
 def _text(plan: Plan) -> str:

@@ -12,72 +12,80 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.spark_algebra import as_appends, diff
 from errata.core.options import EngineOptions, RunOptions
-from errata.execution.ingest import SourceFiles, files_left
-from errata.execution.run import Run
+from errata.execution.epoch import Epoch
+from errata.execution.inputs import Ingested, Inputs
+from errata.execution.planned_run import PlannedRun
+from errata.execution.step_executor import StepExecutor
+from errata.inspect.snapshot import Snapshot
 from errata.plan.correlation import concerns
-from errata.plan.steps import make_stages
+from errata.plan.pipeline import LoadedPipeline
+from errata.plan.plan import Node, Plan
+from errata.plan.steps import IngestStep, plan_steps
+from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import folded
+from errata.state.node_writer import NodeWriter
+from errata.state.source_files import SourceFiles, files_left
 from errata.state.suppressed_rows import truth
 from operators.core.operator import Outcome
 from storage.delta.changelog_table import ChangelogTable
+from storage.engines.base import Engine
 from storage.state.entry import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.api.pipeline import Pipeline
-    from errata.execution.node_runner import NodeDelta, NodeRunner
-    from errata.inspect.snapshot import Snapshot
-    from errata.plan.plan import Node, Plan
-    from errata.plan.steps import Stage
-    from errata.state.committed_node import CommittedNode
-    from operators.source.file_changes import FileRecord
-    from storage.engines import Engine
 
+@dataclass(frozen=True, slots=True)
+class AuditedInputs(Inputs):
+    """The live source rows of an audited state in place of files."""
 
-@dataclass(slots=True)
-class Recomputation(Run):
-    """A run from nothing over the source rows that stand in an audited state. It reads no files, writes no outputs and commits nothing."""
+    plan: Plan
+    audited: Snapshot
+    head: Entry
 
-    audited: Snapshot | None = None
+    def look(self) -> dict[str, SourceFiles]:
+        """The files as the audited epoch recorded them."""
+        return files_left(self.plan, self.head)
 
-    def recompute(self) -> None:
-        """Fill the tables of this run's own state. Raises Failure."""
-        assert self.audited is not None  # `recomputed` gave it
-        head = self.audited.head
-        assert head is not None  # an audit begins at a ledger
-        sources = files_left(self.plan, head)
-        stages = make_stages(self.plan, None, {})
-        flow = self._flow(sources, stages)
-        try:
-            with flow.engine.sized(max(map(_standing, head.nodes.values()), default=0)):
-                self._propagate(flow, sources, stages)
-        finally:
-            flow.engine.release()
+    def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
+        """None: everything is computed from nothing."""
+        return {}
 
-    def _ingest(self, flow: NodeRunner, source: SourceFiles, stage: Stage) -> tuple[NodeDelta, tuple[FileRecord, ...]]:
-        assert self.audited is not None  # `recomputed` gave it
-        node, head = source.node, self.audited.head
-        if head is None or not _same(node, head):
-            return flow.keep_nothing(node), source.changes.now
-        rows = as_appends(truth(_stands(self.audited, node.name, flow.tables.columns(node), flow.engine)), "ingest")
-        delta = flow.keep(node, Outcome(rows, signed=False), _standing(head.nodes.get(node.name, {})))
+    def ingest(self, writer: NodeWriter, source: SourceFiles, step: IngestStep) -> Ingested:
+        """Store the live rows of a source."""
+        node = source.node
+        if not _same(node, self.head):
+            return writer.keep_nothing(node), source.changes.now
+        rows = as_appends(truth(_live(self.audited, self.head, node.name, writer.run.tables.columns(node), writer.run.engine)), "ingest")
+        delta = writer.keep(node, Outcome(rows, signed=False), _live_count(self.head.nodes.get(node.name, {})))
         return delta, source.changes.now
 
 
-def recomputed(project: Pipeline, reading: Snapshot, engine: EngineOptions) -> Iterator[tuple[str, int | None, str]]:
-    """Each node with how many of its rows differ from a batch run over the source rows that stand; None, and why, where that cannot be said. Raises Failure."""
-    from errata.execution.epoch import exclusive
+def recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine: EngineOptions) -> Iterator[tuple[str, int | None, str]]:
+    """Compare each node with a batch run over the live source rows.
 
-    assert reading.head is not None  # an audit begins at a ledger
-    untold = incomparable(project.plan, reading.head)
-    other = project.ephemeral()
+    Args:
+        pipeline: The pipeline.
+        reading: Its committed state.
+        head: The last entry of its ledger.
+        engine: The engine of the batch run.
+
+    Returns:
+        Each node with the number of rows that differ; None, and why, where that cannot be said.
+
+    Raises:
+        Failure: The batch run failed.
+    """
+    unknown = incomparable(pipeline.plan, head)
+    other = pipeline.with_temporary_state()
     try:
-        with exclusive(other, RunOptions(engine=engine), Recomputation, audited=reading) as batch:
-            batch.recompute()
+        with Epoch.begin(other, RunOptions(engine=engine)) as epoch:
+            inputs = AuditedInputs(epoch.plan, reading, head)
+            planned = PlannedRun(epoch, inputs, inputs.look(), plan_steps(epoch.plan, None, {}))
+            StepExecutor(planned).compute_only(max(map(_live_count, head.nodes.values()), default=0))
         for name, node in reading.nodes.items():
-            if node.persisted and name in project.plan.nodes:
-                yield (name, None, untold[name]) if name in untold else (name, _differing(reading, node, other.state.root), "")
+            if node.persisted and name in pipeline.plan.nodes:
+                yield (name, None, unknown[name]) if name in unknown else (name, _differing(reading, head, node, other.state.root), "")
     finally:
         other.state.forget()
 
@@ -105,21 +113,19 @@ def _same(node: Node, head: Entry) -> bool:
     return before is not None and before["fingerprint"] == node.fingerprint() and dict(before["hidden"]) == dict(output.hidden_columns())
 
 
-def _standing(counts: Mapping[str, Any]) -> int:
-    """How many rows of a node stand, rejects among them."""
+def _live_count(counts: Mapping[str, Any]) -> int:
+    """The live rows of a node, rejects among them."""
     return int(counts.get("live", 0)) + int(counts.get("rejected_live", 0))
 
 
-def _stands(reading: Snapshot, name: str, columns: Mapping[str, str], engine: Engine) -> DataFrame:
-    """The rows of a node that stand in the audited state, rejects among them, as an engine reads them."""
-    assert reading.head is not None  # an audit begins at a ledger
+def _live(reading: Snapshot, head: Entry, name: str, columns: Mapping[str, str], engine: Engine) -> DataFrame:
+    """The live rows of a node in the audited state, rejects among them."""
     path = f"changelog/{name}"
-    table = ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=reading.head.tables[path])
-    return folded(engine, table, reading.head.epoch).drop("_epoch")
+    return folded(engine, ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=head.tables[path]), head.epoch).drop("_epoch")
 
 
-def _differing(reading: Snapshot, node: CommittedNode, root: str) -> int:
-    """How many rows of a node, rejects among them, are not the same under the same key as in another state."""
+def _differing(reading: Snapshot, head: Entry, node: CommittedNode, root: str) -> int:
+    """The number of rows of a node, rejects among them, that are not the same under the same key in another state."""
     columns, engine = node.columns(), reading.engine
     batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).drop("_epoch")
-    return diff(_stands(reading, node.name, columns, engine), batch, "").select("_key").distinct().count()
+    return diff(_live(reading, head, node.name, columns, engine), batch, "").select("_key").distinct().count()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from changelog.columns import column
 from changelog.lazy_imports import F
+from errata.inspect.dlq import entries
+from errata.inspect.snapshot import Snapshot
+from errata.plan.plan import Plan
 from errata.rendering.dag_svg import OPS, Box, bars, dag
 from errata.rendering.html import page, table
 from storage.values.python_rows import dictionaries
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from errata.inspect.snapshot import Snapshot
 
 Row = Mapping[str, Any]
 NEWEST_RUNS = 200
@@ -21,23 +21,23 @@ SHOWN_REJECTS = 100
 HOTTEST = 20
 
 
-def report(project: Pipeline, reading: Snapshot) -> str:
+def report(plan: Plan, reading: Snapshot) -> str:
     """The page. Of a pipeline that has not run yet it shows the plan."""
     runs = list(reading.runs())
     state = f"epoch {reading.last}" if reading.head else "never run"
-    return page(f"{reading.name}: {state}", _sections(project, reading, runs))
+    return page(f"{reading.name}: {state}", _sections(plan, reading, runs))
 
 
-def _sections(project: Pipeline, reading: Snapshot, runs: list[Row]) -> Iterator[tuple[str, str]]:
+def _sections(plan: Plan, reading: Snapshot, runs: list[Row]) -> Iterator[tuple[str, str]]:
     status = reading.status()
     live = {node["name"]: node["rows_live"] for node in status["nodes"]}
-    boxes = [Box(node.name, _said(node.kind, live.get(node.name, 0)), tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in project.plan]
+    boxes = [Box(node.name, _said(node.kind, live.get(node.name, 0)), tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in plan]
     yield "Nodes", dag(boxes)
     legend = ", ".join(f'<span class="{style}">■</span> {op}' for op, style in OPS.items())
     yield "Changes by epoch", f"<p>{legend}</p>\n{bars({run['epoch']: _totals(run) for run in runs[-NEWEST_RUNS:]})}" if runs else "<p>no run yet</p>"
     yield "Sources", table([{**source, "files": len(source["files"])} for source in status["sources"]])
     yield "Runs", table([{**run, "counts": _totals(run)} for run in reversed(runs[-NEWEST_RUNS:])], "no run yet")
-    yield f"Rejected records: {status['rejected']:,}", table(list(islice(project.dlq_list(), SHOWN_REJECTS)) if status["rejected"] else [])
+    yield f"Rejected records: {status['rejected']:,}", table(list(islice(entries(reading), SHOWN_REJECTS)) if status["rejected"] else [])
     yield "Keys that changed most", table(hottest(reading), "no key changed more than once")
 
 
@@ -68,7 +68,6 @@ def hottest(reading: Snapshot, most: int = HOTTEST) -> list[dict[str, Any]]:
 def _last_rows(reading: Snapshot, name: str, keys: set[bytes]) -> dict[bytes, dict[str, Any]]:
     if not keys:
         return {}
-    from changelog.columns import column
 
     node = reading.nodes[name]
     rows = reading.op_rows(node).join(reading.engine.keys_frame(keys), "_key", "left_semi").select("_epoch", "_op", "_key", *map(column, node.shown))

@@ -13,26 +13,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
 from changelog.forms.frames import Origin, originating
+from changelog.keys.positions import row_label
 from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import diff
+from cxl.types.types import Schema, parse_type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
 from errata.core.options import LogFilter
-from errata.execution.ingest import files_before, undeclared
+from errata.inspect.conditions import data_condition
 from errata.plan.plan import Node, Plan
 from errata.state.committed_node import CommittedNode, in_order, paired
 from errata.state.node_tables import Tables, folded, stored_rows
+from errata.state.source_files import files_before, undeclared
+from errata.state.stream_forms import TIMED, Stream, columns, formed
+from errata.state.undeclared_columns import Shape, agreed, expanded
+from operators.core.provenance import FileLabels
+from operators.core.run_values import RunValues
 from storage.delta.changelog_table import ChangelogTable
+from storage.state.entry import Entry
+from storage.state.ledger import Ledger
+from storage.state.location import State
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from operators.core.provenance import FileLabels
-    from operators.core.run_values import RunValues
-    from storage.engines import Engine
-    from storage.state.entry import Entry
-    from storage.state.location import State
+    from storage.engines.base import Engine
 
 Row = Mapping[str, Any]
 OP_SYMBOLS = ("+A", "-R", "-C", "+C")
@@ -49,7 +55,8 @@ class Snapshot:
     @cached_property
     def engine(self) -> Engine:
         """The in-process engine."""
-        from storage.engines import EngineChoice, engine
+        from storage.engines.choice import EngineChoice
+        from storage.engines.registry import engine
 
         workspace = self.plan.workspace if self.plan else None
         found = engine(EngineChoice("sail", shared_host=workspace is not None and workspace.settings.engine.shared_host))
@@ -59,8 +66,6 @@ class Snapshot:
     @cached_property
     def head(self) -> Entry | None:
         """The last committed run."""
-        from storage.state.ledger import Ledger
-
         return Ledger(self.state.ledger).head()
 
     @cached_property
@@ -116,8 +121,6 @@ class Snapshot:
     @cached_property
     def entries(self) -> Sequence[Entry]:
         """Every committed run, oldest first."""
-        from storage.state.ledger import Ledger
-
         return Ledger(self.state.ledger).entries()
 
     def _edited(self, node: Node) -> int:
@@ -135,8 +138,6 @@ class Snapshot:
 
     def values(self, runs: Sequence[Entry] = ()) -> RunValues:
         """The values of system variables that are the same in every run, and the files of keys as some runs left them (none: the last one)."""
-        from operators.core.run_values import RunValues
-
         own = {node.name: node.constants for node in self.plan} if self.plan else {}
         return RunValues({"pipeline.name": self.name}, _labels(runs or ([self.head] if self.head else [])), own)
 
@@ -191,8 +192,6 @@ class Snapshot:
         fields = self.undeclared(node, epochs)
         if not fields:
             return rows.select(*map(column, (*names, *node.data)))
-        from errata.outputs.writer import Shape
-        from errata.state.undeclared_columns import expanded
 
         return expanded(rows.select(*map(column, (*names, "_widened", *node.data))), Shape((*node.data, *fields), tuple(fields.items())))
 
@@ -200,7 +199,6 @@ class Snapshot:
         """The undeclared fields that an output has besides its columns by the files that the sources had in some epochs, with their types."""
         if "_widened" not in node.shown or self.plan is None or node.name not in self.plan.nodes:
             return {}
-        from errata.outputs.writer import agreed
 
         runs = [entry for entry in self.entries if epochs[0] <= entry.epoch <= epochs[1]]
         found = (pair for entry in runs for pair in undeclared(self.plan, self.plan[node.name], files_before(entry)))
@@ -262,8 +260,6 @@ class Snapshot:
 
     def log(self, name: str, filters: LogFilter) -> Iterator[Row]:
         """Changelog rows in changelog order; offsets are dense over all epochs, whatever is left out. Raises Usage for an epoch that is not there."""
-        from errata.state.stream_forms import TIMED, Stream, formed
-
         node = self.committed(name)
         self._epoch(filters.epoch)
         first = filters.epoch or filters.since or 1
@@ -275,8 +271,6 @@ class Snapshot:
         """Which events filters ask for: of one that changes a row either image may meet `where`."""
         if filters.where is None:
             return lambda row, images: _wanted(row, filters)
-        from cxl.types.types import Schema, parse_type
-        from errata.inspect.conditions import data_condition
 
         beside = ((name, parse_type(type_)) for name, type_ in self.undeclared(node, (1, self.last)).items())
         meets = data_condition(filters.where, Schema([*node.data.items(), *beside]))
@@ -303,8 +297,6 @@ class Snapshot:
 
     def columns(self, name: str, form: str | None = None) -> Sequence[str]:
         """The columns of `show` or, in csv, of `log` in a form, where there may be no row that has them."""
-        from errata.state.stream_forms import columns
-
         node = self.committed(name)
         data = [*node.data, *self.undeclared(node, (1, self.last))]
         return data if form is None else columns(form, data)
@@ -316,12 +308,6 @@ class Snapshot:
         frames = [self._live(node, epoch).select("_key", *map(column, node.shown)) for epoch in epochs]
         for old, new in paired(dictionaries(self.engine.to_arrow(diff(frames[0], frames[1], ""))), node):
             yield {"op": "+A" if old is None else "-R" if new is None else "+C", "before": old, "after": new}
-
-    def why(self, name: str, conditions: Mapping[str, str]) -> Iterator[Row]:
-        """The source records behind live rows, and what became of each."""
-        from errata.inspect.why import why
-
-        return why(self, name, conditions)
 
 
 def _node_status(node: CommittedNode, counts: Mapping[str, Any], last: int | None) -> Row:
@@ -335,9 +321,6 @@ def _standing(rows: DataFrame) -> DataFrame:
 
 def _labels(runs: Iterable[Entry]) -> FileLabels:
     """The files that keys name, of several runs the newest's."""
-    from changelog.keys.positions import row_label
-    from operators.core.provenance import FileLabels
-
     sources = (one for run in runs for one in run.sources.values())
     return FileLabels({bytes([one["number"]]) + row_label(tuple(file["label"])): file["path"] for one in sources for file in one["files"]})
 

@@ -11,8 +11,11 @@ from changelog.equality import alike, fingerprint, parts
 from changelog.lazy_imports import F, Window
 from changelog.ops import is_negative, weight
 from errata.core.options import EngineOptions
+from errata.inspect.recompute import recomputed
 from errata.inspect.snapshot import Snapshot
+from errata.plan.pipeline import LoadedPipeline
 from errata.state.committed_node import CommittedNode
+from storage.delta.changelog_table import ChangelogTable
 from storage.errors import StorageError, engine_failures, first_line
 from storage.state.entry import Entry, verify_chain
 from storage.state.integrity import check_ledger_end, check_ledger_files, check_tables
@@ -21,8 +24,6 @@ from storage.state.ledger import Ledger
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.api.pipeline import Pipeline
-
 Row = Mapping[str, Any]
 
 
@@ -30,43 +31,43 @@ UNREADABLE = (StorageError, OSError, ValueError, TypeError, KeyError)
 """What reading a ledger leads to that somebody has damaged."""
 
 
-def verify(project: Pipeline, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
+def verify(pipeline: LoadedPipeline, recompute: bool, engine: EngineOptions) -> Iterator[Row]:
     """One row a check: check, node, epoch, verdict (`ok` or `violation`), detail. With `recompute` a batch run is made and compared."""
-    entries, faults = _entries(project)
+    entries, faults = _entries(pipeline)
     yield from faults or ([_answer("ledger")] if entries else [])
     if entries:
-        yield from _tables(project, entries, recompute, engine)
+        yield from _tables(pipeline, entries, recompute, engine)
 
 
-def _entries(project: Pipeline) -> tuple[list[Entry], list[Row]]:
+def _entries(pipeline: LoadedPipeline) -> tuple[list[Entry], list[Row]]:
     """The ledger's entries, none where they cannot be read, and what is wrong with them."""
-    broken = [_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_files(project.state)]
+    broken = [_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_files(pipeline.state)]
     if broken:
         return [], broken
     try:
-        entries = Ledger(project.state.ledger).entries(checked=False)
+        entries = Ledger(pipeline.state.ledger).entries(checked=False)
     except UNREADABLE as problem:
         return [], [_answer("ledger", detail=f"the ledger cannot be read: {problem}")]
-    return entries, [*_ledger_faults(project, entries)]
+    return entries, [*_ledger_faults(pipeline, entries)]
 
 
-def _tables(project: Pipeline, entries: list[Entry], recompute: bool, engine: EngineOptions) -> Iterator[Row]:
-    damaged = list(check_tables(project.state, entries))
+def _tables(pipeline: LoadedPipeline, entries: list[Entry], recompute: bool, engine: EngineOptions) -> Iterator[Row]:
+    damaged = list(check_tables(pipeline.state, entries))
     yield from (_answer("table", fault.table, fault.epoch, fault.detail) for fault in damaged)
     whole = replace(entries[-1], tables={path: version for path, version in entries[-1].tables.items() if path not in {fault.table for fault in damaged}})
-    reading = Snapshot(project.plan.settings.name, project.state, project.plan)
+    reading = Snapshot(pipeline.name, pipeline.state, pipeline.plan)
     yield from _versions(reading, whole)
     for node in reading.nodes.values():
         if node.persisted and f"changelog/{node.name}" in whole.tables:
             yield from _table(reading, node, whole, _shapes(node, entries))
     if recompute and not damaged:
-        yield from _recomputed(project, reading, engine)
+        yield from _recomputed(pipeline, reading, entries[-1], engine)
 
 
-def _ledger_faults(project: Pipeline, entries: list[Entry]) -> Iterator[Row]:
+def _ledger_faults(pipeline: LoadedPipeline, entries: list[Entry]) -> Iterator[Row]:
     """What is wrong with the chain of entries and its end."""
     yield from (_answer("ledger", epoch=fault.epoch, detail=f"{fault.kind}: {fault.detail}") for fault in verify_chain(entries))
-    yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(project.state, entries))
+    yield from (_answer("ledger", epoch=fault.epoch or None, detail=fault.detail) for fault in check_ledger_end(pipeline.state, entries))
 
 
 def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = "") -> Row:
@@ -75,8 +76,6 @@ def _answer(check: str, node: str = "", epoch: int | None = None, detail: str = 
 
 def _versions(reading: Snapshot, head: Entry) -> Iterator[Row]:
     """Every table that the ledger names is there, and that version of it is what the run committed."""
-    from storage.delta.changelog_table import ChangelogTable
-
     for path, version in sorted(head.tables.items()):
         try:
             ChangelogTable(f"{reading.state.root}/{path}").check(version, head.marks.get(path, ""))
@@ -98,8 +97,6 @@ def _shapes(node: CommittedNode, entries: Sequence[Entry]) -> Shapes:
 
 def _table(reading: Snapshot, node: CommittedNode, head: Entry, shapes: Shapes) -> Iterator[Row]:
     """Fold: the running count of a key is 0 or 1. Pairing: a row that is taken back equals the row that stood. Counts: as the ledger says."""
-    from storage.delta.changelog_table import ChangelogTable
-
     place, version = f"{reading.state.root}/changelog/{node.name}", head.tables.get(f"changelog/{node.name}")
     tables = [ChangelogTable(place, columns, pinned=version) for columns, _ in shapes]
     if not tables[0].exists():
@@ -152,11 +149,9 @@ def _conserved(node: CommittedNode, head: Entry, live: int) -> Row:
     return _answer("counts", node.name, detail="" if live == told else f"{live} live rows, the ledger says {told}")
 
 
-def _recomputed(project: Pipeline, reading: Snapshot, engine: EngineOptions) -> Iterator[Row]:
+def _recomputed(pipeline: LoadedPipeline, reading: Snapshot, head: Entry, engine: EngineOptions) -> Iterator[Row]:
     """Compare every node's live rows with those of a run from nothing over the source rows that stand."""
-    from errata.inspect.recompute import recomputed
-
-    for name, differing, untold in recomputed(project, reading, engine):
+    for name, differing, untold in recomputed(pipeline, reading, head, engine):
         if untold:
             yield {**_answer("recompute", name), "detail": f"not compared: {untold}"}
         else:

@@ -16,18 +16,19 @@ from changelog.ops import SYMBOLS, Op
 from cxl.types.types import STRING, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
+from errata.inspect.dlq import rejects_of
+from errata.inspect.snapshot import Snapshot
+from errata.plan.plan import Node, Plan
+from errata.rollback.dead_letters import FIELD
 from errata.rollback.record_locations import Places, SourceState
+from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import Tables, entered, stands
 from operators.core.row_type import physical_type
+from operators.core.run_values import RunValues
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from errata.inspect.snapshot import Snapshot
-    from errata.plan.plan import Node, Plan
-    from errata.state.committed_node import CommittedNode
-    from operators.core.run_values import RunValues
 
 Row = Mapping[str, Any]
 
@@ -52,9 +53,6 @@ def why(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> Iterator
 
 def _in_dlq(reading: Snapshot, name: str, conditions: Mapping[str, str]) -> str:
     """Where to look for a row of a node that does not stand: the dead letter queue where records of its sources are in it, those with the values that were asked for before others."""
-    from errata.inspect.dlq import rejects_of
-    from errata.rollback.dead_letters import FIELD
-
     assert reading.plan is not None  # nothing else has the trail
     above = pl.col("source").is_in(sorted(reading.plan.sources_of(name))) | pl.col("source").is_null()
     rejects = rejects_of(reading).filter(above)

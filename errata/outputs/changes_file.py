@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from changelog.columns import OP
 from changelog.forms.frames import flat_stream
 from changelog.lazy_imports import pa
-from errata.outputs.writer import OutputRows, output_columns
+from errata.outputs.writer import output_columns
+from errata.plan.plan import Node
 from errata.state.node_tables import DRIVER_ROWS
+from errata.state.ordered_rows import OutputRows
+from errata.state.run_state import RunState
 from errata.state.stream_forms import beside
 from errata.state.undeclared_columns import expanded
-
-if TYPE_CHECKING:
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node
-    from operators.output.operator import Output
+from operators.output.operator import Output
+from storage.formats.typed.writing import Drained
 
 _GROUP_ROWS = 1 << 17
 
@@ -39,8 +38,6 @@ class OdfEvents:
         """The content of a Parquet file, a row group at a time."""
         import pyarrow.parquet as pq
 
-        from storage.formats.typed.writing import Drained
-
         sink, held = Drained(), list[pa.RecordBatch]()
         with pq.ParquetWriter(sink, self.schema) as writer:
             for batch in self.batches:
@@ -53,22 +50,22 @@ class OdfEvents:
         yield sink.take()
 
 
-def odf_events(flow: NodeRunner, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
+def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime], undeclared: Sequence[tuple[str, str]]) -> OdfEvents:
     """The changes of an epoch, made at a moment, which is the event time too: an output's rows have none of their own.
 
     `undeclared`: names and types of the undeclared fields that the output writes, in order. Where there are many events, one batch at a time is on the driver.
     """
     epoch, moment = made
-    shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], flow.tables.changelog(node)
-    rows = expanded(flow.tables.rows(flow.engine, node, flow.values, epochs=(epoch, epoch)), shape)
+    shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], run.tables.changelog(node)
+    rows = expanded(run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
     count = sum(stored.statistics.counts(epoch).values())
     few = count <= DRIVER_ROWS
-    table = flow.engine.to_arrow(events, None if few else 0)
+    table = run.engine.to_arrow(events, None if few else 0)
     found = OutputRows(table, None) if few else OutputRows(None, events)
-    typed = (batch.cast(table.schema) for batch in found.batches(flow.engine, lambda batch: batch))
+    typed = (batch.cast(table.schema) for batch in found.batches(run.engine, lambda batch: batch))
     [empty] = _numbered(iter([_none_of(table.schema)]), 0, moment)
-    return OdfEvents(empty.schema, _numbered(typed, flow.offset(node, epoch), moment), count)
+    return OdfEvents(empty.schema, _numbered(typed, run.offset(node, epoch), moment), count)
 
 
 def _none_of(schema: pa.Schema) -> pa.RecordBatch:

@@ -8,31 +8,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from changelog.arrow_algebra import weights
 from changelog.columns import column
 from changelog.lazy_imports import pa, pc, pl
+from cxl.types.types import type_name
 from errata.core.failures import StorageFailed
-from errata.execution.ingest import files_before, undeclared
 from errata.outputs.changes_file import odf_events
-from errata.outputs.writer import BATCH_ROWS, output_columns
+from errata.outputs.context import OutputContext
+from errata.outputs.staged_files import StagedTable
+from errata.outputs.targets import Targets
+from errata.outputs.writer import output_columns
+from errata.plan.plan import Node
+from errata.state.ordered_rows import BATCH_ROWS, output_rows
+from errata.state.run_state import RunState
+from errata.state.source_files import files_before, undeclared
+from operators.output.operator import Output, write_plan
+from storage import formats
 from storage.delta.multisets import net
 from storage.delta.published_table import PublishedTable
 from storage.errors import StorageError
 from storage.state.ledger import Ledger
-
-if TYPE_CHECKING:
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.execution.run import Run
-    from errata.outputs.targets import Targets
-    from errata.plan.plan import Node
-    from operators.output.operator import Output
+from storage.values.types import arrow_type
 
 MOST_ROWS = 500_000
 """So many op rows are merged; of more, the table is written anew."""
@@ -62,35 +64,15 @@ class Mark:
             return None
 
 
-@dataclass(slots=True)
-class StagedTable:
-    """A table to be written once the epoch stands: `steps` do it in order."""
-
-    steps: list[Callable[[], None]] = field(default_factory=list)
-
-    def publish(self) -> None:
-        """Write. Raises StorageError."""
-        for step in self.steps:
-            step()
-
-
-def is_intact(entry: Mapping[str, Any], place: str) -> bool:
-    """Whether a table holds what the ledger says that it was given."""
-    try:
-        return bool(PublishedTable(place).mark() == entry["mark"])
-    except StorageError:
-        return False
-
-
-def write_table(run: Run, flow: NodeRunner, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def write_table(context: OutputContext, run: RunState, node: Node, targets: Targets, extra: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Prepare an output's table; what the ledger keeps of it. `extra`: names and types of the undeclared fields of the sources' files. Raises StorageFailed."""
-    writing = Writing(run, flow, node, targets, extra)
+    writing = Writing(context, run, node, targets, extra)
     try:
         table = PublishedTable(writing.place)
         since = writing.since(table)
-        if writing.output.config.if_exists == "error" and not run.options.force and table.exists and not writing.made(table):
+        if writing.output.config.if_exists == "error" and not context.force and table.exists and not writing.made(table):
             raise StorageFailed(f"output '{node.name}': {writing.place} exists and was not written by this pipeline", help="--force or if_exists: overwrite replaces it")
-        run.exports.tables.append(StagedTable(writing.steps(table, since)))
+        context.staged.tables.append(StagedTable(writing.steps(table, since)))
     except StorageError as error:
         raise StorageFailed(f"output '{node.name}': {error}") from error
     return [{**targets.kept(node), "mark": writing.mark.text}]
@@ -100,8 +82,8 @@ def write_table(run: Run, flow: NodeRunner, node: Node, targets: Targets, extra:
 class Writing:
     """One output's table in one run."""
 
-    run: Run
-    flow: NodeRunner
+    context: OutputContext
+    run: RunState
     node: Node
     targets: Targets
     now: Sequence[tuple[str, str]]
@@ -120,19 +102,14 @@ class Writing:
     @cached_property
     def options(self) -> Any:
         """The format's options."""
-        from operators.output.operator import write_plan
-        from storage import formats
-
         config = self.output.config
         return formats.writer(config.type, config.options, write_plan(self.output, ())).options
 
     @property
     def written(self) -> tuple[int, str, datetime]:
         """The epoch that the table shall hold, the run that made it, and when."""
-        run = self.run
-        if self.flow.done or run.head is None:
-            return run.epoch, run.execution_id, run.started
-        return run.head.epoch, run.head.execution_id, run.head.started
+        writer = self.context.writer
+        return writer.epoch, writer.execution_id, writer.started
 
     @cached_property
     def mark(self) -> Mark:
@@ -141,7 +118,7 @@ class Writing:
         return self._mark(epoch, execution)
 
     def _mark(self, epoch: int, execution: str) -> Mark:
-        return Mark(self.run.plan.settings.name, self.node.name, epoch, execution, self._shape_hash())
+        return Mark(self.context.plan.settings.name, self.node.name, epoch, execution, self._shape_hash())
 
     def _shape_hash(self) -> str:
         later = output_columns(self.output, self.fields)[1].shown if self.options.mode == "changelog" else ()  # they are added to what was published
@@ -151,29 +128,26 @@ class Writing:
     @cached_property
     def fields(self) -> Sequence[tuple[str, str]]:
         """The undeclared fields that the table has: those of the sources' files as they are, of a table of op rows also of those of earlier epochs."""
-        entries = [] if self.run.head is None or self.options.mode != "changelog" else Ledger(self.run.state.ledger).entries()
-        before = (pair for entry in entries for pair in undeclared(self.run.plan, self.node, files_before(entry)))
+        entries = [] if self.context.head is None or self.options.mode != "changelog" else Ledger(self.context.state.ledger).entries()
+        before = (pair for entry in entries for pair in undeclared(self.context.plan, self.node, files_before(entry)))
         return list(dict.fromkeys([*before, *self.now]))
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns: those of the output."""
-        from cxl.types.types import type_name
-        from storage.values.types import arrow_type
-
         return pa.schema([(name, arrow_type(type_name(type_))) for name, type_ in output_columns(self.output, self.fields)[0]])
 
     @property
     def known(self) -> bool:
         """Whether this pipeline wrote to the place before, by this output or by one that had another name."""
-        head = self.run.standing
+        head = self.context.prior
         files = [] if head is None else [entry for node in head.nodes.values() for entry in node.get("files", ())]
         return any("mark" in entry and entry["path"] in (self.place, self.targets.told(self.node)) for entry in files)
 
     @cached_property
     def _made_by(self) -> Mapping[int, str]:
         """The run that made each epoch."""
-        return {entry.epoch: entry.execution_id for entry in Ledger(self.run.state.ledger).entries() if not entry.maintains}
+        return {entry.epoch: entry.execution_id for entry in Ledger(self.context.state.ledger).entries() if not entry.maintains}
 
     def _is_ours(self, mark: Mark) -> bool:
         return mark.pipeline == self.mark.pipeline and self._made_by.get(mark.epoch) == mark.execution_id
@@ -187,13 +161,13 @@ class Writing:
 
     def since(self, table: PublishedTable) -> int | None:
         """The epoch from which on the table lacks rows; None where it has to be written anew."""
-        head = self.run.head
+        head = self.context.head
         if head is None or not table.exists:
             return None
         mark = Mark.of(table.mark())
         if mark is None or (mark.pipeline, mark.output) != (self.mark.pipeline, self.node.name):
             if self.known and (mark is None or mark.pipeline != self.mark.pipeline):
-                self.run.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
+                self.context.warn(f"output '{self.node.name}': somebody else changed {self.place}; it is written anew")
             return None
         base = int(head.counters.get("base", 0))
         ours = self._is_ours(mark) and mark.shape == self.mark.shape
@@ -210,18 +184,16 @@ class Writing:
 
     def _merge(self, table: PublishedTable, gone: pa.Table, copies: pl.Series, came: pa.Table) -> None:
         if not table.merge(gone, copies, came, self.mark.text):
-            self.run.warn(f"output '{self.node.name}': {self.place} has not the rows that it was given; it is written anew")
+            self.context.warn(f"output '{self.node.name}': {self.place} has not the rows that it was given; it is written anew")
             table.replace(self._live(), self.schema, self.mark.text)
 
     # -- the rows that stand
 
     def _live(self) -> Iterator[pa.RecordBatch]:
         """The rows that stand, in order, in the table's columns."""
-        from errata.outputs.files import output_rows
-
         shape = output_columns(self.output, self.fields)[1]
-        rows = output_rows(self.flow, self.node, self.output)
-        return (self._typed(batch) for batch in rows.batches(self.flow.engine, shape, len(shape.names)))
+        rows = output_rows(self.run, self.node, self.output)
+        return (self._typed(batch) for batch in rows.batches(self.run.engine, shape, len(shape.names)))
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
 
@@ -229,10 +201,10 @@ class Writing:
 
     def _changed(self, since: int) -> tuple[pa.Table, pl.Series, pa.Table] | None:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
-        flow = self.flow
+        run = self.run
         shape = output_columns(self.output, self.fields)[1]
-        rows = flow.tables.rows(flow.engine, self.node, flow.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
-        table = flow.engine.to_arrow(rows, MOST_ROWS + 1)
+        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
+        table = run.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None
         shaped = pa.Table.from_batches([self._typed(shape(batch)) for batch in table.to_batches(BATCH_ROWS)], self.schema)
@@ -250,18 +222,18 @@ class Writing:
 
     def _logged(self, table: PublishedTable, since: int | None) -> Iterator[Callable[[], None]]:
         """The op rows of each epoch that the table lacks, each as a commit; the first one replaces where it is written anew."""
-        first, stored = since is None, self.flow.tables.changelog(self.node)
+        first, stored = since is None, self.run.tables.changelog(self.node)
         for epoch, execution, moment in self._epochs(since or 0):
             if not first and epoch != self.mark.epoch and not any(stored.statistics.counts(epoch).values()):
                 continue
-            events = odf_events(self.flow, self.node, self.options.form or "two", (epoch, moment), self.fields)
+            events = odf_events(self.run, self.node, self.options.form or "two", (epoch, moment), self.fields)
             mark = self._mark(epoch, execution).text
             yield partial(table.replace if first else table.append, events.batches, events.schema, mark)
             first = False
 
     def _epochs(self, since: int) -> Iterator[tuple[int, str, datetime]]:
         """The epochs behind one, with the runs that made them and when."""
-        entries = [] if self.run.head is None else Ledger(self.run.state.ledger).entries()
+        entries = [] if self.context.head is None else Ledger(self.context.state.ledger).entries()
         known = {entry.epoch: (entry.epoch, entry.execution_id, entry.started) for entry in entries if not entry.maintains}
         known[self.mark.epoch] = self.written
         return (known[epoch] for epoch in sorted(known) if epoch > since)

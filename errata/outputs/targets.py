@@ -7,25 +7,25 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
+from errata.outputs.context import OutputContext
+from errata.outputs.staged_files import StagedFiles, is_intact, table_is_intact
 from errata.outputs.unique_names import FreeNames
-from errata.outputs.writer import StagedFiles, is_intact
 from errata.plan.own_files import HELP, ProtectedFiles
+from errata.plan.plan import Node, Plan
+from errata.plan.steps import OutputChanges
 from operators.core.row_type import CK
 from operators.core.settings import leads_out
+from operators.output.config import OutputConfig
+from operators.output.operator import Output
+from storage import formats
+from storage.files.path_tokens import PathTemplate, TokenValues
+from storage.formats.splitting import SplitPlan
+from storage.state.entry import Entry
 from storage.uris import is_local
-
-if TYPE_CHECKING:
-    from errata.execution.run import Run
-    from errata.plan.plan import Node, Plan
-    from operators.output.config import OutputConfig
-    from operators.output.operator import Output
-    from storage.files.path_tokens import TokenValues
-    from storage.state.entry import Entry
-
 
 History = Callable[[], "Sequence[Entry]"]
 """The ledger's entries, read where they are asked for."""
@@ -52,15 +52,16 @@ class Targets:
     """Where nothing may be written."""
 
     @classmethod
-    def of(cls, plan: Plan, run: Run) -> Targets:
+    def of(cls, context: OutputContext) -> Targets:
         """The targets of a run, tokens replaced, free names chosen."""
+        plan = context.plan
         folder = plan.settings.folder
-        tokens = {node.name: _tokens(node, plan, run) for node in plan.of_kind("output")}
+        tokens = {node.name: _tokens(node, context) for node in plan.of_kind("output")}
         wanted = {node.name: _target(node, plan, tokens[node.name]) for node in plan.of_kind("output")}
-        outputs = {node.name: _table_beside(node, wanted, folder, run.standing) for node in plan.of_kind("output")}
+        outputs = {node.name: _table_beside(node, wanted, folder, context.prior) for node in plan.of_kind("output")}
         configs = {node.name: cast("Output", node.operator).config for node in plan.of_kind("output")}
         path = plan.model.error_handling.dlq.path
-        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), run.own or ProtectedFiles(plan, run.state))
+        found = cls(folder, outputs, configs, tokens, folder / path if path else None, dlq_form(plan), context.protected)
         found._refuse_shared(plan)
         found._refuse_own(plan)
         return found
@@ -96,8 +97,6 @@ class Targets:
 
     def place(self, node: Node) -> str:
         """Where the table of an output is: a path or a URI."""
-        from storage.files.path_tokens import PathTemplate
-
         path = self.configs[node.name].path
         return str(self.outputs[node.name]) if is_local(path) else PathTemplate.parse(path).render(self.tokens[node.name])
 
@@ -133,8 +132,6 @@ class Targets:
 
     def by_source_file(self, node: Node) -> bool:
         """Whether an output is one file for each source file."""
-        from storage.files.path_tokens import PathTemplate
-
         return PathTemplate.parse(self.configs[node.name].path).by_file
 
     def path_for(self, node: Node, stem: str) -> Path:
@@ -146,8 +143,6 @@ class Targets:
         return self._rendered(path, replace(self.tokens[node.name], epoch=epoch))
 
     def _rendered(self, path: str, values: TokenValues) -> Path:
-        from storage.files.path_tokens import PathTemplate
-
         return self.folder / PathTemplate.parse(path).render(values)
 
     def refuse_foreign(self, plan: Plan, head: Entry | None, history: History, *, force: bool) -> None:
@@ -169,8 +164,6 @@ class Targets:
 
     def _is_file(self, node: Node, path: str) -> bool:
         """Whether what an output writes to a path is one file: no table, and no output in parts, whose names are made of the path."""
-        from storage import formats
-
         config = self.configs[node.name]
         return path != os.path.normpath(self.outputs[node.name]) or (config.split is None and not formats.writer_type(config.type).versioned)
 
@@ -216,8 +209,6 @@ class Targets:
 
     def _at_its_path(self, node: Node, entry: Mapping[str, Any]) -> bool:
         """Whether the first file that an epoch wrote for an output lies where the output is written now."""
-        from storage.files.path_tokens import PathTemplate
-
         config, path = self.configs[node.name], self.outputs[node.name]
         template = PathTemplate.parse(config.path)
         if "of" in entry and template.steady_but_for_files:
@@ -235,12 +226,15 @@ class Targets:
         found = {node.name for node, entries in written if entries and not self._at_its_path(node, entries[0])}
         return found if self._dlq_at_its_path(head) else {*found, "dlq"}
 
+    def changes(self, plan: Plan, head: Entry) -> OutputChanges:
+        """The outputs, and `dlq`, that moved since the last epoch, and those that are not as it left them."""
+        moved = self.moved(plan, head)
+        return OutputChanges(frozenset(moved), frozenset(node.name for node in plan.of_kind("output") if not self.intact(node, head)))
+
     def _is_intact(self, entry: Mapping[str, Any]) -> bool:
         if "mark" not in entry:
             return is_intact(entry, self.folder)
-        from errata.outputs import delta_table
-
-        return delta_table.is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
+        return table_is_intact(entry, str(self.folder / entry["path"]) if is_local(entry["path"]) else entry["path"])
 
     def dlq_intact(self, head: Entry) -> bool:
         """Whether the DLQ file is as the last epoch left it: there, at its present path, or rightly absent."""
@@ -316,7 +310,6 @@ def _present(path: Path, config: OutputConfig) -> list[Path]:
     """The files in the way of an output: its path, or for a split one whatever a first part would replace."""
     if config.split is None:
         return [path] if path.exists() else []
-    from storage.formats.splitting import SplitPlan
 
     first = path.with_name(SplitPlan(**config.split.model_dump()).name(path.name, 1))
     return [first] if first.exists() else []
@@ -327,15 +320,12 @@ def _sidecar_of(path: Path, config: OutputConfig) -> list[Path]:
     return [path.with_name(f"{path.name}.meta.json")] if config.write_meta and config.split is None else []
 
 
-def _tokens(node: Node, plan: Plan, run: Run) -> TokenValues:
-    from storage.files.path_tokens import TokenValues
-
-    return TokenValues(plan.source_stems(node.name), run.batch_id, run.execution_id, run.started, plan.hash(), plan.settings.channel, epoch=run.epoch)
+def _tokens(node: Node, context: OutputContext) -> TokenValues:
+    plan, this = context.plan, context.this_run
+    return TokenValues(plan.source_stems(node.name), this.batch_id, this.execution_id, this.started, plan.hash(), plan.settings.channel, epoch=this.epoch)
 
 
 def _target(node: Node, plan: Plan, values: TokenValues) -> Path:
-    from storage.files.path_tokens import PathTemplate
-
     config = cast("Output", node.operator).config
     text = PathTemplate.parse(config.path).render(values)
     relative = is_local(config.path) and not Path(config.path).is_absolute()

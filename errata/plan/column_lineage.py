@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from cxl import Program
 from cxl.typed.lineage import origins
-
-if TYPE_CHECKING:
-    from cxl import Program
-    from errata.plan.plan import Node, Plan
+from errata.plan.plan import Node, Plan
 
 Columns: TypeAlias = frozenset[tuple[str, str]]
 """Source and column."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from errata.state.trigger_table import TRIGGERS
+from errata.plan.plan import Node, Plan
 from operators.core.row_type import CK
+from storage.state.entry import Entry
 
-if TYPE_CHECKING:
-    from errata.plan.plan import Node, Plan
-    from storage.state.entry import Entry
-
+TRIGGERS = "rollback/triggers"
+"""Path of the table of failed aggregate rows, and the ledger's name for its counts."""
 LAST = 1 << 30
 """The rank of outputs: they are written when everything else is settled."""
 
@@ -27,26 +25,29 @@ def concerns(plan: Plan, head: Entry | None) -> bool:
     """Whether a run has to be settled: a source has a correlation key, or records are still suppressed from the time when one had."""
     if any(key_fields(node) for node in plan.of_kind("source")):
         return True
-    return head is not None and bool(PriorRollback.of(head).held or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
+    return head is not None and bool(PriorRollback.of(head).suppressed or head.nodes.get(TRIGGERS, {}).get("rejected_live"))
 
 
 @dataclass(frozen=True, slots=True)
 class PriorRollback:
-    """What the last epoch left. `held`: how many records of a source are suppressed; sources without any are left out.
+    """What the last epoch left rolled back.
 
-    `largest`: no correlation group has more records (None: not known); `rules`: those by which records were rolled back.
+    Attributes:
+        suppressed: Number of suppressed records by source; sources without any are left out.
+        largest: An upper bound of the records of a correlation group; None where there is none.
+        rules: The settings by which records were rolled back.
     """
 
-    held: Mapping[str, int] = field(default_factory=dict)
+    suppressed: Mapping[str, int] = field(default_factory=dict)
     largest: int | None = None
     rules: str | None = None
 
     @classmethod
     def of(cls, head: Entry | None) -> PriorRollback:
-        """Out of the ledger's entry."""
-        held = {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
-        kept = head.nodes.get(TRIGGERS, {}) if head else {}
-        return cls(held, kept.get("largest"), kept.get("rules"))
+        """Read a ledger entry."""
+        suppressed = {name: int(entry["suppressed"]) for name, entry in (head.sources if head else {}).items() if entry.get("suppressed")}
+        counts = head.nodes.get(TRIGGERS, {}) if head else {}
+        return cls(suppressed, counts.get("largest"), counts.get("rules"))
 
 
 def rules(plan: Plan) -> str:
@@ -56,7 +57,7 @@ def rules(plan: Plan) -> str:
     return json.dumps([handling.max_group_buffer, handling.retraction_scope, handling.correlation_fanout_policy, own])
 
 
-def ruled_anew(plan: Plan, before: PriorRollback) -> dict[str, str]:
+def rules_changed(plan: Plan, before: PriorRollback) -> dict[str, str]:
     """The sources with a correlation key and why they are looked at again, where the rules of rollback are not those of the last epoch."""
     if before.rules in (None, rules(plan)):
         return {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from operators.core.settings import NodeSpec
+from operators.core.settings import NodeSpec
 
 DIGITS = 6
 """Hex digits that a line is kept as."""

@@ -8,18 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from errata.core.diagnostics import Diagnostic
 from errata.core.failures import StorageFailed
-from storage.state.location import STATE_FOLDER
+from errata.plan.plan import Node, Plan
+from errata.plan.source_inputs import discovered
+from errata.yaml import Document
+from operators.output.operator import Output
+from storage.files.path_tokens import PathTemplate
+from storage.state.location import STATE_FOLDER, State
 from storage.uris import is_local
-
-if TYPE_CHECKING:
-    from errata.core.diagnostics import Diagnostic
-    from errata.plan.plan import Node, Plan
-    from errata.yaml import Document
-    from operators.output.operator import Output
-    from storage.state.location import State
 
 REFUSED_FOLDERS: Mapping[str, str] = {STATE_FOLDER: "the state of pipelines", ".git": "a Git repository"}
 HELP = "name another path"
@@ -105,8 +104,6 @@ def check_targets(own: ProtectedFiles, document: Document) -> Iterator[Diagnosti
 
 def known_part(path: str) -> str:
     """The part of a path that is the same in every run: all of it, or the folder ahead of its first token."""
-    from storage.files.path_tokens import PathTemplate
-
     template = PathTemplate.parse(path)
     steady = template.parts[0] if template.parts and isinstance(template.parts[0], str) else ""
     return steady if len(template.parts) == 1 else posixpath.dirname(steady)
@@ -139,8 +136,6 @@ def _layouts(node: Node) -> Iterator[str]:
 
 
 def _read(plan: Plan) -> Iterator[tuple[Identity, str]]:
-    from errata.state.source_files import discovered
-
     for node in plan.of_kind("source"):
         try:
             found = discovered(node, plan)

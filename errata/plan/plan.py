@@ -13,6 +13,7 @@ from errata.plan.edits import beside, written
 from errata.project.compositions.parameters import Parameter
 from errata.project.model import PipelineFile
 from errata.project.workspace import Workspace
+from errata.rendering.dag_svg import Box, dag
 from operators.core.node import BoundNode
 from operators.core.operator import Operator
 from operators.core.row_type import stored_types
@@ -173,8 +174,6 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The nodes for a notebook."""
-        from errata.rendering.dag_svg import Box, dag
-
         return dag([Box(node.name, node.kind, tuple(dict.fromkeys(name for name, _ in node.inputs))) for node in self])
 
     def summary(self) -> dict[str, Any]:

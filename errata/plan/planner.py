@@ -27,11 +27,11 @@ from operators.core.settings import InputRef, NodeSpec, PipelineSettings
 from operators.transform.row_logic import RowLogic
 from storage.files.path_tokens import PathTemplate, TokenError, TokenValues
 
-OF_VARIABLES = ("E174", "E200")
-"""What is told of variables that are not declared."""
-
 if TYPE_CHECKING:
     from errata.project.compositions.call import Contract, Layers
+
+OF_VARIABLES = ("E174", "E200")
+"""What is told of variables that are not declared."""
 
 
 def make_plan(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from errata.plan.plan import Plan
-    from storage.state.entry import Entry
+from errata.plan.plan import Plan
+from storage.state.entry import Entry
 
 NONE = ""
 """The fingerprint of a node that missed what its inputs became."""

@@ -7,12 +7,9 @@ they count (`_counted`): the relaxed aggregates and the row-wise nodes that lead
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from errata.plan.correlation import key_fields
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Node
+from errata.plan.plan import Node
 
 COUNTED = "_counted"
 

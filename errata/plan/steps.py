@@ -1,51 +1,183 @@
-"""A run as a list of small stages, one a node: `run`, `plan` and `explain` read the same list (docs/architecture.md, "A run")."""
+"""A run as data: `errata run` executes the list of steps that `errata plan` prints."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from errata.plan.correlation import PriorRollback, concerns, rules_changed
 from errata.plan.edits import changed_beside, edited
 from errata.plan.plan import Node, Plan, columns_of
 from errata.plan.restored_nodes import NONE
+from storage.state.entry import Entry
 
 Action = Literal["skip", "first", "delta", "rebuild"]
+"""What a run does with a node. `first`: it has no rows yet; `delta`: it follows its inputs; `rebuild`: its logic changed."""
+OutputAction = Literal["write", "move", "restore", "follow"]
+"""What a run does with an output's files. `follow`: they are written where its rows change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What a run does with one node and why. `first`: everything is new; `delta`: follow the inputs; `rebuild`: the logic changed."""
+class IngestStep:
+    """Read what is new of a source."""
 
     node: str
     action: Action
     reason: str
 
 
-def make_stages(plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str, str]) -> Sequence[Stage]:
-    """The stages of the next run, in the plan's order.
+@dataclass(frozen=True, slots=True)
+class NodeStep:
+    """Run a node that is no source."""
 
-    `head` is what the last epoch's ledger entry says of the nodes (name to its summary), None before the first run.
-    `changed` has a reason for each source whose input changed.
+    node: str
+    action: Action
+    reason: str
+
+
+DataStep = IngestStep | NodeStep
+
+
+@dataclass(frozen=True, slots=True)
+class SettleStep:
+    """Run these steps in rounds, until no further record is rolled back."""
+
+    steps: Sequence[DataStep]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStep:
+    """Compare the rejected records with the thresholds."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputStep:
+    """Stage the files of an output, or of the dead letter queue (node `dlq`)."""
+
+    node: str
+    action: OutputAction
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStep:
+    """Append the ledger's entry: from here on the epoch exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishStep:
+    """Rename the staged files over their targets."""
+
+
+Step = IngestStep | NodeStep | SettleStep | GuardStep | OutputStep | CommitStep | PublishStep
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChanges:
+    """The outputs, and `dlq`, that are written elsewhere than in the last epoch, and those that are not as it left them."""
+
+    moved: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a run in their order.
+
+    Attributes:
+        nodes: One step a node, in the plan's order.
+        outputs: One step an output, then that of the dead letter queue.
+        settle: Whether records may be rolled back, so that the nodes run in rounds.
+        removed: Nodes of the last epoch that the pipeline does not have, with their types.
     """
-    stages: dict[str, Stage] = {}
+
+    nodes: Sequence[DataStep]
+    outputs: Sequence[OutputStep] = ()
+    settle: bool = False
+    removed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rearranged(self) -> bool:
+        """Whether nodes are gone or outputs moved. The ledger learns of it although no row changed."""
+        return bool(self.removed) or any(step.action == "move" for step in self.outputs)
+
+    @property
+    def any_work(self) -> bool:
+        """Whether there is anything to do but to restore files."""
+        return self.rearranged or any(step.action != "skip" for step in self.nodes)
+
+    @property
+    def recomputed(self) -> frozenset[str]:
+        """The nodes whose rows are all computed, and the outputs that moved."""
+        moved = {step.node for step in self.outputs if step.action == "move"}
+        return frozenset(moved | {step.node for step in self.nodes if step.action in ("first", "rebuild")})
+
+    def computing(self) -> Sequence[Step]:
+        """The steps that compute rows."""
+        return [SettleStep(self.nodes)] if self.settle else self.nodes
+
+    def committing(self) -> Sequence[Step]:
+        """The steps that stage outputs and commit."""
+        return [*self.outputs, CommitStep()]
+
+    def __iter__(self) -> Iterator[Step]:
+        """All steps of a run that commits."""
+        return iter([*self.computing(), GuardStep(), *self.committing(), PublishStep()])
+
+
+def plan_steps(plan: Plan, head: Entry | None, changed: Mapping[str, str], outputs: OutputChanges | None = None, *, retry: bool = False) -> Steps:
+    """The steps of the next run.
+
+    Args:
+        plan: The pipeline.
+        head: The ledger's entry that the run continues; None where everything is computed.
+        changed: The sources that have something new, each with the reason.
+        outputs: What became of the files of outputs; None where no outputs are written.
+        retry: Whether suppressed records are tried again although nothing else changed.
+    """
+    before, known = PriorRollback.of(head), head.plan if head else {}
+    removed = {name: str(entry["type"]) for name, entry in known.items() if name not in plan.nodes}
+    reasons = dict(changed) | rules_changed(plan, before)
+    nodes = _node_steps(plan, head, reasons)
+    again = retry or bool(removed) or bool(outputs and outputs.moved)
+    if before.suppressed and (again or any(step.action != "skip" for step in nodes)):
+        nodes = _node_steps(plan, head, {name: f"{count} suppressed records are tried again" for name, count in before.suppressed.items()} | reasons)
+    return Steps(nodes, () if outputs is None else list(_output_steps(plan, nodes, outputs)), concerns(plan, head), removed)
+
+
+def _node_steps(plan: Plan, head: Entry | None, changed: Mapping[str, str]) -> list[DataStep]:
+    steps: dict[str, DataStep] = {}
     for node in plan:
-        stages[node.name] = _stage(plan, node, head, changed, stages)
-    return list(stages.values())
+        action, reason = _decision(plan, node, head.plan if head else None, changed, steps)
+        steps[node.name] = IngestStep(node.name, action, reason) if node.is_source else NodeStep(node.name, action, reason)
+    return list(steps.values())
 
 
-def with_retries(
-    plan: Plan, head: Mapping[str, Any] | None, changed: Mapping[str, str], held: Mapping[str, int], *, always: bool = False
-) -> Sequence[Stage]:
-    """The stages of the next run with suppressed records tried again, where there is anything else to do (or `always`). `held`: how many of each source."""
-    stages = make_stages(plan, head, changed)
-    if not held or (all(stage.action == "skip" for stage in stages) and not always):
-        return stages
-    return make_stages(plan, head, {name: f"{count} suppressed records are tried again" for name, count in held.items()} | dict(changed))
+def _output_steps(plan: Plan, nodes: Sequence[DataStep], changes: OutputChanges) -> Iterator[OutputStep]:
+    actions = {step.node: step.action for step in nodes}
+    for node in plan.of_kind("output"):
+        if actions[node.name] in ("first", "rebuild"):
+            yield OutputStep(node.name, "write")
+        elif node.name in changes.moved:
+            yield OutputStep(node.name, "move", "it is written elsewhere")
+        elif node.name in changes.lost:
+            yield OutputStep(node.name, "restore", "it is not as the last run left it")
+        else:
+            yield OutputStep(node.name, "follow")
+    yield OutputStep("dlq", "move", "it is written elsewhere") if "dlq" in changes.moved else OutputStep("dlq", "follow")
 
 
-def rows_known(plan: Plan, stages: Sequence[Stage], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, int | None]:
-    """How many rows each node will go through, None where only the run can tell. `nodes`: what the last epoch's ledger entry counted of each."""
-    actions = {stage.node: stage.action for stage in stages}
-    return {stage.node: 0 if stage.action == "skip" else _rows_above(plan, plan[stage.node], actions, nodes) for stage in stages}
+def known_rows(plan: Plan, steps: Sequence[DataStep], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, int | None]:
+    """The rows that each node goes through, None where only the run can say.
+
+    Args:
+        plan: The pipeline.
+        steps: One step a node.
+        nodes: The counts of each node in the last ledger entry.
+    """
+    actions = {step.node: step.action for step in steps}
+    return {step.node: 0 if step.action == "skip" else _rows_above(plan, plan[step.node], actions, nodes) for step in steps}
 
 
 def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Mapping[str, Mapping[str, Any]]) -> int | None:
@@ -54,16 +186,19 @@ def _rows_above(plan: Plan, node: Node, actions: Mapping[str, Action], nodes: Ma
     return sum(int(nodes[name]["live"]) for name, _ in node.inputs) if node.inputs and counted else None
 
 
-def _stage(plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
+def _decision(
+    plan: Plan, node: Node, head: Mapping[str, Any] | None, changed: Mapping[str, str], above: Mapping[str, DataStep]
+) -> tuple[Action, str]:
+    """What a run does with a node and why."""
     if head is None:
-        return Stage(node.name, "first", "first run")
+        return "first", "first run"
     if node.name not in head:
-        return Stage(node.name, "first", "new node")
-    reason = _of_its_own(plan, node, head) or _of_its_inputs(plan, node, head, above)
-    return Stage(node.name, "rebuild", reason) if reason else _following(node, changed, above)
+        return "first", "new node"
+    reason = _own_change(plan, node, head) or _inputs_lost(plan, node, head, above)
+    return ("rebuild", reason) if reason else _following(node, changed, above)
 
 
-def _of_its_own(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
+def _own_change(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
     """Why a node itself is to be computed anew; empty where it is as it was."""
     if head[node.name]["fingerprint"] == NONE:
         return "it is back, and missed what its inputs became"
@@ -85,7 +220,7 @@ def _edit(plan: Plan, node: Node, head: Mapping[str, Any]) -> str:
     return told or (f"the columns of {', '.join(dict.fromkeys(others))} changed" if others else "its logic changed")
 
 
-def _of_its_inputs(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, Stage]) -> str:
+def _inputs_lost(plan: Plan, node: Node, head: Mapping[str, Any], above: Mapping[str, DataStep]) -> str:
     """Why what its inputs give cannot be followed; empty where it can."""
     derived = [name for name, _ in node.inputs if above[name].action in ("first", "rebuild") and (not plan.persisted(plan[name]) or _was_derived(head, name))]
     if derived:  # what such a node gave before is not kept, so its consumers are compared
@@ -111,15 +246,15 @@ def _poorer(plan: Plan, node: Node, head: Mapping[str, Any]) -> list[str]:
     return [name for name, had in before.items() if any(column in kept for column in had - set(plan[name].operator.output.hidden_columns()))]
 
 
-def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, Stage]) -> Stage:
-    """The stage of a node whose logic is as it was: it follows what it reads."""
+def _following(node: Node, changed: Mapping[str, str], above: Mapping[str, DataStep]) -> tuple[Action, str]:
+    """The action for a node whose logic did not change: it follows its inputs."""
     if node.is_source:
         reason = changed.get(node.name)
-        return Stage(node.name, "delta", reason) if reason else Stage(node.name, "skip", "input unchanged")
+        return ("delta", reason) if reason else ("skip", "input unchanged")
     moving = [name for name, _ in node.inputs if above[name].action != "skip"]
     if moving:
-        return Stage(node.name, "delta", f"input changed: {', '.join(dict.fromkeys(moving))}")
+        return ("delta", f"input changed: {', '.join(dict.fromkeys(moving))}")
     variables = [name for name, writer in node.feeds.items() if above[writer].action != "skip"]
     if variables:
-        return Stage(node.name, "delta", f"computed anew: {', '.join(f'${name}' for name in variables)}")
-    return Stage(node.name, "skip", "nothing changed upstream")
+        return ("delta", f"computed anew: {', '.join(f'${name}' for name in variables)}")
+    return ("skip", "nothing changed upstream")

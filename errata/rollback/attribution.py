@@ -8,22 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from changelog.keys.encoding import bare, decode_key
 from errata.plan.correlation import key_fields
+from errata.plan.plan import Node, Plan
 from errata.plan.retraction_scope import COUNTED, keeps_mates
+from errata.rollback.groups import Groups
 from errata.rollback.outcome import Settled
+from errata.rollback.provenance import Failure
+from errata.rollback.record_locations import Places
 from errata.rollback.source_records import branch_of
 from errata.state.suppressed_rows import Suppression
+from operators.aggregate.operator import Aggregate
 from operators.core.row_type import values_of_parts
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Node, Plan
-    from errata.rollback.groups import Groups
-    from errata.rollback.provenance import Failure
-    from errata.rollback.record_locations import Places
-    from operators.aggregate.operator import Aggregate
 
 CORRELATED = "correlated"
 OVERFLOW = "group_size_exceeded"

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from changelog.lazy_imports import pa, pl
-
-if TYPE_CHECKING:
-
-    from cxl.types.types import Type
+from cxl.types.types import Type
+from cxl.values.text import scalar_text
+from storage.formats.base import Column
+from storage.formats.values import text_of
 
 
 def texts(column: pa.ChunkedArray, type_: Type) -> pl.Series:
     """The values of a column as text; those of a dynamic type are read once for each JSON text that occurs."""
-    from storage.formats.base import Column
-    from storage.formats.values import text_of
-
     if type_.is_dynamic:
         coded = column.combine_chunks().dictionary_encode()
         known = pl.Series([shown(plain(text, type_)) for text in coded.dictionary.to_pylist()], dtype=pl.String)
@@ -35,8 +32,6 @@ def plain(value: Any, type_: Type) -> Any:
 
 def shown(value: Any) -> str:
     """A value as text."""
-    from cxl.values.text import scalar_text
-
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, datetime):

@@ -6,14 +6,12 @@ Both tell of aggregates that leave out a correlation key, and of what stands beh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from changelog.ops import is_negative
+from errata.plan.plan import Node, Plan
+from errata.rollback.outcome import Settled
+from errata.state.run_state import RunState
 from operators.aggregate.operator import Aggregate
-
-if TYPE_CHECKING:
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
-    from errata.rollback.outcome import Settled
 
 COUNTERS = (
     "groups_recomputed", "partitions_recomputed", "subdag_replay_rows", "output_rows_retracted_total", "degrade_fallback_count",
@@ -85,7 +83,7 @@ def _window(node: Node) -> Iterator[str]:
     yield "  worst case: the largest partition is evaluated again"
 
 
-def retract_counters(plan: Plan, flow: NodeRunner, settled: Settled) -> dict[str, int]:
+def retract_counters(plan: Plan, run: RunState, settled: Settled) -> dict[str, int]:
     """What a run took back behind relaxed aggregates, by the documents' names; nothing where there is no such aggregate.
 
     A row that is taken back or corrected counts as recomputed, and so does a row that failed and was rolled back within the run.
@@ -96,25 +94,23 @@ def retract_counters(plan: Plan, flow: NodeRunner, settled: Settled) -> dict[str
     names = {node.name for node in relaxed}
     behind = [node.name for node in plan if any(above.name in names for above in plan.upstream(node.name))]
     found = (
-        sum(_taken_back(flow, name) for name in names) + settled.lookups,
-        sum(_partitions(flow, node.name) for node, _ in windows_behind(plan)),
-        sum(flow.done[name].ops.get(op, 0) for name in behind for op in ("+A", "+C")),
-        sum(_taken_back(flow, node.name) for node in plan.of_kind("output")),
+        sum(_taken_back(run, name) for name in names) + settled.lookups,
+        sum(_partitions(run, node.name) for node, _ in windows_behind(plan)),
+        sum(run.done[name].ops.get(op, 0) for name in behind for op in ("+A", "+C")),
+        sum(_taken_back(run, node.name) for node in plan.of_kind("output")),
         0, len(relaxed), settled.lookups, settled.expanded,
     )  # fmt: skip
     return dict(zip(COUNTERS, found, strict=True))
 
 
-def _taken_back(flow: NodeRunner, name: str) -> int:
-    ops = flow.done[name].ops
+def _taken_back(run: RunState, name: str) -> int:
+    ops = run.done[name].ops
     return ops.get("-R", 0) + ops.get("-C", 0)
 
 
-def _partitions(flow: NodeRunner, window: str) -> int:
+def _partitions(run: RunState, window: str) -> int:
     """The partitions of a window of which a run took rows back."""
-    from changelog.ops import is_negative
-
-    delta = flow.done[window]
-    if delta.frame is None or not _taken_back(flow, window):
+    delta = run.done[window]
+    if delta.frame is None or not _taken_back(run, window):
         return 0
     return int(delta.frame.where(is_negative(delta.frame["_op"])).select("_lookup").distinct().count())

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from changelog.lazy_imports import pl
-from errata.rollback.outcome import COMBINE
+from errata.plan.plan import Node, Plan
+from errata.rollback.dead_letters import rejecting_nodes, rejects_at
+from errata.rollback.outcome import COMBINE, Settled
+from errata.rollback.provenance import Leads
+from errata.rollback.record_locations import Places
+from errata.state.run_state import RunState
+from errata.state.source_files import SourceFiles
 from operators.source.file_changes import FileRecord
-
-if TYPE_CHECKING:
-
-    from errata.execution.ingest import SourceFiles
-    from errata.execution.node_runner import NodeRunner
-    from errata.execution.run import Run
-    from errata.plan.plan import Node, Plan
-    from errata.rollback.outcome import Settled
-    from errata.rollback.record_locations import Places
-    from operators.source.request import ResumePoint
+from operators.source.request import ResumePoint
+from storage.state.entry import Entry
+from storage.state.location import State
 
 
 def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | None) -> int:
@@ -28,16 +25,14 @@ def cursor_of(source: str, rows: int, settled: Settled, rejects: pl.DataFrame | 
     return min(rows, settled.floors.get(source, rows + 1) - 1)
 
 
-def rewind_at_combine(flow: NodeRunner, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
+def rewind_at_combine(run: RunState, plan: Plan, node: Node, places: Places, settled: Settled) -> None:
     """Let the cursors of the sources behind failed rows of a combine stop before their records: those of the driver and of the builds it met.
 
     (correlation-keys.txt, "Per-source rollback narrowing".)
     """
-    from errata.rollback.provenance import Leads
-
-    if node.kind != "combine" or not flow.rejected_live(node.name):
+    if node.kind != "combine" or not run.rejected_live(node.name):
         return
-    leads = Leads(flow, plan)
+    leads = Leads(run, plan)
     failures = [one for one in leads.failures(node) if one.error.get("category") == COMBINE]
     found = [*failures, *leads.builds(node, failures)]
     records = {one.lead for one in found if not one.lead.grouped}
@@ -47,23 +42,20 @@ def rewind_at_combine(flow: NodeRunner, plan: Plan, node: Node, places: Places, 
             settled.lower(source, number)
 
 
-def floors_before(run: Run, flow: NodeRunner, source: SourceFiles) -> dict[str, ResumePoint]:
+def resume_points(head: Entry, state: State, run: RunState, source: SourceFiles) -> dict[str, ResumePoint]:
     """By the path of their records how far the files of a source are known after the last epoch: up to its cursor, but for what stands rejected.
 
     Nothing is known where the logic by which a node rejected some of its records is another now: the keys of rejects are read by it.
     """
-    from errata.inspect.dlq import rejecting_nodes, rejects_at
-    from operators.source.request import ResumePoint
-
-    if run.head is None or not source.changes.changed:
+    if not source.changes.changed:
         return {}
-    rejecting = [name for name in rejecting_nodes(run.head, run.plan) if source.node.name in run.plan.sources_of(name)]
+    rejecting = [name for name in rejecting_nodes(head, run.plan) if source.node.name in run.plan.sources_of(name)]
     involved = {one.name for name in rejecting for one in (run.plan[name], *run.plan.upstream(name))}
-    if any(run.head.plan.get(name, {}).get("fingerprint") != run.plan[name].fingerprint() for name in involved):
+    if any(head.plan.get(name, {}).get("fingerprint") != run.plan[name].fingerprint() for name in involved):
         return {}
-    rejects = rejects_at(run.head, run.plan, run.state, flow.engine, rejecting).filter(pl.col("source") == source.node.name)
+    rejects = rejects_at(head, run.plan, state, run.engine, rejecting).filter(pl.col("source") == source.node.name)
     again = {file: frozenset(keys) for file, keys in rejects.select("file", "record").group_by("file").all().iter_rows()}
-    left = run.head.sources[source.node.name]
+    left = head.sources[source.node.name]
     found: dict[str, ResumePoint] = {}
     ahead = int(left["cursor"])
     for file in FileRecord.all_of(left):

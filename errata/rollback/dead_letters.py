@@ -9,21 +9,23 @@ import polars as pl
 
 from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa
-from errata.plan.correlation import key_fields
+from errata.plan.correlation import TRIGGERS, key_fields
+from errata.plan.plan import Node, Plan
 from errata.rollback.cell_texts import texts
 from errata.rollback.groups import groups_in
-from errata.rollback.record_locations import PLACE, Places
+from errata.rollback.record_locations import PLACE, Places, SourceState
 from errata.rollback.source_records import branches, leads_of_rejects
+from errata.state.node_tables import Tables
+from errata.state.run_state import RunState
+from errata.state.trigger_table import Trigger, standing
+from operators.core.run_values import RunValues
+from storage.state.entry import Entry
+from storage.state.location import State
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
-    from errata.state.node_tables import Tables
-    from errata.state.trigger_table import Trigger
-    from operators.core.run_values import RunValues
-    from storage.engines import Engine
+    from storage.engines.base import Engine
 
 
 SAID = ("node", "category", "detail", "stage", "route", "trigger", "by", "raw")
@@ -145,20 +147,18 @@ def fields_above(plan: Plan, name: str) -> list[str]:
     return list(dict.fromkeys(field for source in plan.sources_of(name) for field in plan[source].operator.output.data))
 
 
-def fields_of_groups(flow: NodeRunner, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
+def fields_of_groups(run: RunState, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
     """The fields of live rows of an aggregate as text, while a run is under way."""
-    rows = live_rows(flow.tables.live(flow.engine, node, flow.values), pl.Series(list(keys), dtype=pl.Binary), flow.engine)
+    rows = live_rows(run.tables.live(run.engine, node, run.values), pl.Series(list(keys), dtype=pl.Binary), run.engine)
     fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
     return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
 
 
-def rejects_now(flow: NodeRunner, plan: Plan, places: Places) -> pl.DataFrame:
+def rejects_now(run: RunState, plan: Plan, places: Places) -> pl.DataFrame:
     """Everything that stands rejected while a run is under way."""
-    from errata.state.trigger_table import TRIGGERS, standing
-
-    found = Rejects(plan, flow.tables, flow.engine, flow.values, places)
-    triggers = standing(flow.tables.triggers) if flow.rejected_live(TRIGGERS) else []
-    return found.standing((node.name for node in plan if flow.rejected_live(node.name)), triggers)
+    found = Rejects(plan, run.tables, run.engine, run.values, places)
+    triggers = standing(run.tables.triggers) if run.rejected_live(TRIGGERS) else []
+    return found.standing((node.name for node in plan if run.rejected_live(node.name)), triggers)
 
 
 GROUP_REJECT = "aggregate_finalize"
@@ -204,3 +204,18 @@ def in_words(rejects: pl.DataFrame) -> Iterator[str]:
         yield f"{place}{one['category']} at {one['stage']}: {one['detail']}"
     if rejects.height > LOGGED:
         yield f"{rejects.height - LOGGED:,} further records were rejected; `errata dlq` lists them all"
+
+
+def rejecting_nodes(entry: Entry, plan: Plan) -> list[str]:
+    """The nodes of which rejects stood after an epoch."""
+    return [name for name, counts in entry.nodes.items() if name in plan.nodes and counts.get("rejected_live")]
+
+
+def rejects_at(entry: Entry, plan: Plan, state: State, engine: Engine, nodes: Sequence[str]) -> pl.DataFrame:
+    """Everything that stood rejected at some nodes after an epoch, whatever their tables have got since."""
+    tables = Tables(state.root, plan)
+    values = RunValues.none()
+    places = Places(plan, tables, engine, values, SourceState.left(entry, plan), entry.epoch)
+    found = Rejects(plan, tables, engine, values, places)
+    rows = standing(tables.triggers, entry.epoch) if entry.nodes.get(TRIGGERS, {}).get("rejected_live") else []
+    return found.standing(nodes, rows)

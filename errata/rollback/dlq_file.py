@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from errata.core.uuid7 import uuids_of
+from errata.plan.plan import Plan
 from errata.rollback.dead_letters import field_of, source_columns, sources_of
 from operators.core.row_type import CK
 from storage.formats.csv.write import lines
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Plan
 
 METADATA = (
     "_cxl_dlq_id", "_cxl_dlq_timestamp", "_cxl_dlq_source_file", "_cxl_dlq_source_row", "_cxl_dlq_stage", "_cxl_dlq_route", "_cxl_dlq_trigger",

@@ -11,16 +11,16 @@ from changelog.columns import column
 from changelog.keys.decode import arrow_keys
 from changelog.keys.encoding import bare, decode_key, encode_key, key_column
 from changelog.lazy_imports import F, pa, pc, pl
+from errata.plan.plan import Node, Plan
 from errata.plan.retraction_scope import COUNTED
 from errata.rollback.source_records import leads_of_rejects
+from errata.state.run_state import RunState
 from operators.core.operator import SHARED, shared_number
 from operators.core.row_type import CK, RowType, key_type, physical_type
+from storage.delta.columns import declared
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
 
 GROUP = "_group"
 
@@ -46,8 +46,6 @@ def groups_in(rows: pa.Table, row: RowType, fields: Sequence[str]) -> pa.Array:
 
 def group_values(row: RowType, fields: Sequence[str], groups: Iterable[bytes]) -> pa.Table:
     """The values of groups by the columns that records have them in."""
-    from storage.delta.columns import declared
-
     names = [key_type(row.riders[CK + name]) for name in fields]
     values = list(zip(*(decode_key(group, names) for group in groups), strict=True)) or [()] * len(fields)
     schema = pa.schema(declared({CK + name: physical_type(row.riders[CK + name]) for name in fields}))
@@ -67,7 +65,7 @@ class Overflow:
 class Groups:
     """Looks up the records of a plan's sources by group while a run is under way."""
 
-    flow: NodeRunner
+    run: RunState
     plan: Plan
     carried: dict[str, pa.Table] = field(default_factory=dict)
     """Of each source the records of which the groups are known: `_key` and the columns of its correlation key."""
@@ -83,8 +81,8 @@ class Groups:
 
     def _truth(self, source: str) -> DataFrame:
         """`_key` and `_error` of all records of a source and the columns of its correlation key."""
-        flow, node = self.flow, self.plan[source]
-        live = flow.tables.live(flow.engine, node, flow.values)
+        run, node = self.run, self.plan[source]
+        live = run.tables.live(run.engine, node, run.values)
         return live.select("_key", "_error", *(column(name) for name in node.operator.output.riders if name.startswith(CK)))
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
@@ -93,7 +91,7 @@ class Groups:
         known = self._known(source, fields)
         if wanted <= known.keys():
             return {key: known[key] for key in wanted}
-        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.flow.engine.keys_frame(wanted)), "_key", "left_semi")
+        found = self._truth(source).where(F.col("_error").isNull()).join(F.broadcast(self.run.engine.keys_frame(wanted)), "_key", "left_semi")
         return self._answer(source, found, fields) | {key: group for key, group in self.counted(source, fields).items() if key in wanted}
 
     def _known(self, source: str, fields: Sequence[str]) -> dict[bytes, bytes | None]:
@@ -106,14 +104,14 @@ class Groups:
         node = self.plan[source]
         if COUNTED not in node.operator.output.hidden:
             return {}
-        rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        rejects = self.run.tables.rejects_arrow(self.run.engine, node)
         rows = rejects.filter(pc.is_valid(rejects.column(COUNTED)))
         return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True))
 
     def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
         node = self.plan[source]
-        rows = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        rows = self.run.tables.rejects_arrow(self.run.engine, node)
         groups = zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True)
         return {key: group for key, group in groups if group is not None and key in keys}
 
@@ -123,19 +121,19 @@ class Groups:
         admitted = self._truth(source).where(F.col("_error").isNull())
         number = shared_number([(column(CK + name), row.riders[CK + name]) for name in fields])
         if number is None:
-            asked = self.flow.engine.keys_frame(wanted, GROUP)
+            asked = self.run.engine.keys_frame(wanted, GROUP)
             near = admitted.withColumn(GROUP, group_column(row, fields)).join(F.broadcast(asked), GROUP, "left_semi")
         else:  # much quicker to compute than the bytes of groups
-            asked = self.flow.engine.from_arrow(group_values(row, fields, wanted)).select(number.alias(SHARED)).distinct()
+            asked = self.run.engine.from_arrow(group_values(row, fields, wanted)).select(number.alias(SHARED)).distinct()
             near = admitted.withColumn(SHARED, number).join(F.broadcast(asked), SHARED, "left_semi")
-        rows = self.flow.engine.to_arrow(near.select("_key", *(column(CK + name) for name in fields)))
+        rows = self.run.engine.to_arrow(near.select("_key", *(column(CK + name) for name in fields)))
         found = zip(rows.column("_key").to_pylist(), groups_in(rows, row, fields).to_pylist(), strict=True)
         return {key: group for key, group in found if group in wanted}
 
     def _answer(self, source: str, frame: DataFrame, fields: Sequence[str]) -> dict[bytes, bytes | None]:
         row = self.plan[source].operator.output
         group = group_column(row, fields) if fields else F.lit(None).cast("binary")
-        table = self.flow.engine.to_arrow(frame.select("_key", group.alias(GROUP)))
+        table = self.run.engine.to_arrow(frame.select("_key", group.alias(GROUP)))
         return dict(zip(table.column("_key").to_pylist(), table.column(GROUP).to_pylist(), strict=True))
 
     # -- groups that are too large
@@ -147,7 +145,7 @@ class Groups:
         """
         largest, found = 0, []
         for fields, names in self._families():
-            bound = min(at_most if at_most is not None else cap + 1, sum(self.flow.live_rows.get(name, 0) for name in names))
+            bound = min(at_most if at_most is not None else cap + 1, sum(self.run.live_rows.get(name, 0) for name in names))
             if bound > cap:
                 bound, groups = self._counted(fields, names, cap)
                 found += [Overflow(fields, names, groups)] if groups else []
@@ -156,7 +154,7 @@ class Groups:
 
     def _counted(self, fields: Sequence[str], names: Sequence[str], cap: int) -> tuple[int, list[bytes]]:
         """The records of the largest group, and the groups with more than the cap."""
-        engine = self.flow.engine
+        engine = self.run.engine
         rows = [self._truth(name).select(group_column(self.plan[name].operator.output, fields).alias(GROUP)) for name in names]
         every = reduce(lambda one, other: one.unionByName(other), rows).where(F.col(GROUP).isNotNull())
         counted = every.groupBy(GROUP).agg(F.count("*").alias("_n")).orderBy(F.col("_n").desc())

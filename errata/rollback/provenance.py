@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import polars as pl
 
 from changelog.keys.encoding import bare
 from changelog.lazy_imports import F, pa, pc
 from errata.plan.correlation import key_fields
+from errata.plan.plan import Node, Plan
 from errata.rollback.dead_letters import is_group_reject
 from errata.rollback.source_records import leads_of, leads_of_rejects
+from errata.state.run_state import RunState
 from errata.state.suppressed_rows import MARK
-
-if TYPE_CHECKING:
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
-    from operators.aggregate.operator import Aggregate
-    from operators.combine.operator import Combine
+from operators.aggregate.operator import Aggregate
+from operators.combine.operator import Combine
 
 LATE = "late_record"
 """A record that merely came late is rejected by itself: it did not fail."""
@@ -50,12 +47,12 @@ class Failure:
 class Leads:
     """Follows rejects upstream while a run is under way."""
 
-    flow: NodeRunner
+    run: RunState
     plan: Plan
 
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
-        rejects = self.flow.tables.rejects_arrow(self.flow.engine, node)
+        rejects = self.run.tables.rejects_arrow(self.run.engine, node)
         return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
 
     def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:
@@ -107,20 +104,20 @@ class Leads:
         lookups = {bare(one.key) for one in failures if one.key[0] == operator.driver}
         if not lookups:
             return
-        flow = self.flow
-        asked = flow.engine.keys_frame(lookups, "_lookup")
-        inputs = [flow.live_input(node, at) for at in range(len(node.inputs))]
-        for at, keys in operator.builds_of(asked, inputs, flow.values_of(node)).items():
-            found = leads_of(operator.inputs[at].key, pl.Series(flow.engine.to_arrow(keys).column("_key")))
+        run = self.run
+        asked = run.engine.keys_frame(lookups, "_lookup")
+        inputs = [run.live_input(node, at) for at in range(len(node.inputs))]
+        for at, keys in operator.builds_of(asked, inputs, run.values_of(node)).items():
+            found = leads_of(operator.inputs[at].key, pl.Series(run.engine.to_arrow(keys).column("_key")))
             yield from (replace(failures[0], lead=lead) for lead in _each(found) if lead is not None)
 
     def _members(self, node: Node, groups: Mapping[bytes, Failure]) -> Iterator[tuple[Lead, Failure]]:
         """What the input rows of an aggregate's groups lead back to."""
-        flow = self.flow
-        wanted = flow.engine.keys_frame(groups, "_lookup")
-        members = cast("Aggregate", node.operator).members(flow.live_input(node, 0), flow.values_of(node))
+        run = self.run
+        wanted = run.engine.keys_frame(groups, "_lookup")
+        members = cast("Aggregate", node.operator).members(run.live_input(node, 0), run.values_of(node))
         found = members.select("_key", "_lookup").join(F.broadcast(wanted), "_lookup", "left_semi")
-        table = flow.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])
+        table = run.engine.to_arrow(found.select("_key", "_lookup")).sort_by([("_lookup", "ascending"), ("_key", "ascending")])
         leads = leads_of(node.operator.inputs[0].key, pl.Series(table.column("_key")))
         for lead, group in zip(_each(leads), table.column("_lookup").to_pylist(), strict=True):
             if lead is not None:

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from changelog.keys.decode import bare_keys
 from changelog.lazy_imports import F, np, pa, pl
 from errata.plan.correlation import key_fields, ranks
+from errata.plan.plan import Node, Plan
 from errata.rollback.attribution import CORRELATED, OVERFLOW
 from errata.rollback.groups import GROUP, group_column, groups_in
+from errata.state.run_state import RunState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from errata.execution.node_runner import NodeRunner
-    from errata.plan.plan import Node, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Parted:
 class Steady:
     """Tells the suppressed records of a run's sources apart, once the sources have been read."""
 
-    flow: NodeRunner
+    run: RunState
     plan: Plan
 
     @cached_property
@@ -65,8 +65,6 @@ class Steady:
 
     def _moved(self, node: Node, held: pa.Table) -> pl.Series:
         """Whether records of the groups of suppressed ones come, go or change in this run."""
-        from changelog.keys.decode import bare_keys
-
         group, key = pl.col("group"), pl.col("key")
         rows = pl.DataFrame({"group": groups_in(held, node.operator.output, key_fields(node)[:1]), "key": bare_keys(pl.Series(held.column("_key")))})
         touched = pl.Series(list(self._touched(set(rows["group"].drop_nulls().unique()))), dtype=pl.Binary)
@@ -77,7 +75,7 @@ class Steady:
         """Those of the groups of which this run brings or takes records, in whatever source."""
         found: set[bytes] = set()
         for node in self.plan.of_kind("source"):
-            done, fields, row = self.flow.done[node.name], key_fields(node)[:1], node.operator.output
+            done, fields, row = self.run.done[node.name], key_fields(node)[:1], node.operator.output
             if done.frame is None or not fields or not groups:
                 continue
             if done.table is not None:
@@ -88,7 +86,7 @@ class Steady:
 
     def _own_keys(self, node: Node, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys of records without a group that this run brings or takes."""
-        done = self.flow.done[node.name]
+        done = self.run.done[node.name]
         wanted = {marked for key in keys for marked in (key, key + b"!")}
         if done.frame is None or not wanted:
             return set()
@@ -96,5 +94,5 @@ class Steady:
         return {key for key in keys if key in there or key + b"!" in there}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:
-        met = rows.join(F.broadcast(self.flow.engine.keys_frame(wanted, name)), name, "left_semi").distinct()
-        return set(self.flow.engine.to_arrow(met).column(name).to_pylist())
+        met = rows.join(F.broadcast(self.run.engine.keys_frame(wanted, name)), name, "left_semi").distinct()
+        return set(self.run.engine.to_arrow(met).column(name).to_pylist())

@@ -12,15 +12,16 @@ import polars as pl
 from changelog.keys.decode import KeyBytes, arrow_keys, bare_keys
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import F, pa
+from errata.plan.plan import Plan
+from errata.state.node_tables import Tables
+from operators.core.run_values import RunValues
+from operators.source.diff.by_key import rows_now
 from operators.source.file_changes import FileRecord
+from operators.source.node import SourceNode
+from storage.state.entry import Entry
 
 if TYPE_CHECKING:
-    from errata.plan.plan import Plan
-    from errata.state.node_tables import Tables
-    from operators.core.run_values import RunValues
-    from operators.source.node import SourceNode
-    from storage.engines import Engine
-    from storage.state.entry import Entry
+    from storage.engines.base import Engine
 
 PLACE = {"file": pl.String, "row": pl.Int64, "number": pl.Int64}
 """The place of a record: its file, its row there, and `number`, which counts on across the files in discovery order; from 1.
@@ -122,8 +123,6 @@ class Places:
 
     def _rows_now(self, source: str, record: FileRecord, keys: pl.Series) -> pl.DataFrame:
         """Key and row of records in a file as it is, none where it is another than that of the epoch."""
-        from operators.source.diff.by_key import rows_now
-
         operator = cast("SourceNode", self.plan[source].operator)
         files = operator.files(self.sources[source].number, self.plan.settings.folder)
         none = pl.DataFrame(schema={"key": pl.Binary, "now": pl.Int64})

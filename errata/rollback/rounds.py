@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from changelog.frames import without
-from errata.plan.correlation import PriorRollback, key_fields, ranks
+from errata.plan.correlation import TRIGGERS, PriorRollback, key_fields, ranks
+from errata.plan.plan import Node, Plan
+from errata.plan.steps import DataStep
 from errata.rollback.attribution import Attributions
 from errata.rollback.cursors import rewind_at_combine
 from errata.rollback.dead_letters import fields_above, fields_of_groups
@@ -25,7 +27,11 @@ from errata.rollback.outcome import Settled
 from errata.rollback.probe import would_fail
 from errata.rollback.provenance import Failure, Leads
 from errata.rollback.readmission import Steady
+from errata.rollback.record_locations import Places
 from errata.state.node_tables import SMALL_ROWS
+from errata.state.node_writer import Counts, NodeWriter
+from errata.state.run_state import RunState
+from errata.state.scalar_inputs import ScalarInputs
 from errata.state.suppressed_rows import (
     Suppression,
     counts,
@@ -37,15 +43,10 @@ from errata.state.suppressed_rows import (
     suppressed,
     suppressing,
 )
-from errata.state.trigger_table import TRIGGERS, Trigger, replace_triggers
+from errata.state.trigger_table import Trigger, replace_triggers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from errata.execution.node_runner import Counts, NodeRunner
-    from errata.plan.plan import Node, Plan
-    from errata.plan.steps import Stage
-    from errata.rollback.record_locations import Places
 
 @dataclass(slots=True)
 class Rounds:
@@ -54,10 +55,10 @@ class Rounds:
     Records that were suppressed `before` are tried again where there is anything new, or `always`.
     """
 
-    flow: NodeRunner
+    writer: NodeWriter
     plan: Plan
-    stages: Sequence[Stage]
-    visit: Callable[[Stage], None]
+    stages: Sequence[DataStep]
+    visit: Callable[[DataStep], None]
     places: Callable[[], Places]
     before: PriorRollback = field(default_factory=PriorRollback)
     always: bool = False
@@ -65,11 +66,16 @@ class Rounds:
     triggers: list[Trigger] = field(default_factory=list)
     _base: _Base = field(init=False)
 
-    def run(self) -> Settled:
+    @property
+    def run(self) -> RunState:
+        """The run that is settled."""
+        return self.writer.run
+
+    def settle(self) -> Settled:
         """Visit every node until nothing new fails."""
-        self._base = _Base.of(self.flow)
-        versions = {node.name: self.flow.versions_of(node) for node in self.plan}
-        with self.flow.settling_sources():
+        self._base = _Base.of(self.run)
+        versions = {node.name: self.run.versions_of(node) for node in self.plan}
+        with self.writer.settling_sources():
             for stage in self._of_kind("source"):
                 self.visit(stage)
             if changed := self._something_changed():
@@ -80,7 +86,7 @@ class Rounds:
                 if not self.plan[stage.node].is_source:
                     self.visit(stage)
             return self.settled
-        sources = _Base.of(self.flow)
+        sources = _Base.of(self.run)
         blames = Attributions(self.plan, self._groups, self.places(), self.settled)
         self._apply(blames.of_sources(self._source_rejects(), self.plan.model.error_handling.group_cap, self._largest()), versions)
         self._probe(blames, versions)
@@ -91,10 +97,10 @@ class Rounds:
 
     @property
     def _groups(self) -> Groups:
-        return Groups(self.flow, self.plan)
+        return Groups(self.run, self.plan)
 
     def _something_changed(self) -> bool:
-        return bool(self.before.held) or self._everything_again or any(not self.flow.done[stage.node].empty for stage in self._of_kind("source"))
+        return bool(self.before.suppressed) or self._everything_again or any(not self.run.done[stage.node].empty for stage in self._of_kind("source"))
 
     @property
     def _everything_again(self) -> bool:
@@ -103,7 +109,7 @@ class Rounds:
 
     def _largest(self) -> int | None:
         """How many records the largest group can have; None where it has to be counted."""
-        bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
+        bounds = [self.run.done[stage.node].bound for stage in self._of_kind("source")]
         known = [bound for bound in bounds if bound is not None]
         if self.before.largest is None or self._everything_again or len(known) < len(bounds):
             return None
@@ -111,13 +117,13 @@ class Rounds:
 
     def _try_again(self, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Let suppressed records take part again; those that would only fail again as they did stay (`correlation_held`)."""
-        steady, engine, tables, before = Steady(self.flow, self.plan), self.flow.engine, self.flow.tables, self.flow.epoch - 1
+        steady, engine, tables, before = Steady(self.run, self.plan), self.run.engine, self.run.tables, self.run.epoch - 1
         if self._everything_again:
-            for name, count in self.before.held.items():
+            for name, count in self.before.suppressed.items():
                 rejects = tables.rejects(engine, self.plan[name], before)
                 self._readmit(self.plan[name], without(rejects.where(is_suppressed()), "_epoch"), count, versions[name])
             return
-        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name], before)).drop_columns(["_epoch"]) for name in self.before.held}
+        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name], before)).drop_columns(["_epoch"]) for name in self.before.suppressed}
         for name, found in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
             self.settled.hold(name, found.staying, found.collateral)
             if found.again.num_rows:
@@ -125,34 +131,34 @@ class Rounds:
 
     def _readmit(self, node: Node, back: DataFrame | pa.Table, count: int, versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
-        flow = self.flow
-        done = flow.done[node.name]
+        run = self.run
+        done = run.done[node.name]
         bound = None if done.bound is None else done.bound + 2 * count
 
         def forget() -> None:
-            self._base.reset(flow, node.name)
+            self._base.reset(run, node.name)
 
         if isinstance(back, pa.Table) and (done.empty or done.table is not None) and bound is not None and bound <= SMALL_ROWS:
-            flow.replace_table(node, readmitting_arrow(done.table, back, flow.tables.schema(node)), True, versions, forget)
+            self.writer.replace_table(node, readmitting_arrow(done.table, back, run.tables.schema(node)), True, versions, forget)
             return
-        held = flow.engine.from_arrow(back) if isinstance(back, pa.Table) else back
-        flow.replace(node, readmitting(done.frame, held), bound, versions, forget)
+        held = run.engine.from_arrow(back) if isinstance(back, pa.Table) else back
+        self.writer.replace(node, readmitting(done.frame, held), bound, versions, forget)
 
     def _live(self, node: Node) -> DataFrame:
-        flow = self.flow
-        return flow.tables.live(flow.engine, node, flow.values)
+        run = self.run
+        return run.tables.live(run.engine, node, run.values)
 
-    def _of_kind(self, *kinds: str) -> Iterator[Stage]:
+    def _of_kind(self, *kinds: str) -> Iterator[DataStep]:
         return (stage for stage in self.stages if self.plan[stage.node].kind in kinds)
 
     def _probe(self, blames: Attributions, versions: Mapping[str, Any]) -> None:
         """Settle what fails ahead of every barrier before large deltas are written for nothing. Each of these records fails by itself: once is enough."""
-        bounds = [self.flow.done[stage.node].bound for stage in self._of_kind("source")]
+        bounds = [self.run.done[stage.node].bound for stage in self._of_kind("source")]
         if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
             return
         failures: list[Failure] = []
-        for node, rejects in would_fail(self.flow, self.plan, self.stages):
-            failures += Leads(self.flow, self.plan).of_rows(node, rejects)
+        for node, rejects in would_fail(self.run, self.plan, self.stages):
+            failures += Leads(self.run, self.plan).of_rows(node, rejects)
             blames.groups.carry(node, rejects)
         if failures:
             self._suppress(failures, blames, versions)
@@ -161,14 +167,14 @@ class Rounds:
         """Run all nodes but the sources, rank by rank. False where something new failed: then it has been suppressed."""
         self.settled.rounds += 1
         order = ranks(self.plan)
-        by_rank: dict[int, list[Stage]] = {}
+        by_rank: dict[int, list[DataStep]] = {}
         for stage in self.stages:
             if not self.plan[stage.node].is_source:
                 by_rank.setdefault(order[stage.node], []).append(stage)
         for rank in sorted(by_rank):
             for stage in by_rank[rank]:
                 self.visit(stage)
-                rewind_at_combine(self.flow, self.plan, self.plan[stage.node], blames.places, self.settled)
+                rewind_at_combine(self.run, self.plan, self.plan[stage.node], blames.places, self.settled)
             failures = [one for stage in by_rank[rank] for one in self._failures(self.plan[stage.node])]
             if failures and self._suppress(failures, blames, versions):
                 return False
@@ -176,17 +182,17 @@ class Rounds:
 
     def _failures(self, node: Node) -> Iterator[Failure]:
         """What stands rejected at a node and may roll back records."""
-        if self.flow.rejected_live(node.name):
-            yield from Leads(self.flow, self.plan).failures(node)
+        if self.run.rejected_live(node.name):
+            yield from Leads(self.run, self.plan).failures(node)
 
     def _source_rejects(self) -> dict[str, list[Failure]]:
-        leads = Leads(self.flow, self.plan)
-        held, flow = self.settled.suppressed, self.flow
-        nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and flow.rejected_live(node.name) > held.get(node.name, 0)]
+        leads = Leads(self.run, self.plan)
+        held, run = self.settled.suppressed, self.run
+        nodes = [node for node in self.plan.of_kind("source") if key_fields(node) and run.rejected_live(node.name) > held.get(node.name, 0)]
         return {node.name: list(leads.failures(node)) for node in nodes}
 
     def _suppress(self, failures: Sequence[Failure], blames: Attributions, versions: Mapping[str, Any]) -> bool:
-        records, rows = Leads(self.flow, self.plan).resolved(failures)
+        records, rows = Leads(self.run, self.plan).resolved(failures)
         marks = blames.of_failures(records, rows)
         if not any(marks.values()):
             return False
@@ -198,7 +204,7 @@ class Rounds:
 
     def _triggers(self, rows: Sequence[Failure], blames: Attributions) -> Iterator[Trigger]:
         """What is kept of rows of aggregates that failed, their fields too: they are about to be gone."""
-        fields = {name: fields_of_groups(self.flow, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
+        fields = {name: fields_of_groups(self.run, self.plan[name], [one.lead.key for one in rows if one.lead.node == name]) for name in {one.lead.node for one in rows}}
         for one in rows:
             found = fields[one.lead.node].get(one.lead.key, {})
             shown = {name: found[name] for name in fields_above(self.plan, one.node) if name in found}
@@ -214,9 +220,9 @@ class Rounds:
                 self.settled.hold(source, len(found) - again, sum(one.collateral for one in found.values()) - again)
 
     def _rewrite(self, node: Node, marks: Mapping[bytes, Suppression], counting: Collection[bytes], versions: Mapping[str, int | None]) -> None:
-        flow = self.flow
-        done = flow.done[node.name]
-        told = marks_frame(marks, counting, flow.engine)
+        run = self.run
+        done = run.done[node.name]
+        told = marks_frame(marks, counting, run.engine)
         known: Counts | None = None
         if done.frame is not None and not done.signed and not self._base.live_rows.get(node.name):
             out = marked_appends(done.frame, told)
@@ -226,40 +232,40 @@ class Rounds:
         else:
             out = suppressing(done.frame, self._live(node).where(counts(node)).drop("_epoch"), told)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
-        flow.replace(node, out, bound, versions, lambda: self._base.reset(flow, node.name), counts=known)
+        self.writer.replace(node, out, bound, versions, lambda: self._base.reset(run, node.name), counts=known)
 
     def _rewind(self, sources: _Base, versions: Mapping[str, Mapping[str, int | None]]) -> None:
         """Take back what a round did at all nodes but the sources."""
-        for name in [name for name in self.flow.done if not self.plan[name].is_source]:
+        for name in [name for name in self.run.done if not self.plan[name].is_source]:
             for path, version in versions[name].items():
-                self.flow.tables.by_path(path).restore(version)
-            sources.reset(self.flow, name)
-            del self.flow.done[name]
-        self.flow.handed = deepcopy(sources.handed)
+                self.run.tables.by_path(path).restore(version)
+            sources.reset(self.run, name)
+            del self.run.done[name]
+        self.run.scalar_inputs = deepcopy(sources.scalar_inputs)
 
     def _keep_triggers(self) -> None:
         """Keep the failed rows whose records are rolled back; a row that still stands rejected at its node is there already."""
-        leads = Leads(self.flow, self.plan)
+        leads = Leads(self.run, self.plan)
         nodes = dict.fromkeys(one.node for one in self.triggers)
-        standing = {(name, one.key) for name in nodes if self.flow.rejected_live(name) for one in leads.failures(self.plan[name])}
+        standing = {(name, one.key) for name in nodes if self.run.rejected_live(name) for one in leads.failures(self.plan[name])}
         now = {one.identity: one for one in reversed(self.triggers) if (one.node, one.key) not in standing}
-        replace_triggers(self.flow.tables.triggers, list(now.values()), self.flow.epoch)
-        self.flow.rejects[TRIGGERS] = len(now)
+        replace_triggers(self.run.tables.triggers, list(now.values()), self.run.epoch)
+        self.run.rejects[TRIGGERS] = len(now)
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The counters of a flow at one moment."""
+    """The counters of a run at one moment."""
 
     live_rows: dict[str, int]
     rejects: dict[str, int]
-    handed: Any
+    scalar_inputs: ScalarInputs
 
     @classmethod
-    def of(cls, flow: NodeRunner) -> _Base:
-        return cls(dict(flow.live_rows), dict(flow.rejects), deepcopy(flow.handed))
+    def of(cls, run: RunState) -> _Base:
+        return cls(dict(run.live_rows), dict(run.rejects), deepcopy(run.scalar_inputs))
 
-    def reset(self, flow: NodeRunner, name: str) -> None:
+    def reset(self, run: RunState, name: str) -> None:
         """Bring the counters of a node back."""
-        flow.live_rows[name] = self.live_rows.get(name, 0)
-        flow.rejects[name] = self.rejects.get(name, 0)
+        run.live_rows[name] = self.live_rows.get(name, 0)
+        run.rejects[name] = self.rejects.get(name, 0)

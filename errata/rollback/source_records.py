@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from changelog.keys.decode import KeyBytes, bare_keys
-
-if TYPE_CHECKING:
-    from errata.plan.plan import Node, Plan
-    from operators.core.row_type import KeyShape
+from errata.plan.plan import Node, Plan
+from operators.core.row_type import KeyShape
 
 LEADS = {"lead": pl.String, "record": pl.Binary, "grouped": pl.Boolean}
 """What a key leads back to: the node, the key there, and whether it is a row of an aggregate; all null where nothing is behind it."""

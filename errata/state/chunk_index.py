@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from changelog.keys.positions import parse_label, row_label, row_labels
 from changelog.lazy_imports import np, pa, pc
 from operators.source.diff.chunk_index import ChunkList, chunk_schema
 from operators.source.file_changes import FileRecord, Label
-
-if TYPE_CHECKING:
-    from storage.delta.changelog_table import ChangelogTable
+from storage.delta.changelog_table import ChangelogTable
 
 FILE = "hash"
 """The column with the hash of the file's content."""

@@ -12,15 +12,15 @@ from changelog.columns import column
 from changelog.ops import SYMBOLS, Op
 from cxl.types.types import Schema
 from cxl.values.text import date_time_text
-from errata.outputs.writer import OutputRows
 from errata.state.node_tables import SYSTEM_COLUMNS
+from errata.state.ordered_rows import OutputRows
 from operators.core.row_type import stored_types
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from storage.engines import Engine
+    from storage.engines.base import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,23 @@ from changelog.frames import accepted, alike, among, chosen, known, of_keys, tol
 from changelog.lazy_imports import F, Window, pa, pc
 from changelog.ops import Op
 from changelog.spark_algebra import consolidate, live
+from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
-from errata.state.trigger_table import COLUMNS, TRIGGERS
+from errata.state.trigger_table import COLUMNS
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.provenance import key_slice
 from operators.core.row_type import CK, OWN_HIDDEN
-from operators.core.run_values import qualifying
+from operators.core.run_values import RunValues, qualifying
 from storage.delta.changelog_table import ChangelogTable
 from storage.delta.columns import declared
 from storage.errors import Damaged
+from storage.state.entry import Entry
 from storage.uris import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from operators.core.run_values import RunValues
-    from storage.engines import Engine
-    from storage.state.entry import Entry
+    from storage.engines.base import Engine
 
 SMALL_ROWS = 10_000
 """Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""

@@ -17,14 +17,14 @@ from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa, pc, pl
 from changelog.ops import Op
 from changelog.spark_algebra import as_appends, as_retractions
+from errata.plan.plan import Node
 from errata.plan.retraction_scope import COUNTED
 from operators.core.operator import Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from errata.plan.plan import Node
-    from storage.engines import Engine
+    from storage.engines.base import Engine
 
 MARK = '{"by": '
 """What `_error` begins with where a record is suppressed."""

@@ -8,16 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from changelog.lazy_imports import pa
 from changelog.ops import Op
-
-if TYPE_CHECKING:
-    from storage.delta.changelog_table import ChangelogTable
-
-TRIGGERS = "rollback/triggers"
-"""Path of the table, and the ledger's name for its counts."""
+from storage.delta.changelog_table import ChangelogTable
 
 COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string", "_error": "string"}
 

@@ -12,34 +12,39 @@ import re
 import resource
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from errata.core.env_references import redacted
 from errata.core.events import Event, RunResult
-from errata.core.failures import Failure
+from errata.core.failures import Failure, RecordCounts
+from errata.core.files import replace_file
 from errata.core.options import RunOptions
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from storage.state.entry import Entry
+from errata.core.uuid7 import uuid7
+from errata.execution.engine import choose_engine
+from errata.plan.correlation import TRIGGERS
+from errata.plan.pipeline import LoadedPipeline
+from errata.rollback.cost import COUNTERS
+from errata.telemetry.run_end import INTERRUPTED, Ended
+from storage.errors import StorageError
+from storage.state.entry import Entry
 
 SCHEMA_VERSION = 1
 DEFECT = 70
 
 
-def spool_folder(project: Pipeline, options: RunOptions) -> Path | None:
+def spool_folder(pipeline: LoadedPipeline, options: RunOptions) -> Path | None:
     """Where the run's metrics go: the option (or its environment variable), else the pipeline's own setting; None where nobody asks."""
     if options.metrics_spool_dir is not None:
         return options.metrics_spool_dir
-    configured = project.plan.model.pipeline.metrics.spool_dir
-    return project.plan.settings.folder / configured if configured else None
+    configured = pipeline.plan.model.pipeline.metrics.spool_dir
+    return pipeline.plan.settings.folder / configured if configured else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,12 @@ class Places:
     namespace: str
 
     @classmethod
-    def of(cls, project: Pipeline, options: RunOptions) -> Places:
+    def of(cls, pipeline: LoadedPipeline, options: RunOptions) -> Places:
         """What options and pipeline ask for."""
-        metrics, folder = project.plan.model.pipeline.metrics, project.plan.settings.folder
+        metrics, folder = pipeline.plan.model.pipeline.metrics, pipeline.plan.settings.folder
         lineage = metrics.openlineage
         return cls(
-            spool_folder(project, options), folder / metrics.prometheus if metrics.prometheus else None, folder / lineage.path if lineage else None,
+            spool_folder(pipeline, options), folder / metrics.prometheus if metrics.prometheus else None, folder / lineage.path if lineage else None,
             lineage.namespace if lineage else "",
         )  # fmt: skip
 
@@ -84,37 +89,34 @@ class Measured:
             self.engine = event.node
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a run ended. `measured`: members of the metrics file that are not as the ledger has them."""
-
-    exit_code: int
-    error: str | None = None
-    measured: Mapping[str, Any] = field(default_factory=dict)
-    result: RunResult = field(default_factory=lambda: RunResult(exit_code=0))
 
 
-def measured(project: Pipeline, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
-    """Run, and tell of it whatever the end, where somebody asks. A file that cannot be written is a warning."""
-    places = Places.of(project, options)
+def measured(pipeline: LoadedPipeline, options: RunOptions, run: Callable[[RunOptions], RunResult]) -> RunResult:
+    """Run, and report the run whatever its end, where somebody asks for that. A file that cannot be written is a warning.
+
+    Args:
+        pipeline: The pipeline.
+        options: The options of the run.
+        run: Makes the run with options whose listener also counts events.
+    """
+    places = Places.of(pipeline, options)
     if not places.any:
         return run(options)
     state = Measured(datetime.now(UTC), monotonic())
-    with _told(places, project, options, state) as heard:
+    with _told(places, pipeline, options, state) as heard:
         state.result = run(heard)
     return state.result
 
 
 @contextmanager
-def _told(places: Places, project: Pipeline, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
-    from errata.core.uuid7 import uuid7
-    from errata.telemetry.openlineage import INTERRUPTED, Lineage
+def _told(places: Places, pipeline: LoadedPipeline, options: RunOptions, state: Measured) -> Iterator[RunOptions]:
+    from errata.telemetry.openlineage import Lineage  # only runs that somebody watches need it
 
     def listener(event: Event) -> None:
         state.hear(event)
         options.listener(event)
 
-    lineage = Lineage(project, places.namespace, uuid7(state.started))
+    lineage = Lineage(pipeline, places.namespace, uuid7(state.started))
     _append(places.lineage, lambda: lineage.start(state.started), options)
     ended = Ended(DEFECT, "the run ended by a defect")
     try:
@@ -122,7 +124,7 @@ def _told(places: Places, project: Pipeline, options: RunOptions, state: Measure
         assert state.result is not None  # the run gave one
         ended = Ended(state.result.exit_code, state.result.message or None, result=state.result)
     except Failure as failure:
-        ended = Ended(failure.exit_code, failure.message, failure.measured)
+        ended = Ended(failure.exit_code, failure.message, failure.counts)
         raise
     except KeyboardInterrupt:
         ended = Ended(INTERRUPTED, "interrupted")
@@ -130,13 +132,13 @@ def _told(places: Places, project: Pipeline, options: RunOptions, state: Measure
     finally:
         _append(places.lineage, lambda: lineage.end(datetime.now(UTC), ended), options)
         if ended.exit_code != DEFECT:
-            _write(places, _content(project, options, state, ended), options)
+            _write(places, _content(pipeline, options, state, ended), options)
 
 
 def _write(places: Places, content: Mapping[str, Any], options: RunOptions) -> None:
     import json
 
-    from errata.telemetry.prometheus import prometheus_text
+    from errata.telemetry.prometheus import prometheus_text  # only runs that somebody watches need it
 
     if places.spool is not None:
         _replace(_unused(places.spool, _file_name(str(content["execution_id"]))), json.dumps(content, indent=2, ensure_ascii=False) + "\n", options)
@@ -156,8 +158,6 @@ def _unused(folder: Path, name: str) -> Path:
 
 
 def _replace(path: Path, text: str, options: RunOptions) -> None:
-    from errata.core.files import replace_file
-
     try:
         replace_file(path, redacted(text))
     except OSError as error:
@@ -178,47 +178,52 @@ def _append(path: Path | None, event: Callable[[], Mapping[str, Any]], options: 
         options.listener(Event("warning", action=f"no lineage was written to {path}: {error.strerror}"))
 
 
-def _content(project: Pipeline, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
-    from errata.core.uuid7 import uuid7
-
-    result, finished, head = ended.result, datetime.now(UTC), _head(project)
+def _content(pipeline: LoadedPipeline, options: RunOptions, state: Measured, ended: Ended) -> dict[str, Any]:
+    result, finished, head = ended.result, datetime.now(UTC), _head(pipeline)
     name = options.batch_id or result.execution_id or uuid7(state.started)
     return {
-        "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": project.plan.settings.name, "config_path": _pipeline_file(project),
+        "execution_id": name, "schema_version": SCHEMA_VERSION, "pipeline_name": pipeline.plan.settings.name, "config_path": _pipeline_file(pipeline),
         "hostname": socket.gethostname(), "started_at": _rfc3339(state.started), "finished_at": _rfc3339(finished),
-        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(project, head), **ended.measured,
-        "execution_mode": _mode(project), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(project, options),
-        "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(project, options), "epoch": head.epoch if head else None,
-        "correlation": {"retract": _retracted(project, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
+        "duration_ms": round((monotonic() - state.began) * 1000), "exit_code": ended.exit_code, **_standing(pipeline, head), **(counted(ended.counts) if ended.counts else {}),
+        "execution_mode": _mode(pipeline), "peak_rss_bytes": _peak_bytes(), "thread_count": _threads(pipeline, options),
+        "error": ended.error, "batch_id": options.batch_id or name, "engine": state.engine or _engine(pipeline, options), "epoch": head.epoch if head else None,
+        "correlation": {"retract": _retracted(pipeline, result)}, "committed": result.committed, "warnings": state.warnings, "changes": {node: dict(ops) for node, ops in result.counts.items()},
     }  # fmt: skip
 
 
-def _head(project: Pipeline) -> Entry | None:
+def _head(pipeline: LoadedPipeline) -> Entry | None:
     """The ledger's head; None also where a state that made the run fail cannot be read."""
-    from storage.errors import StorageError
-
     try:
-        return project.head()
+        return pipeline.head()
     except StorageError:
         return None
 
 
-def _standing(project: Pipeline, head: Entry | None) -> dict[str, Any]:
+def _standing(pipeline: LoadedPipeline, head: Entry | None) -> dict[str, Any]:
     """Records and files as they stand after the run."""
     nodes: Mapping[str, Any] = head.nodes if head else {}
     present = present_files(head) if head else []
-    outputs = [nodes[node.name] for node in project.plan.of_kind("output") if node.name in nodes]
+    outputs = [nodes[node.name] for node in pipeline.plan.of_kind("output") if node.name in nodes]
     dlq = _paths(nodes.get("dlq", {}))
     return {
-        **counted([(file["path"], file["rows"]) for file in present], sum(one.get("live", 0) for one in outputs), int(head.counters.get("rejected", 0)) if head else 0),
+        **counted(
+            RecordCounts(
+                [(file["path"], file["rows"]) for file in present],
+                sum(one.get("live", 0) for one in outputs),
+                int(head.counters.get("rejected", 0)) if head else 0,
+            )
+        ),
         "output_files": [path for one in outputs for path in _paths(one)],
         "dlq_path": dlq[0] if dlq else None,
     }
 
 
-def counted(files: Sequence[tuple[str, int]], written: int, rejected: int) -> dict[str, Any]:
-    """The members that count records. `files`: path and records of each that was read; `written` are in outputs."""
-    return {"records_total": sum(rows for _, rows in files), "records_ok": written, "records_dlq": rejected, "input_files": [path for path, _ in files]}
+def counted(counts: RecordCounts) -> dict[str, Any]:
+    """The members of the metrics file that count records."""
+    return {
+        "records_total": sum(rows for _, rows in counts.files), "records_ok": counts.written, "records_dlq": counts.rejected,
+        "input_files": [path for path, _ in counts.files],
+    }  # fmt: skip
 
 
 def _paths(kept: Mapping[str, Any]) -> list[str]:
@@ -226,15 +231,13 @@ def _paths(kept: Mapping[str, Any]) -> list[str]:
     return [str(entry["path"]) for entry in kept.get("files", [])]
 
 
-def _threads(project: Pipeline, options: RunOptions) -> int:
-    return options.engine.threads or project.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
+def _threads(pipeline: LoadedPipeline, options: RunOptions) -> int:
+    return options.engine.threads or pipeline.plan.model.pipeline.concurrency.threads or os.cpu_count() or 1
 
 
-def _engine(project: Pipeline, options: RunOptions) -> str:
+def _engine(pipeline: LoadedPipeline, options: RunOptions) -> str:
     """The engine of a run that started none: what it would have had for no work."""
-    from errata.execution.engine import choose_engine
-
-    return choose_engine(options.engine, project.plan, 0).choice.kind
+    return choose_engine(options.engine, pipeline.plan, 0).choice.kind
 
 
 def present_files(head: Entry) -> list[Mapping[str, Any]]:
@@ -242,25 +245,22 @@ def present_files(head: Entry) -> list[Mapping[str, Any]]:
     return [file for one in head.sources.values() for file in one["files"] if file.get("present", True)]
 
 
-def _retracted(project: Pipeline, result: RunResult) -> dict[str, int]:
+def _retracted(pipeline: LoadedPipeline, result: RunResult) -> dict[str, int]:
     """What the run took back behind relaxed aggregates (retraction-cost.txt, "metrics counters"); zeros where there are none or nothing was committed."""
-    from errata.rollback.cost import COUNTERS
-    from errata.state.trigger_table import TRIGGERS
-
-    head = _head(project) if result.committed else None
+    head = _head(pipeline) if result.committed else None
     return dict.fromkeys(COUNTERS, 0) | (head.nodes.get(TRIGGERS, {}).get("retract", {}) if head else {})
 
 
-def _pipeline_file(project: Pipeline) -> str:
+def _pipeline_file(pipeline: LoadedPipeline) -> str:
     """The pipeline's file, which the nodes that are not of a composition stand in."""
-    documents = (node.spec.document for node in project.plan)
+    documents = (node.spec.document for node in pipeline.plan)
     own = next((one for one in documents if one is not None and isinstance(one.value, dict) and "pipeline" in one.value), None)
-    return str(Path(own.file).resolve()) if own is not None and own.file else str(project.plan.settings.folder)
+    return str(Path(own.file).resolve()) if own is not None and own.file else str(pipeline.plan.settings.folder)
 
 
-def _mode(project: Pipeline) -> str:
+def _mode(pipeline: LoadedPipeline) -> str:
     """`streaming` where every record goes its way alone, else `batch`."""
-    return "streaming" if all(node.operator.explain_class in ("source", "linear") for node in project.plan) else "batch"
+    return "streaming" if all(node.operator.explain_class in ("source", "linear") for node in pipeline.plan) else "batch"
 
 
 def _peak_bytes() -> int:

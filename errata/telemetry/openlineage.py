@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from errata.plan.column_lineage import Columns, column_lineage
-
-if TYPE_CHECKING:
-    from errata.api.pipeline import Pipeline
-    from errata.plan.plan import Node
-    from errata.telemetry.metrics import Ended
-    from operators.core.row_type import RowType
-    from operators.output.operator import Output
-    from operators.source.node import SourceNode
+from errata.plan.pipeline import LoadedPipeline
+from errata.plan.plan import Node
+from errata.telemetry.run_end import INTERRUPTED, Ended
+from operators.core.row_type import RowType
+from operators.output.operator import Output
+from operators.source.node import SourceNode
 
 PRODUCER = f"urn:errata:{version('errata')}"
 _SPEC = "https://openlineage.io/spec"
@@ -31,7 +29,6 @@ _FACETS = {
     "schema": "1-2-0/SchemaDatasetFacet", "columnLineage": "1-2-0/ColumnLineageDatasetFacet", "outputStatistics": "1-0-2/OutputStatisticsOutputDatasetFacet",
     "errorMessage": "1-0-1/ErrorMessageRunFacet", "jobType": "2-0-4/JobTypeJobFacet",
 }  # fmt: skip
-INTERRUPTED = 130
 Event = Mapping[str, Any]
 
 
@@ -49,20 +46,20 @@ def _schema(rows: RowType) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The events of one run of a project."""
+    """The events of one run of a pipeline."""
 
-    project: Pipeline
+    pipeline: LoadedPipeline
     namespace: str
     run_id: str
 
     @cached_property
     def _columns(self) -> Mapping[str, Mapping[str, Columns]]:
         """The source columns behind those of each node."""
-        return column_lineage(self.project.plan)
+        return column_lineage(self.pipeline.plan)
 
     def start(self, moment: datetime) -> Event:
         """The run begins."""
-        return self._event("START", moment, {}, [self._output(node, None) for node in self.project.plan.of_kind("output")])
+        return self._event("START", moment, {}, [self._output(node, None) for node in self.pipeline.plan.of_kind("output")])
 
     def end(self, moment: datetime, ended: Ended) -> Event:
         """The run has ended; rows and files of outputs are those that stand."""
@@ -70,9 +67,9 @@ class Lineage:
         facets = self._corrections(ended)
         if kind != "COMPLETE":
             facets |= facet("errorMessage", message=ended.error or f"exit code {ended.exit_code}", programmingLanguage="Python")
-        head = self.project.head() if kind == "COMPLETE" else None
+        head = self.pipeline.head() if kind == "COMPLETE" else None
         nodes = head.nodes if head else {}
-        outputs = [self._output(node, nodes.get(node.name)) for node in self.project.plan.of_kind("output")]
+        outputs = [self._output(node, nodes.get(node.name)) for node in self.pipeline.plan.of_kind("output")]
         return self._event(kind, moment, facets, outputs)
 
     def _event(self, kind: str, moment: datetime, facets: Mapping[str, Any], outputs: list[dict[str, Any]]) -> Event:
@@ -80,8 +77,8 @@ class Lineage:
         return {
             "eventType": kind, "eventTime": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "producer": PRODUCER, "schemaURL": _EVENT,
             "run": {"runId": self.run_id, "facets": dict(facets)},
-            "job": {"namespace": self.namespace, "name": self.project.plan.settings.name, "facets": job_facets},
-            "inputs": [self._input(node) for node in self.project.plan.of_kind("source")], "outputs": outputs,
+            "job": {"namespace": self.namespace, "name": self.pipeline.plan.settings.name, "facets": job_facets},
+            "inputs": [self._input(node) for node in self.pipeline.plan.of_kind("source")], "outputs": outputs,
         }  # fmt: skip
 
     def _corrections(self, ended: Ended) -> dict[str, Any]:
@@ -95,18 +92,18 @@ class Lineage:
         return {**self._source_name(node.name), "facets": _schema(node.operator.output)}
 
     def _source_name(self, source: str) -> dict[str, str]:
-        config = cast("SourceNode", self.project.plan[source].operator).config
+        config = cast("SourceNode", self.pipeline.plan[source].operator).config
         if config.service is not None:
             address = urlsplit(config.service.url)
             return {"namespace": f"{address.scheme}://{address.netloc.rpartition('@')[2]}", "name": address.path.lstrip("/") or "/"}
         given = config.path or config.glob or config.regex or ",".join(config.paths or ())
-        return {"namespace": "file", "name": str(self.project.plan.settings.folder / given)}
+        return {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / given)}
 
     def _output(self, node: Node, stands: Mapping[str, Any] | None) -> dict[str, Any]:
         output = cast("Output", node.operator)
         lineage = {name: {"inputFields": self._fields(columns)} for name, columns in self._columns[node.name].items() if columns}
         facets = _schema(output.output) | facet("columnLineage", fields=lineage)
-        made = {"namespace": "file", "name": str(self.project.plan.settings.folder / output.config.path), "facets": facets}
+        made = {"namespace": "file", "name": str(self.pipeline.plan.settings.folder / output.config.path), "facets": facets}
         if stands is None:
             return made
         return made | {"outputFacets": facet("outputStatistics", rowCount=stands.get("live", 0), fileCount=len(stands.get("files", ())))}

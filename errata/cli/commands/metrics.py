@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
+from errata.api.metrics import collect as sweep
+from errata.api.metrics import spooled
 from errata.cli.console import plural
 from errata.cli.parameters import common_options, console_of, option
-from errata.telemetry.spool import collect as sweep
-from errata.telemetry.spool import spooled
 
 
 @click.group("metrics")

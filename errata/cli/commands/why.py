@@ -26,7 +26,11 @@ def command(
     **words: Any,
 ) -> int:
     """Show the source records behind a row."""
+    from errata.inspect.snapshot import Snapshot  # the command line starts without what reads a state
+    from errata.inspect.why import why
+
     console = console_of(quiet, verbose, no_color)
     pipeline = load_for_reading(console, words)
-    rows_answer(console, pipeline.why(known_node(pipeline, node), pairs(conditions, "field")), format, whole=True)
+    name, wanted = known_node(pipeline, node), pairs(conditions, "field")
+    rows_answer(console, why(pipeline, name, wanted) if isinstance(pipeline, Snapshot) else pipeline.why(name, wanted), format, whole=True)
     return 0

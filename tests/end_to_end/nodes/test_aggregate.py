@@ -179,8 +179,8 @@ records: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries({
 @given(history=histories({"o": records}))
 def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[Version]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("node_runner", "operator_context"):
-            patch.setattr(f"errata.execution.{module}.SMALL_ROWS", small)
+        for module in ("execution.node_runner", "execution.operator_context", "state.node_writer", "state.run_state"):
+            patch.setattr(f"errata.{module}.SMALL_ROWS", small)
         follow(history, adding(), {"o": ["id", "k", "i", "v", "w"]}, sums)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from errata.core.diagnostics import PipelineErrors
 from errata.core.failures import StorageFailed
-from errata.state.source_files import discovered
+from errata.plan.source_inputs import discovered
 from tests.support.pipelines import Folder, command
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_only_commands_that_write_and_check_look_for_inputs(folder: Folder, word
     assert folder.run().rejected == 1
     laid(folder, "path: data/f.csv, if_exists: overwrite", settings=", metrics: { prometheus: data/f.csv }")
     if code == 0:
-        monkeypatch.setattr("errata.state.source_files.discovered", lambda node, plan: pytest.fail("the input files are looked up"))
+        monkeypatch.setattr("errata.plan.own_files.discovered", lambda node, plan: pytest.fail("the input files are looked up"))
     ended, _, told = command(words[0], "pipeline.yaml", *words[1:])
     assert ended == code, told
     assert ("error[E349]: 'data/f.csv' is read by source 's'" in told) == bool(code)
@@ -165,7 +165,7 @@ def test_a_run_compares_its_targets_with_the_inputs_once(folder: Folder, monkeyp
         looked.append(node.name)
         return discovered(node, plan)
 
-    monkeypatch.setattr("errata.state.source_files.discovered", counted)
+    monkeypatch.setattr("errata.plan.own_files.discovered", counted)
     folder.write("data/f.csv", INPUT + "3,y\n")
     assert folder.run().rejected == 2
     assert looked == ["s"]

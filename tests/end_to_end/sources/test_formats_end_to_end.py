@@ -287,7 +287,7 @@ def test_an_interchange_without_records_is_an_empty_file(tmp_path):
 
 
 def test_a_large_output_of_segments_keeps_its_order_and_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr("errata.execution.node_runner.SMALL_ROWS", 2)
+    monkeypatch.setattr("errata.state.ordered_rows.SMALL_ROWS", 2)
     body = [("LIN", [str(number)]) for number in range(1, 40)]
     folder = project(tmp_path, EDIFACT, {"s.edi": interchange([body, body], "IC7")})
     folder.run()

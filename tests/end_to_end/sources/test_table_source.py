@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-import errata.execution.ingest
+import errata.execution.prior_rows
 import storage.delta.external_table
 from errata.inspect.explain import explain
 from tests.support.examples import examples
@@ -241,8 +241,8 @@ def test_what_goes_under_a_primary_key_is_told_by_the_feed_and_only_new_keys_are
     table.step("append", [(1, "1", 0.0), (2, "2", None), (3, "3", 1.5)])
     folder.run()
     asked: list[object] = []
-    look = errata.execution.ingest.CommittedPriorRows.narrowed
-    monkeypatch.setattr(errata.execution.ingest.CommittedPriorRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
+    look = errata.execution.prior_rows.CommittedPriorRows.narrowed
+    monkeypatch.setattr(errata.execution.prior_rows.CommittedPriorRows, "narrowed", lambda self, narrow: asked.append(narrow) or look(self, narrow))
     table.step(*step)
     folder.run()
     assert len(asked) == looks

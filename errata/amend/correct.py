@@ -1,0 +1,109 @@
+"""`errata correct`: one record of a source gets other values or is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from changelog.columns import column
+from changelog.lazy_imports import F
+from changelog.spark_algebra import diff
+from errata.amend.amendment import Change
+from errata.core.diagnostics import did_you_mean
+from errata.core.failures import Usage
+from errata.core.options import Correction
+from errata.inspect.why import value_is
+from errata.plan.plan import Node, Plan
+from errata.state.run_state import RunState
+from errata.state.suppressed_rows import truth
+from operators.core.row_type import CK
+from operators.source.node import SourceNode
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Correct(Change):
+    """One record of a source gets other values or is taken back."""
+
+    correction: Correction
+
+    def sources(self, names: Sequence[str]) -> Mapping[str, str]:
+        """The one that has the record."""
+        return {self.correction.source: "corrected by hand"}
+
+    def rows(self, run: RunState, node: Node) -> DataFrame:
+        """The record's two images, or its retraction; a record that is rolled back is told of as if it took part."""
+        live = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).drop("_epoch")).where(F.col("_error").isNull())
+        old = self._found(run, live, node)
+        return diff(old, old.limit(0) if self.correction.retracts else self._changed(run, old, node), "correction")
+
+    def _found(self, run: RunState, live: DataFrame, node: Node) -> DataFrame:
+        for name in self.correction.key:
+            _refuse_unknown(name, node)
+        found = live
+        for name, text in self.correction.key.items():
+            found = found.where(value_is(column(name), node.operator.output.data[name], text))
+        table = run.engine.to_arrow(found, 2)
+        shown = ", ".join(f"{name}={text}" for name, text in self.correction.key.items())
+        if table.num_rows != 1:
+            several = f"several records of '{node.name}' have" if table.num_rows else f"no record of '{node.name}' has"
+            unread = "a record that could not be read is corrected in its file: errata dlq lists it" if run.rejects.get(node.name) else ""
+            raise Usage(f"{several} {shown}", help="name more columns with --key" if table.num_rows else unread)
+        return run.engine.from_arrow(table)
+
+    def _changed(self, run: RunState, old: DataFrame, node: Node) -> DataFrame:
+        source = cast("SourceNode", node.operator)
+        types = source.output.columns()
+        for name, text in self.correction.changes.items():
+            _refuse_unknown(name, node)
+            if name in source.config.merge.primary_key:
+                raise Usage(f"'{name}' is part of the primary key: retract the record instead, and correct another")
+            old = old.withColumn(name, _value(text, types[name], dynamic=source.output.data[name].is_dynamic))
+        table = run.engine.to_arrow(old)
+        for name, text in self.correction.changes.items():
+            if text and table.column(name)[0].as_py() is None:
+                raise Usage(f"'{text}' is no {source.output.data[name].base}, as '{name}' is")
+        return run.engine.from_arrow(table).withColumns(_derived(source)) if _derived(source) else run.engine.from_arrow(table)
+
+    def counters(self) -> dict[str, Any]:
+        """What was corrected and why."""
+        return {"kind": "correct", "source": self.correction.source, "key": dict(self.correction.key), "reason": self.correction.reason}
+
+
+def _refuse_unknown(name: str, node: Node) -> None:
+    known = list(node.operator.output.data)
+    if name not in known:
+        raise Usage(f"source '{node.name}' has no column '{name}'", help=did_you_mean(name, known) or f"its columns: {', '.join(known)}")
+
+
+def _value(text: str, kind: str, *, dynamic: bool) -> Column:
+    """A value as a column of a type; empty text is null but for strings. Dynamic values are JSON, or else text."""
+    if dynamic:
+        import json
+
+        try:
+            json.loads(text)
+        except ValueError:
+            text = json.dumps(text, ensure_ascii=False)
+    return F.lit(text) if kind == "string" else F.lit(text or None).try_cast(kind)
+
+
+def _derived(source: SourceNode) -> dict[str, Column]:
+    """The hidden columns that are made from data columns: correlation keys and event time."""
+    made = {name: column(name.removeprefix(CK)) for name in source.output.riders if name.startswith(CK)}
+    if source.shape.event_time is not None:
+        name, delay = source.shape.event_time
+        made["_event_time"] = F.timestamp_micros(F.unix_micros(column(name).cast("timestamp")) - F.lit(delay))
+    return made
+
+
+def correction_of(plan: Plan, correction: Correction) -> Correct:
+    """The change that a correction makes. Raises Usage where it names no source."""
+    node = plan.nodes.get(correction.source)
+    if node is None or not node.is_source:
+        sources = [one.name for one in plan.of_kind("source")]
+        raise Usage(f"'{correction.source}' is no source", help=f"sources: {', '.join(sources)}")
+    return Correct(correction)

@@ -1,0 +1,71 @@
+"""Where the rows of an epoch's sources come from: files, or what an amendment puts in their place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from errata.execution.epoch import Epoch
+from errata.execution.local_copies import Copies
+from errata.execution.rest_sources import fetch_services
+from errata.plan.steps import IngestStep
+from errata.state.node_writer import NodeWriter
+from errata.state.run_state import NodeDelta
+from errata.state.source_files import SourceFiles, look_at_sources
+from operators.source.file_changes import FileRecord
+
+Ingested = tuple[NodeDelta, tuple[FileRecord, ...]]
+"""The delta of a source, and the records of its files after it."""
+
+
+class Inputs(ABC):
+    """The input of one epoch."""
+
+    @abstractmethod
+    def look(self) -> dict[str, SourceFiles]:
+        """The files of each source against those of the last epoch. Raises StorageFailed."""
+
+    @abstractmethod
+    def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
+        """The sources that have something new, each with what it is."""
+
+    @abstractmethod
+    def ingest(self, writer: NodeWriter, source: SourceFiles, step: IngestStep) -> Ingested:
+        """Store the delta of a source that has something new. Raises Failure."""
+
+    def counters(self) -> dict[str, Any]:
+        """What the ledger's entry says of the input."""
+        return {}
+
+
+@dataclass(slots=True)
+class FileInputs(Inputs):
+    """The files that sources match, and the services that they read.
+
+    Attributes:
+        copies: Local copies that are read in place of staged files.
+    """
+
+    epoch: Epoch
+    copies: Copies = field(default_factory=lambda: Copies(None))
+
+    def look(self) -> dict[str, SourceFiles]:
+        """Fetch what services have, then compare the files with those of the last epoch."""
+        fetch_services(self.epoch.plan, self.epoch.warn)
+        return look_at_sources(self.epoch.plan, self.epoch.head.sources if self.epoch.head else {})
+
+    def reasons(self, sources: Mapping[str, SourceFiles]) -> Mapping[str, str]:
+        """The sources whose files changed."""
+        return {name: one.reason for name, one in sources.items() if one.reason}
+
+    def ingest(self, writer: NodeWriter, source: SourceFiles, step: IngestStep) -> Ingested:
+        """Read what is new of a source's files."""
+        if step.action == "rebuild":
+            source = source.from_nothing(self.epoch.history())
+        elif self.epoch.replaced is not None:
+            source = replace(source, history=self.epoch.history())
+        from errata.execution.ingest import ingest_files  # only runs that read need it
+
+        return ingest_files(self.epoch, writer, source, self.copies)

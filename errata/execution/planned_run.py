@@ -1,0 +1,87 @@
+"""A run before it reads anything: its input, its steps, and the files of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import cast
+
+from errata.core.events import Counts, RunResult
+from errata.execution.epoch import Epoch
+from errata.execution.inputs import Inputs
+from errata.outputs.targets import Targets
+from errata.plan.plan import Node
+from errata.plan.steps import OutputChanges, Steps, plan_steps
+from errata.state.source_files import SourceFiles, without_files
+from storage.state.entry import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """An epoch with its steps.
+
+    Attributes:
+        inputs: Where the rows of sources come from.
+        sources: The files of each source.
+        targets: Where outputs are written; None where none are.
+        retry: Whether suppressed records are tried again although nothing else changed.
+    """
+
+    epoch: Epoch
+    inputs: Inputs
+    sources: Mapping[str, SourceFiles]
+    steps: Steps
+    targets: Targets | None = None
+    retry: bool = False
+
+    @classmethod
+    def of(cls, epoch: Epoch, inputs: Inputs, *, retry: bool = False) -> PlannedRun:
+        """Look at the input and at the files of outputs, and plan the steps. Raises Failure."""
+        sources = inputs.look()
+        targets = Targets.of(epoch.outputs)
+        targets.refuse_foreign(epoch.plan, epoch.prior, epoch.history, force=epoch.options.force)
+        changes = OutputChanges() if epoch.head is None else targets.changes(epoch.plan, epoch.head)
+        steps = plan_steps(epoch.plan, epoch.head, inputs.reasons(sources), changes, retry=retry)
+        for text in without_files(sources.values()):
+            epoch.warn(text)
+        return cls(epoch, inputs, sources, steps, targets, retry)
+
+    @property
+    def lost_outputs(self) -> list[Node]:
+        """The outputs whose files are not as the last epoch left them."""
+        return [self.epoch.plan[step.node] for step in self.steps.outputs if step.action == "restore"]
+
+    @property
+    def files_intact(self) -> bool:
+        """Whether all files, also that of the dead letter queue, are as the last epoch left them."""
+        return not self.lost_outputs and self._targets.dlq_intact(cast("Entry", self.epoch.head))
+
+    @property
+    def _targets(self) -> Targets:
+        assert self.targets is not None  # only runs with targets end
+        return self.targets
+
+    def unchanged(self) -> RunResult:
+        """End a run that changes no row: publish restored files, remove leftovers of killed runs."""
+        head, staged = cast("Entry", self.epoch.head), self.epoch.staged
+        staged.gone |= self._targets.leftovers(head)
+        staged.date(self._targets.known(head))
+        staged.publish()
+        return self.result(head, {}, committed=False)
+
+    def result(self, entry: Entry, counts: Mapping[str, Mapping[str, int]], *, committed: bool) -> RunResult:
+        """What a run did.
+
+        Args:
+            entry: The ledger's entry after it.
+            counts: Op rows of the run by node and op.
+            committed: Whether it committed the entry.
+        """
+        epoch, rejected = self.epoch, int(entry.counters.get("rejected", 0))
+        return RunResult(
+            exit_code=2 if rejected else 0, epoch=entry.epoch, counts=Counts({name: ops for name, ops in counts.items() if ops}),
+            per_source_rollback_cursors={name: one["cursor"] for name, one in entry.sources.items() if one["cursor"]},
+            rejected=rejected, outputs=self._targets.standing(epoch.plan, entry), seconds=monotonic() - epoch.began,
+            started=epoch.started, execution_id=epoch.execution_id, committed=committed,
+        )  # fmt: skip

@@ -1,0 +1,422 @@
+"""Executes the steps of a run, one method a kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from errata.core.events import Event, RunResult
+from errata.execution.engine import BYTES_A_ROW, choose_engine, start_engine, work_of
+from errata.execution.epoch import Epoch
+from errata.execution.failing_record import stop_at_first
+from errata.execution.guards import judge
+from errata.execution.ingest import arrivals_kept
+from errata.execution.node_runner import NodeRunner
+from errata.execution.planned_run import PlannedRun
+from errata.execution.preflight import preflight
+from errata.execution.resource_limits import within_limits
+from errata.execution.row_events import logging
+from errata.execution.row_warnings import warnings
+from errata.outputs.context import OutputContext
+from errata.outputs.files import kept_files, write_output
+from errata.outputs.staged_files import holds
+from errata.outputs.targets import Targets, dlq_form
+from errata.plan.correlation import TRIGGERS, PriorRollback, rules, rules_changed
+from errata.plan.plan import Node
+from errata.plan.steps import (
+    CommitStep,
+    DataStep,
+    GuardStep,
+    IngestStep,
+    NodeStep,
+    OutputStep,
+    PublishStep,
+    SettleStep,
+    Step,
+    Steps,
+)
+from errata.rollback.cost import retract_counters
+from errata.rollback.cursors import cursor_of, rewind_at_combine
+from errata.rollback.dead_letters import in_words, rejects_now
+from errata.rollback.dlq_file import dlq_pieces
+from errata.rollback.outcome import Settled
+from errata.rollback.record_locations import Places, SourceState
+from errata.rollback.rounds import Rounds
+from errata.state.node_writer import NodeWriter
+from errata.state.run_state import NodeDelta, RunState
+from errata.state.scalar_inputs import ScalarInputs
+from errata.state.source_files import SourceFiles, files_before, labels_of, reshaped
+from operators.core.run_values import RunValues
+from operators.source.file_changes import FileRecord
+from operators.source.node import SourceNode
+from storage.delta.maintenance import compact_small_files
+from storage.engines.spark.user_jars import require_jars
+from storage.state.entry import Entry
+from storage.state.integrity import check_content
+from storage.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Files = dict[str, tuple["FileRecord", ...]]
+"""The records of each source's files, by source."""
+
+
+@dataclass(slots=True)
+class StepExecutor:
+    """Executes the steps of one epoch.
+
+    Attributes:
+        planned: The epoch, its input and its steps.
+        watch: Called with the run's state once its rows are computed and judged.
+        files: The records of each source's files, once it was ingested.
+        settled: What was rolled back.
+        rejects: All live rejects, once they were looked up.
+        written: What the ledger says of the files of each output that was staged.
+        entry: The committed entry.
+        restoring: Whether only files of the last epoch are written again.
+    """
+
+    planned: PlannedRun
+    watch: Callable[[RunState], None] | None = None
+    files: Files = field(default_factory=dict)
+    settled: Settled = field(default_factory=Settled)
+    rejects: pl.DataFrame | None = None
+    written: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    entry: Entry | None = None
+    restoring: bool = False
+    _writer: NodeWriter | None = None
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that is executed."""
+        return self.planned.epoch
+
+    @property
+    def steps(self) -> Steps:
+        """Its steps."""
+        return self.planned.steps
+
+    @property
+    def sources(self) -> Mapping[str, SourceFiles]:
+        """The files of each source before the run."""
+        return self.planned.sources
+
+    @property
+    def run(self) -> RunState:
+        """The state of the run; it exists once the engine started."""
+        assert self._writer is not None  # `_begin` made it
+        return self._writer.run
+
+    def execute(self, *, dry: bool = False) -> RunResult:
+        """Execute all steps.
+
+        Args:
+            dry: Whether the epoch is undone before it writes outputs.
+
+        Raises:
+            Failure: Nothing was committed.
+        """
+        for text in preflight(self.epoch.plan):
+            self.epoch.warn(text)
+        self._begin(self.steps.nodes)
+        engine = self.run.engine
+        try:
+            with self.epoch.undone_on_failure(), engine.sized(_largest_table(self.run, self.sources)):
+                self.compute()
+                self._visit(GuardStep())
+                if self.watch is not None:
+                    self.watch(self.run)
+                if dry:
+                    self.epoch.undo()
+                    return RunResult(exit_code=0, epoch=self.epoch.head.epoch if self.epoch.head else None)
+                if self._nothing_changed():
+                    self.epoch.restore()
+                    return self.planned.unchanged() if self.planned.files_intact else self.restore_outputs()
+                for step in self.steps.committing():
+                    self._visit(step)
+        finally:
+            engine.release()
+        self._visit(PublishStep())
+        return self.planned.result(cast("Entry", self.entry), {name: dict(delta.ops) for name, delta in self.run.done.items()}, committed=True)
+
+    def compute_only(self, rows: int) -> None:
+        """Execute the steps that compute rows, and neither judge nor commit them.
+
+        Args:
+            rows: About the rows of the largest table.
+        """
+        self._begin(self.steps.nodes)
+        engine = self.run.engine
+        try:
+            with engine.sized(rows):
+                self.compute()
+        finally:
+            engine.release()
+
+    def compute(self) -> None:
+        """Execute the steps that compute rows; report their log directives and warnings."""
+        plan, listener = self.epoch.plan, self.epoch.options.listener
+        for name, note in ((node.name, note) for node in plan.of_kind("source") for note in cast("SourceNode", node.operator).notes()):
+            listener(Event("log", action=f"source '{name}': {note}"))
+        with logging(self.run, plan, listener):
+            for step in self.steps.computing():
+                self._visit(step)
+            for node in () if self.steps.settle else plan.of_kind("combine"):
+                rewind_at_combine(self.run, plan, node, self._places(), self.settled)
+            for text in (text for node in plan for text in warnings(self.run, node)):
+                self.epoch.warn(text)
+        listener(Event("end", seconds=monotonic() - self.epoch.began))
+
+    def restore_outputs(self) -> RunResult:
+        """Write the output files that are gone as the last epoch wrote them; its rows did not change."""
+        head = cast("Entry", self.epoch.head)
+        self._begin(())
+        self.files = {}
+        self.restoring = True
+        for node in self.planned.lost_outputs:
+            self._write(node)
+        if not self._targets.dlq_intact(head):
+            self._stage_dlq(head)
+        return self.planned.unchanged()
+
+    # -- one method a kind of step
+
+    def _visit(self, step: Step) -> None:
+        match step:
+            case IngestStep() | NodeStep():
+                self.epoch.options.listener(self._run_node(step))
+            case SettleStep():
+                self._settle(step)
+            case GuardStep():
+                judge(self.epoch.plan, self.epoch.options, self.run, self.files, self.settled.collateral)
+            case OutputStep():
+                self._stage(step)
+            case CommitStep():
+                self._commit()
+            case PublishStep():
+                self._publish()
+
+    def _run_node(self, step: DataStep) -> Event:
+        """Run one node; the event says what it did."""
+        node, began = self.epoch.plan[step.node], monotonic()
+        self.epoch.options.listener(_begin_event(node, step, self.run, self.sources))
+        with within_limits(node.name):
+            delta = self._ingest(step) if isinstance(step, IngestStep) else NodeRunner(self._stored).visit(node, step)
+        stop_at_first(self.run, node, delta, self.files.get(node.name, ()), self._places)
+        return _node_event(node, step, delta, self.run, monotonic() - began)
+
+    def _ingest(self, step: IngestStep) -> NodeDelta:
+        source = self.sources[step.node]
+        if step.action == "skip":
+            delta, self.files[step.node] = self._stored.skip(source.node), source.changes.now
+        else:
+            delta, self.files[step.node] = self.planned.inputs.ingest(self._stored, source, step)
+        return delta
+
+    def _settle(self, step: SettleStep) -> None:
+        """Run all nodes until no further record is rolled back; the nodes' events are those of the last round."""
+        seconds: dict[str, float] = {}
+
+        def visit(one: DataStep) -> None:
+            seconds[one.node] = seconds.get(one.node, 0.0) + self._run_node(one).seconds
+
+        before = PriorRollback.of(self.epoch.head)
+        always = self.planned.retry or self.steps.rearranged or bool(rules_changed(self.epoch.plan, before))
+        self.settled = Rounds(self._stored, self.epoch.plan, step.steps, visit, self._places, before, always).settle()
+        for one in step.steps:
+            self.epoch.options.listener(_node_event(self.epoch.plan[one.node], one, self.run.done[one.node], self.run, seconds[one.node]))
+
+    def _stage(self, step: OutputStep) -> None:
+        """Stage the files of an output, or keep those of the last epoch where they are still right."""
+        if step.node == "dlq":
+            self.written["dlq"] = self._stage_dlq(self.epoch.prior)
+            return
+        node = self.epoch.plan[step.node]
+        same = self.run.done[node.name].empty and step.action == "follow" and node.name not in self._reshaped
+        self.written[node.name] = kept_files(self._outputs, self.run, node) if same else self._write(node)
+
+    def _write(self, node: Node) -> list[dict[str, Any]]:
+        self.epoch.options.listener(Event("begin", node.name, node.kind, "writing"))
+        with self.run.engine.sized(self.run.live_bound(node.name)), within_limits(node.name):
+            return write_output(self._outputs, self.run, node, self._targets, self._present)
+
+    def _stage_dlq(self, head: Entry | None) -> list[dict[str, Any]]:
+        """The DLQ file, where the pipeline names one and records are rejected."""
+        path, targets, staged = self._targets.dlq, self._targets, self.epoch.staged
+        if path is None or not self.run.total_rejected():
+            staged.gone |= {} if path is None or head is None else targets.of_dlq(head)
+            return []
+        if head is not None and not self._touches_rejects() and targets.dlq_intact(head):
+            return cast("list[dict[str, Any]]", head.nodes.get("dlq", {}).get("files", []))
+        return [staged.stage(path, self._dlq_pieces()).json(self.epoch.plan.settings.folder)]
+
+    def _commit(self) -> None:
+        """Append the ledger's entry: from here on the epoch exists."""
+        epoch, run, plan = self.epoch, self.run, self.epoch.plan
+        self._remove_leftovers()
+        epoch.options.listener(Event("begin", action=f"committing epoch {epoch.number}"))
+        nodes: dict[str, Any] = {node.name: run.summary(node) | {"files": self.written.get(node.name, [])} for node in plan}
+        nodes["dlq"] = {"files": self.written.get("dlq", []), "form": dlq_form(plan)}
+        rollback = {"largest": self.settled.largest, "rules": rules(plan), "retract": retract_counters(plan, run, self.settled)}
+        nodes[TRIGGERS] = {"rejected_live": run.rejected_live(TRIGGERS), **rollback}
+        rejects = self._live_rejects() if run.total_rejected() else None
+        compact_small_files(map(run.tables.by_path, sorted(run.tables.versions())))
+        gone = {"gone": list(epoch.staged.gone.values())} if epoch.staged.gone else {}
+        entry = Entry(
+            epoch.number, epoch.execution_id, epoch.batch_id, epoch.started, datetime.now(UTC), 2 if run.total_rejected() else 0,
+            plan=plan.summary(), tables={**(epoch.head.tables if epoch.head else {}), **run.tables.versions()}, nodes=nodes,
+            sources={name: self._source_entry(one, rejects) for name, one in self.sources.items()},
+            counters={"rejected": run.total_rejected(), "correlated": self.settled.collateral, **gone, **epoch.counters(), **self.planned.inputs.counters()},
+        )  # fmt: skip
+        self.entry = epoch.commit(entry)
+
+    def _publish(self) -> None:
+        self.epoch.staged.publish()
+        if self._targets.dlq is None and self.rejects is not None:
+            for text in in_words(self.rejects):
+                self.epoch.warn(text)
+
+    # -- what the steps share
+
+    @property
+    def _stored(self) -> NodeWriter:
+        assert self._writer is not None  # `_begin` made it
+        return self._writer
+
+    @property
+    def _targets(self) -> Targets:
+        assert self.planned.targets is not None  # only epochs with targets commit
+        return self.planned.targets
+
+    @property
+    def _outputs(self) -> OutputContext:
+        return replace(self.epoch.outputs, restoring=self.restoring)
+
+    @property
+    def _present(self) -> Mapping[str, Sequence[FileRecord]]:
+        """The records of each source's files as they are after the run."""
+        return self.files or {name: one.changes.now for name, one in self.sources.items()}
+
+    @property
+    def _reshaped(self) -> frozenset[str]:
+        """The outputs that are written whatever their rows: their columns or their files are others."""
+        return reshaped(self.epoch.plan, self.epoch.head, self.files)
+
+    def _begin(self, steps: Sequence[DataStep]) -> None:
+        """Start the engine for some steps, and begin at the counters of the last epoch. Raises StorageError for a damaged state."""
+        epoch, plan, head = self.epoch, self.epoch.plan, self.epoch.head
+        listener = epoch.options.listener
+        work = 0 if epoch.options.preview else work_of(plan, self.sources, steps, head.nodes if head else {})
+        chosen = choose_engine(epoch.options.engine, plan, work)
+        require_jars(chosen.choice, [epoch.state.root])
+        listener(Event("begin", action="loading the engine"))
+        engine = start_engine(chosen, listener)
+        listener(Event("engine", engine.name, action=chosen.reason, starting=lambda: engine.starting))
+        epoch.state.prepare()
+        if head is not None:
+            check_content(epoch.state, head, {path: epoch.tables.by_path(path).data_files() for path in epoch.tables.existing()})
+        values = RunValues(self._system_values(), labels_of(self.sources), {node.name: node.constants for node in plan})
+        nodes = {name: one for name, one in (head.nodes if head else {}).items() if name in plan.nodes or name == TRIGGERS}
+        run = RunState(engine, epoch.tables, epoch.number, values, scalar_inputs=ScalarInputs.of(plan, nodes), folded=head.folded if head else {})
+        for name, counts in nodes.items():
+            run.live_rows[name] = counts.get("live", 0) + counts.get("rejected_live", 0)
+            run.rejects[name] = counts.get("rejected_live", 0)
+            if counts.get("wide_sums"):
+                plan[name].operator.wide_sums = True  # type: ignore[attr-defined]  # only aggregates have it in the ledger
+        run.counted_before = dict(run.live_rows)
+        self._writer = NodeWriter(run)
+
+    def _system_values(self) -> dict[str, Any]:
+        """System variables of the run by dotted name."""
+        epoch = self.epoch
+        started = epoch.started.replace(tzinfo=None)
+        values: dict[str, Any] = {
+            "pipeline.name": epoch.pipeline.name, "pipeline.execution_id": epoch.execution_id, "pipeline.batch_id": epoch.batch_id,
+            "pipeline.start_time": started, "source.batch": epoch.batch_id, "source.ingestion_timestamp": started,
+        }  # fmt: skip
+        return values | {f"pipeline.{name}_count": 0 for name in ("total", "ok", "dlq", "filtered", "distinct")}
+
+    def _places(self) -> Places:
+        """Finds the files and rows of source records."""
+        states = {name: SourceState(one.number, tuple(self.files.get(name, one.changes.now))) for name, one in self.sources.items()}
+        return Places(self.epoch.plan, self.run.tables, self.run.engine, self.run.values, states)
+
+    def _nothing_changed(self) -> bool:
+        """Whether files changed but no row did, and the ledger needs to learn nothing: then there is no epoch."""
+        recomputed = self._reshaped | self.steps.recomputed
+        if recomputed or self.epoch.head is None or self.steps.rearranged:
+            return False
+        return all(delta.empty for delta in self.run.done.values()) and not self._rejects_moved(self.epoch.head)
+
+    def _rejects_moved(self, head: Entry) -> bool:
+        """Whether rejected records lie in other rows of their files than the DLQ file says, or the ledger where there is no such file."""
+        if not self.run.total_rejected():
+            return False
+        targets = self._targets
+        if targets.dlq is not None and targets.dlq_intact(head):
+            return not holds(targets.dlq, self._dlq_pieces())
+        states = {name: SourceState(one.number, files_before(head).get(name, one.changes.now)) for name, one in self.sources.items()}
+        before = Places(self.epoch.plan, self.run.tables, self.run.engine, self.run.values, states)
+        return not rejects_now(self.run, self.epoch.plan, before).equals(self._live_rejects())
+
+    def _touches_rejects(self) -> bool:
+        """Whether an entry of the DLQ came, went, may lie in another row, or may have other fields, being a row of an aggregate."""
+        done = self.run.done
+        summed = self.run.total_rejected() > 0 and any(not done[node.name].empty for node in self.epoch.plan.of_kind("aggregate") if node.name in done)
+        return summed or any(one.reason for one in self.sources.values()) or any(delta.rejected or delta.repaired for delta in done.values())
+
+    def _dlq_pieces(self) -> Iterator[bytes]:
+        rejects = self._live_rejects()
+        started = Ledger(self.epoch.state.ledger).started(rejects["epoch"].unique().to_list())
+        return dlq_pieces(self.epoch.plan, rejects, started | {self.epoch.number: self.epoch.started})
+
+    def _live_rejects(self) -> pl.DataFrame:
+        """All live rejects with their source records, looked up once."""
+        if self.rejects is None:
+            self.rejects = rejects_now(self.run, self.epoch.plan, self._places())
+        return self.rejects
+
+    def _remove_leftovers(self) -> None:
+        """Note the files of earlier epochs that no output writes any more."""
+        epoch = self.epoch
+        present = {one.target for one in epoch.staged.written}
+        forgotten = self._targets.forgotten(epoch.plan, epoch.history()) if epoch.replaced else {}
+        left = self._targets.leftovers(epoch.prior) | forgotten
+        epoch.staged.gone |= {path: entry for path, entry in left.items() if path not in present}
+
+    def _source_entry(self, source: SourceFiles, rejects: pl.DataFrame | None) -> dict[str, Any]:
+        name = source.node.name
+        files = self.files[name]
+        cursor = cursor_of(name, sum(record.rows for record in files), self.settled, rejects)
+        found = {"number": source.number, "cursor": cursor, "suppressed": self.settled.suppressed.get(name, 0), "files": [record.json() for record in files]}
+        return found | (arrivals_kept(source, self.epoch.history, files) if self.epoch.replaced else {})
+
+
+def _begin_event(node: Node, step: DataStep, run: RunState, sources: Mapping[str, SourceFiles]) -> Event:
+    """What is known of a node as it begins without asking the engine: the rows that come in, of a source its files."""
+    present = [record for record in sources[node.name].changes.now if record.present] if node.name in sources else []
+    size = sum(record.size for record in present) / 1e6
+    action = f"reading {len(present):,} file{'s' * (len(present) != 1)}, {size:,.1f} MB" if present else step.action
+    return Event("begin", node.name, node.kind, action, _rows_in(node, run))
+
+
+def _rows_in(node: Node, run: RunState) -> int:
+    return sum(sum(run.done[name].ops.values()) for name, _ in node.inputs)
+
+
+def _node_event(node: Node, step: DataStep, delta: NodeDelta, run: RunState, seconds: float) -> Event:
+    out = sum(delta.ops.values())
+    action = "delta" if step.action == "skip" and out else step.action
+    return Event("node", node.name, node.kind, action, _rows_in(node, run), out, delta.ops, delta.rejected, seconds)
+
+
+def _largest_table(run: RunState, sources: Mapping[str, SourceFiles]) -> int | None:
+    """About the rows of the largest table of a run; None where a source's size is not known before it is read."""
+    if any(cast("SourceNode", one.node.operator).versioned for one in sources.values()):
+        return None
+    read = [sum(record.size for record in one.changes.now) // BYTES_A_ROW for one in sources.values()]
+    return max([*read, *run.live_rows.values()], default=0)

@@ -1,0 +1,60 @@
+"""What outputs have to know of the run that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from errata.outputs.staged_files import StagedFiles
+from errata.plan.own_files import ProtectedFiles
+from errata.plan.plan import Plan
+from storage.state.entry import Entry
+from storage.state.ledger import Ledger
+from storage.state.location import State
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """The epoch that a run commits if anything changes, and its ids."""
+
+    epoch: int
+    execution_id: str
+    batch_id: str
+    started: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutputContext:
+    """The run that writes outputs.
+
+    Attributes:
+        head: The ledger's entry that the run continues; None for a first run and for a full refresh.
+        prior: The ledger's last entry, also that which a full refresh replaces.
+        this_run: The run itself.
+        protected: The places where nothing may be written.
+        force: Whether files that another program wrote may be replaced.
+        warn: Takes warnings.
+        staged: The files that the run has made so far.
+        restoring: Whether the files of the last run are only restored.
+    """
+
+    plan: Plan
+    state: State
+    head: Entry | None
+    prior: Entry | None
+    this_run: RunIdentity
+    protected: ProtectedFiles
+    force: bool
+    warn: Callable[[str], None]
+    staged: StagedFiles = field(default_factory=StagedFiles)
+    restoring: bool = False
+
+    def history(self) -> Sequence[Entry]:
+        """Every committed run, oldest first."""
+        return Ledger(self.state.ledger).entries()
+
+    @property
+    def writer(self) -> RunIdentity | Entry:
+        """The run whose rows are written: this one, or the last one where its files are only restored."""
+        return self.head if self.restoring and self.head is not None else self.this_run

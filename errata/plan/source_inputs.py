@@ -1,0 +1,69 @@
+"""The files that a source reads: those that its configuration matches, or the stored records of its service."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from errata.core.failures import StorageFailed
+from errata.plan.plan import Node, Plan
+from operators.source.node import SourceNode
+from storage.files.discovery import FileQuery, FileStat, discover
+from storage.formats import FormatError
+from storage.state.location import State
+
+
+def discovered(node: Node, plan: Plan) -> Sequence[FileStat]:
+    """The files of a source in order, none of a table. Raises StorageFailed where they are not there."""
+    operator = cast("SourceNode", node.operator)
+    if operator.versioned:
+        return ()
+    if operator.config.service is not None:
+        return kept_records(operator)
+    config = operator.config
+    files = config.files
+    query = FileQuery(
+        config.path, config.glob, config.regex, None if config.paths is None else tuple(config.paths), tuple(config.exclude),
+        config.modified_after, config.modified_before, config.min_size, config.max_size,
+        files.sort_by, files.sort_order, files.take_first, files.take_last, files.recursive, files.on_no_match,
+    )  # fmt: skip
+    try:
+        return discover(query, plan.settings.folder, allow_absolute=plan.settings.allow_absolute_paths)
+    except FormatError as error:
+        raise StorageFailed(f"source '{node.name}': {error}", file=config.path or "") from error
+
+
+def file_name(operator: SourceNode) -> str:
+    """What `$source.file` is of a record of a service (user guide, "Network Sources (REST)")."""
+    return f"<source:{operator.name}>"
+
+
+def kept_records(operator: SourceNode) -> Sequence[FileStat]:
+    """The file of kept records under the source's own name; nothing before the first fetch."""
+    path = operator.kept
+    if path is None or not path.is_file():
+        return ()
+    facts = path.stat()
+    return (FileStat(path, file_name(operator), facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns),)
+
+
+def services(plan: Plan) -> dict[str, str]:
+    """The sources that read a service, with why a run looks at each."""
+    return {node.name: "only the run asks the service" for node in plan.of_kind("source") if cast("SourceNode", node.operator).config.service is not None}
+
+
+def fetched_below(state: State) -> Path:
+    """Where the records of services are kept: in a local state folder; for one elsewhere they are asked for again by each process."""
+    return Path(state.root) / "fetched" if state.local else _of_this_process()
+
+
+@cache
+def _of_this_process() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="errata-fetched-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,159 @@
+"""The state of a run under way: its engine and tables, what each node did so far, the counters. Nothing of it is visible to readers before the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from changelog.frames import without
+from changelog.lazy_imports import pa
+from changelog.spark_algebra import consolidate
+from errata.plan.plan import Node, Plan
+from errata.state.node_tables import SMALL_ROWS, Tables, entered, stands, stored_rows
+from errata.state.scalar_inputs import ScalarInputs, SourceCounts
+from operators.core.evaluate import Narrow, as_it_is
+from operators.core.run_values import RunValues
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from storage.engines.base import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDelta:
+    """The delta of one node in a run.
+
+    Attributes:
+        frame: Its op rows, rejects among them; None where nothing changed.
+        signed: Whether the op rows may take rows back.
+        bound: An upper bound of the op rows; None where there is none.
+        ops: Number of op rows by op symbol, rejects left out.
+        rejected: New rejects.
+        repaired: Rejects that are gone.
+        table: The same rows on the driver, where they are there.
+        loose: Whether rows that cancel each other may be among them.
+    """
+
+    node: str
+    frame: DataFrame | None
+    signed: bool
+    bound: int | None
+    ops: Mapping[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    repaired: int = 0
+    rows_in: int = 0
+    table: pa.Table | None = None
+    loose: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing changed."""
+        return self.frame is None
+
+    @property
+    def net(self) -> int:
+        """By how many rows the live state grew, rejects left out."""
+        return sum(count if symbol[0] == "+" else -count for symbol, count in self.ops.items())
+
+
+@dataclass(slots=True)
+class RunState:
+    """What a run knows of itself.
+
+    Attributes:
+        done: The delta of each node that the run visited, by name.
+        live_rows: Live rows of each node, rejects among them, by name.
+        rejects: Live rejects of each node, by name.
+        counted_before: `live_rows` before this run.
+        folded: Op rows of each node that compactions took away.
+        condensed: Nodes whose many rows turned out to come to few accumulators.
+    """
+
+    engine: Engine
+    tables: Tables
+    epoch: int
+    values: RunValues
+    done: dict[str, NodeDelta] = field(default_factory=dict)
+    live_rows: dict[str, int] = field(default_factory=dict)
+    rejects: dict[str, int] = field(default_factory=dict)
+    scalar_inputs: ScalarInputs = field(default_factory=ScalarInputs)
+    counted_before: Mapping[str, int] = field(default_factory=dict)
+    folded: Mapping[str, int] = field(default_factory=dict)
+    condensed: set[str] = field(default_factory=set)
+
+    @property
+    def plan(self) -> Plan:
+        """The pipeline's nodes."""
+        return self.tables.plan
+
+    def values_of(self, node: Node) -> RunValues:
+        """The system variables that a node's programs read."""
+        own, taken = self.values.of(node.name), {**self.scalar_inputs.taken(node), **self.source_counts.taken(node)}
+        return replace(own, values={**own.values, **taken}) if taken else own
+
+    @property
+    def source_counts(self) -> SourceCounts:
+        """The values of `$source.count`."""
+        return SourceCounts(self.plan, self.live_rows, self.counted_before)
+
+    def offset(self, node: Node, epoch: int) -> int:
+        """The number of the first op row of an epoch at an output. Rows are numbered over all epochs, folded ones too."""
+        return self.folded.get(node.name, 0) + self.tables.changelog(node).statistics.rows_before(epoch)
+
+    def rejected_live(self, name: str) -> int:
+        """The number of live rejects of a node."""
+        return self.rejects.get(name, 0)
+
+    def total_rejected(self) -> int:
+        """The number of live rejects of all nodes."""
+        return sum(self.rejects.values())
+
+    def summary(self, node: Node) -> dict[str, Any]:
+        """The ledger's record of a node: op counts, live rows, rejects, scalars that others take from it."""
+        delta = self.done[node.name]
+        rejects = self.rejected_live(node.name)
+        counts = {"rejected": delta.rejected, "rejected_live": rejects, "live": self.live_rows.get(node.name, 0) - rejects}
+        return {**delta.ops, **counts, **self.scalar_inputs.ledger_entry(node.name), "wide_sums": getattr(node.operator, "wide_sums", False)}
+
+    def live_bound(self, name: str) -> int | None:
+        """An upper bound of a node's live rows, also where it has no table; None where there is none."""
+        node = self.plan[name]
+        if self.plan.persisted(node):
+            return self.live_rows.get(name)
+        above = [self.live_bound(one) for one, _ in node.inputs]
+        known = [bound for bound in above if bound is not None]
+        return node.operator.bound(sum(known), 0) if len(known) == len(above) else None
+
+    def versions_of(self, node: Node) -> dict[str, int | None]:
+        """The versions of a node's tables by path."""
+        paths = [f"changelog/{node.name}", *([f"state/{node.name}"] if node.operator.keeps_state else [])]
+        return {path: self.tables.by_path(path).version() for path in paths}
+
+    def small_deltas(self, node: Node) -> bool:
+        """Whether every input of a node has a small delta."""
+        bounds = [self.done[name].bound for name, _ in node.inputs]
+        return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
+
+    def brought(self, node: Node) -> DataFrame | None:
+        """The delta of a node as a frame, consolidated; None where nothing changed."""
+        delta = self.done[node.name]
+        return consolidate(delta.frame) if delta.frame is not None and delta.loose else delta.frame
+
+    def epoch_rows(self, node: Node) -> DataFrame:
+        """The op rows of this epoch in a node's table."""
+        return without(stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)), "_epoch")
+
+    def live_input(self, node: Node, index: int, narrow: Narrow = as_it_is) -> DataFrame:
+        """The live rows of an input of a node that `narrow` chooses, this run's included."""
+        name, port = node.inputs[index]
+        above = self.plan[name]
+        self.engine.also_reads(self.live_bound(name))
+        rows = self.tables.narrowed(self.engine, above, self.values, lambda rows: narrow(entered(stands(rows, above, port, node), node, index)))
+        return without(rows, "_epoch")
+
+    def note_scalars(self, node: Node) -> None:
+        """Store the variables that a state node sets, once it has run."""
+        values = self.values_of(node)
+        self.scalar_inputs.note(node, self.tables.live(self.engine, node, values), self.engine, values)
