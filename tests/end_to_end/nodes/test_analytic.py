@@ -187,7 +187,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     }
 
 
-@examples(24, 3, suppress_health_check=list(HealthCheck))
+@examples(24, 2, suppress_health_check=list(HealthCheck))
 @given(histories({"rows": record, "prices": price}, most=7))
 def test_every_step_is_what_python_says(history: list[Version]) -> None:
     follow(history, pipeline(), HEADERS, model)

@@ -85,7 +85,7 @@ def queue(folder: Folder) -> list[tuple[str, ...]]:
     return sorted(tuple(row[name] for name in columns) for row in rows)
 
 
-@examples(24, 3, suppress_health_check=list(HealthCheck))
+@examples(24, 2, suppress_health_check=list(HealthCheck))
 @given(histories())
 def test_every_step_is_what_nested_loops_give(versions: list[Tables]) -> None:
     with tempfile.TemporaryDirectory() as name:

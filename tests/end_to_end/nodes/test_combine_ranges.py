@@ -94,7 +94,10 @@ def sides(draw: st.DrawFn, one: str, other: str, most: int = 8) -> tuple[list[Ro
     return events, spans
 
 
-@pytest.mark.parametrize(("one", "other"), [("int", "int"), ("int", "float"), ("float", "float"), ("date", "date"), ("date_time", "date_time")])
+ALIKE = [pytest.param(kind, kind, marks=pytest.mark.deep) for kind in ("int", "float", "date")]
+
+
+@pytest.mark.parametrize(("one", "other"), [("int", "float"), ("date_time", "date_time"), *ALIKE])
 def test_pairs_are_those_of_two_loops(one: str, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_join, "FEW_PAIRS", -1)
 

@@ -47,7 +47,7 @@ def expected(files: dict[str, list[tuple[int, int]]]) -> list[dict[str, str]]:
     return [{"v": str(v), "id": str(key), "source": name} for name in "baa" for key, v in files[name]]
 
 
-@examples(24, 4, suppress_health_check=list(HealthCheck))
+@examples(24, 2, suppress_health_check=list(HealthCheck))
 @given(histories(), st.sampled_from(["concat", "interleave", "interleave, interleave_seed: 7"]))
 def test_every_step_is_the_inputs_one_after_another(versions: list[dict[str, list[tuple[int, int]]]], mode: str) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -82,7 +82,7 @@ def run(folder: Folder, versions: Sequence[Rows], mode: str) -> None:
         check(folder, rows, mode)
 
 
-@examples(24, 4, suppress_health_check=list(HealthCheck))
+@examples(24, 2, suppress_health_check=list(HealthCheck))
 @given(histories(), st.sampled_from(["exclusive", "inclusive"]))
 def test_every_step_is_what_the_conditions_say(versions: list[Rows], mode: str) -> None:
     with tempfile.TemporaryDirectory() as place:

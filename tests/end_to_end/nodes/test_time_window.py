@@ -169,7 +169,7 @@ def model(version: Version) -> dict[str, list[Row]]:
     return {name: rows for name, (rows, _) in found.items()} | {"rejected": rejected}
 
 
-@examples(24, 3, suppress_health_check=list(HealthCheck))
+@examples(24, 2, suppress_health_check=list(HealthCheck))
 @given(histories({"web": record, "app": record}))
 def test_every_step_is_what_python_says(history: list[Version]) -> None:
     follow(history, pipeline(), HEADERS, model)
@@ -192,7 +192,7 @@ def test_one_history_on_both_engines(engine: str) -> None:
     follow(FIXED, pipeline(), HEADERS, model, engine)
 
 
-@pytest.mark.parametrize("stretch", [12, 14])
+@pytest.mark.parametrize("stretch", [12, pytest.param(14, marks=pytest.mark.deep)])
 def test_each_row_may_be_a_stretch_of_its_own(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept of event time is the highest of each stretch of rows: the length of stretches, shorter here, changes no result."""
     monkeypatch.setattr(watermark, "_LABELLED", stretch)

@@ -93,13 +93,13 @@ def run_history(history: list[Files], *, keyed: bool, persist: str = "all", scop
         assert folder.state_files() == before
 
 
-@examples(24, 4, phases=PHASES)
+@examples(24, 2, phases=PHASES)
 @given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
 def test_later_runs_settle_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
     run_history(history, keyed=keyed, persist=persist)
 
 
-@examples(24, 3, phases=PHASES)
+@examples(24, 2, phases=PHASES)
 @given(histories(), st.booleans(), st.sampled_from(["all", "boundaries"]))
 def test_later_runs_hold_mates_back_like_a_full_run(history: list[Files], keyed: bool, persist: str) -> None:
     run_history(history, keyed=keyed, persist=persist, scope="record")
