@@ -38,7 +38,7 @@ SETTINGS: Mapping[str, Target] = {
     "window": Target(**_ROWS, window=True),
     "combine": Target(schema=_FIELDS, inputs={"orders": _FIELDS, "prices": Schema.of({"id": "int"})}),
     "document": Target(**_ROWS, system=SystemTypes(doc={"Head": {"batch_id": STRING}})),
-    "body": Target(**_ROWS, system=SystemTypes(withheld=frozenset({"pipeline.cutoff"}))),
+    "body": Target(**_ROWS, system=SystemTypes(unexposed=frozenset({"pipeline.cutoff"}))),
 }
 """What the examples are compiled against: fields amount, price, name, ok, day, items, info."""
 

@@ -134,7 +134,7 @@ class Resolver:
         known = None if self.target.open and root.namespace in ("vars", "record", "ck") else known
         span = root.span.to(path[-1][1])
         dotted = ".".join((root.namespace, *names))
-        if dotted in self.target.system.withheld:
+        if dotted in self.target.system.unexposed:
             help = "declare it in the composition's _compose.scoped_vars"
             self.findings.error("E173", f"composition body references parent-scope variable '${dotted}'", span, help=help)
             return poison(span)

@@ -32,8 +32,8 @@ def _uses(program: Program) -> tuple[Use, ...]:
 
 
 def _row_part(program: Program) -> tuple[tree.Statement, ...]:
-    kept = tree.Let | tree.Filter | tree.Trace
-    return tuple(statement for statement in program.statements if isinstance(statement, kept))
+    row_statements = tree.Let | tree.Filter | tree.Trace
+    return tuple(statement for statement in program.statements if isinstance(statement, row_statements))
 
 
 def _layers(program: Program, target: Target) -> tuple[WindowLayer, ...]:
@@ -77,8 +77,8 @@ def _after_groups(program: Program, target: Target) -> Program:
     group = {name: program.schema[name] for name in target.group_by if name in program.schema}
     schema = Schema({**group, **{use.column: use.type for use in program.calls}}.items())
     needed = _needed_slots(program)
-    kept = (s for s in program.statements if isinstance(s, tree.Emit) or (isinstance(s, tree.Let) and s.slot in needed))
-    return _part(program, schema, tuple(kept), program.output, program.slots)
+    statements = (s for s in program.statements if isinstance(s, tree.Emit) or (isinstance(s, tree.Let) and s.slot in needed))
+    return _part(program, schema, tuple(statements), program.output, program.slots)
 
 
 def _part(program: Program, schema: Schema, statements: tuple[tree.Statement, ...], output: Schema, slots: int) -> Program:

@@ -12,8 +12,6 @@ from cxl.values.failure import CxlFailure
 _DAY = 86_400_000_000
 """Microseconds of a day."""
 _EPOCH = datetime(1970, 1, 1)
-_MIN_MICROS = (datetime.min - _EPOCH) // timedelta(microseconds=1)
-_MAX_MICROS = (datetime.max - _EPOCH) // timedelta(microseconds=1)
 _MOST_DAYS, _MOST_MONTHS = 3_700_000, 120_000
 _EITHER = (DATE, DATE_TIME)
 

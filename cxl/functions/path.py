@@ -9,8 +9,8 @@ from cxl.types.types import STRING
 def _parts(path: str) -> list[str]:
     """The steps of a path, without `.` steps and doubled slashes. A leading `.` stays."""
     steps = path.split("/")
-    kept = [step for index, step in enumerate(steps) if step and (step != "." or index == 0)]
-    return ["/", *kept] if path.startswith("/") else kept
+    named = [step for index, step in enumerate(steps) if step and (step != "." or index == 0)]
+    return ["/", *named] if path.startswith("/") else named
 
 
 def _file_name(path: str) -> str | None:

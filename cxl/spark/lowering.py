@@ -81,9 +81,9 @@ class Lowering(Inputs):
             raise _TooTall
         self.height = 1
         failure = lowered.failure
-        held = self.add(F.explode(F.array(lowered.value)) if shared else lowered.value)
-        leaves = {} if lowered.never_null else {next(NUMBERS): held}
-        return Lowered(held, lowered.type, leaves, failed=None if failure is None else self.add(failure))
+        stored = self.add(F.explode(F.array(lowered.value)) if shared else lowered.value)
+        leaves = {} if lowered.never_null else {next(NUMBERS): stored}
+        return Lowered(stored, lowered.type, leaves, failed=None if failure is None else self.add(failure))
 
     def literal(self, node: tree.Literal) -> Lowered:
         """A constant."""

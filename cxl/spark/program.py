@@ -157,11 +157,11 @@ class _Layers:
         if sum(self.weights[slot] for slot in reads) <= MOST_COPIED:
             return
         self.flush()
-        name, held = f"_cxl_b{self.height}", {slot: self.lowering.locals[slot] for slot in sorted({*reads}) if self.weights[slot] > 1}
-        kept = F.struct(*(lowered.value.alias(f"v{slot}") for slot, lowered in held.items()))
-        self.frame = self.frame.select("*", F.explode(F.array(kept)).alias(name))
+        name, stored = f"_cxl_b{self.height}", {slot: self.lowering.locals[slot] for slot in sorted({*reads}) if self.weights[slot] > 1}
+        copied = F.struct(*(lowered.value.alias(f"v{slot}") for slot, lowered in stored.items()))
+        self.frame = self.frame.select("*", F.explode(F.array(copied)).alias(name))
         self.height += 1
-        for slot, lowered in held.items():
+        for slot, lowered in stored.items():
             value = F.col(name).getField(f"v{slot}")
             self.lowering.locals[slot] = replace(lowered, value=value, leaves={(name, slot): value} if lowered.leaves else {})
             self.weights[slot] = 1
@@ -171,9 +171,9 @@ class _Layers:
         if lowered.constant is not NOT_CONSTANT:
             return lowered, False
         name = self.column(lowered.value)
-        held = F.col(name)
-        leaves = {} if lowered.never_null else {name: held}
-        return Lowered(held, lowered.type, leaves), True
+        stored = F.col(name)
+        leaves = {} if lowered.never_null else {name: stored}
+        return Lowered(stored, lowered.type, leaves), True
 
     def column(self, value: Column) -> str:
         """Add a column to the next layer."""
@@ -194,12 +194,12 @@ class _Layers:
         if isinstance(expr, tree.Field | tree.Local | tree.Result):
             self.lowering.locals[slot] = lowered
             return lowered
-        held, is_new = self.keep(lowered)
-        self.lowering.locals[slot] = held
+        stored, is_new = self.keep(lowered)
+        self.lowering.locals[slot] = stored
         if is_new:
             self.fresh.add(slot)
-        self.fail(lowered.at(held.value).failure)
-        return held
+        self.fail(lowered.at(stored.value).failure)
+        return stored
 
     def let(self, statement: tree.Let) -> None:
         self.define(statement.slot, statement.value)
@@ -215,10 +215,10 @@ class _Layers:
             self.dated[statement.slot] = value
 
     def emit(self, statement: tree.Emit) -> None:
-        held = self.define(statement.slot, statement.value)
+        stored = self.define(statement.slot, statement.value)
         self.remember(statement)
-        self.values[statement.name] = held.value
-        nan = None if self.passes_through(statement.value) else _is_nan(held)
+        self.values[statement.name] = stored.value
+        nan = None if self.passes_through(statement.value) else _is_nan(stored)
         if nan is not None:
             self.fail(nan)
             self.nans.append((self.failures[-1], nan_message(statement.name)))
@@ -234,9 +234,9 @@ class _Layers:
 
     def filter(self, statement: tree.Filter) -> None:
         lowered = self.lower(statement.condition)
-        held, _ = self.keep(lowered)
-        self.fail(lowered.at(held.value).failure)
-        self.passed = both(self.passed, F.coalesce(held.value, F.lit(False)))
+        stored, _ = self.keep(lowered)
+        self.fail(lowered.at(stored.value).failure)
+        self.passed = both(self.passed, F.coalesce(stored.value, F.lit(False)))
 
     def add_distinct(self, statement: tree.Distinct) -> None:
         keys = [self.lower(value) for _, value in statement.keys]
@@ -263,14 +263,14 @@ def _one_zero(key: Lowered) -> Column:
     return F.when(key.value == 0.0, F.lit(0.0)).otherwise(key.value) if key.type.kind is Kind.FLOAT else key.value
 
 
-def _is_nan(held: Lowered) -> Column | None:
+def _is_nan(stored: Lowered) -> Column | None:
     """True where a value is NaN; None where it cannot be."""
-    if held.constant is not NOT_CONSTANT:
-        return F.lit(True) if is_nan(held.constant) or (held.type.is_dynamic and held.constant == NAN) else None
-    if held.type.kind is Kind.FLOAT:
-        return F.coalesce(F.isnan(held.value), F.lit(False))
-    if held.type.kind in (Kind.NUMERIC, Kind.ANY):
-        return F.coalesce(held.value == F.lit(NAN), F.lit(False))
+    if stored.constant is not NOT_CONSTANT:
+        return F.lit(True) if is_nan(stored.constant) or (stored.type.is_dynamic and stored.constant == NAN) else None
+    if stored.type.kind is Kind.FLOAT:
+        return F.coalesce(F.isnan(stored.value), F.lit(False))
+    if stored.type.kind in (Kind.NUMERIC, Kind.ANY):
+        return F.coalesce(stored.value == F.lit(NAN), F.lit(False))
     return None
 
 

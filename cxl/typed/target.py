@@ -32,7 +32,7 @@ class SystemTypes:
         meta: Members of `$meta`. None: any member, of type Any.
         doc: Fields of `$doc` by section. None: any field, of type Any.
         ck: Fields of the correlation key.
-        withheld: Dotted names that a composition body did not list in `_compose.scoped_vars` (E173).
+        unexposed: Dotted names that a composition body did not list in `_compose.scoped_vars` (E173).
     """
 
     vars: Mapping[str, Type] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class SystemTypes:
     meta: Mapping[str, Type] | None = None
     doc: Mapping[str, Mapping[str, Type]] | None = None
     ck: Mapping[str, Type] = field(default_factory=dict)
-    withheld: frozenset[str] = frozenset()
+    unexposed: frozenset[str] = frozenset()
 
     def members(self, namespace: str) -> Mapping[str, Type] | None:
         """Return the members of a namespace other than `$doc`, None where any name is allowed."""

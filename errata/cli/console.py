@@ -81,9 +81,9 @@ class Console:
         """Print the last line of a command that failed before it could change anything."""
         self.tell(f"{NOTHING_CHANGED}\n")
 
-    def left_behind(self, way_on: str) -> None:
+    def left_behind(self, next_step: str) -> None:
         """Print the last line of every other failing command: the last committed epoch, and the next step unless it is empty."""
-        self.tell(f"{self._left(f'; {way_on}' if way_on else '')}\n")
+        self.tell(f"{self._left(f'; {next_step}' if next_step else '')}\n")
 
     def _left(self, next_step: str) -> str:
         if self.head_epoch is None:
@@ -126,8 +126,8 @@ def plural(count: int, word: str) -> str:
 def csv_columns(rows: Iterable[Any], format: str, columns: Callable[[], Sequence[str]]) -> tuple[Iterator[Any], Sequence[str]]:
     """Return the rows and, for a csv answer without rows, the columns of its header."""
     stream = iter(rows)
-    held = list(islice(stream, 1))
-    return chain(held, stream), columns() if format == "csv" and not held else ()
+    first = list(islice(stream, 1))
+    return chain(first, stream), columns() if format == "csv" and not first else ()
 
 
 def rows_answer(console: Console, rows: Iterable[Any], format: str, columns: Sequence[str] = (), *, whole: bool = False) -> None:

@@ -16,7 +16,7 @@ def ended(error: BaseException, console: Console) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return _stopped(console, "interrupted", "", Exit.INTERRUPTED, way_on=AGAIN)
+        return _stopped(console, "interrupted", "", Exit.INTERRUPTED, next_step=AGAIN)
     if isinstance(error, (click.ClickException, Usage)):
         return _wrong_usage(error, console)
     if isinstance(error, PipelineErrors):
@@ -24,11 +24,11 @@ def ended(error: BaseException, console: Console) -> int:
         console.nothing_changed()
         return Exit.CONFIGURATION
     if isinstance(error, Failure):
-        return _stopped(console, error.message, error.help, error.exit_code, error.details, way_on=error.way_on)
+        return _stopped(console, error.message, error.help, error.exit_code, error.details, next_step=error.next_step)
     if isinstance(error, MemoryError):
         return _stopped(console, "this process has no memory left", "give it more, or split the input", Exit.STORAGE)
     if isinstance(error, OSError):
-        return _stopped(console, _text(error), "", Exit.STORAGE, way_on=_way_on(error))
+        return _stopped(console, _text(error), "", Exit.STORAGE, next_step=_next_step(error))
     return _outside(error, console) or _defect(error, console)
 
 
@@ -41,15 +41,15 @@ def _outside(error: BaseException, console: Console) -> int:
             return _stopped(console, lost, "", Exit.STORAGE)
         error = EngineUnavailable.gone(str(error)) or error
     if isinstance(error, EngineUnavailable):
-        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE, way_on=AGAIN if error.again else REPAIR)
+        return _stopped(console, error.reason, "; or ".join(error.ways_out), Exit.STORAGE, next_step=AGAIN if error.again else REPAIR)
     if isinstance(error, OptionError):
         return _stopped(console, str(error), "", Exit.CONFIGURATION)
     return _stopped(console, str(error), "", Exit.STORAGE) if isinstance(error, (StorageError, FormatError)) else 0
 
 
-def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = (), *, way_on: str = REPAIR) -> int:
+def _stopped(console: Console, message: str, help_line: str, code: int, details: Sequence[str] = (), *, next_step: str = REPAIR) -> int:
     console.failure(message, help_line, details)
-    console.left_behind(way_on)
+    console.left_behind(next_step)
     return code
 
 
@@ -72,7 +72,7 @@ def _text(error: OSError) -> str:
     return f"{names}: {reason}" if names else reason
 
 
-def _way_on(error: OSError) -> str:
+def _next_step(error: OSError) -> str:
     """The next step after an operating system's error: another try where a connection failed, else the file that it names."""
     if isinstance(error, (ConnectionError, TimeoutError)):
         return AGAIN

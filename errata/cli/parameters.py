@@ -9,9 +9,9 @@ import click
 from errata.cli.console import LEVELS, Console
 from errata.core.files import binary_size
 from errata.core.options import EngineOptions
+from errata.rendering.rows import FORMATS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Decorator = Callable[[Function], Function]
 
 
 def option(*names: str, env: str | None = None, **settings: Any) -> Callable[[Function], Function]:
@@ -92,7 +92,7 @@ def console_of(quiet: bool, verbose: int, no_color: bool, log_level: str = "info
     return console
 
 
-format_option = option("--format", type=click.Choice(["text", "json", "jsonl", "csv"]), default="text", help="How rows are printed.")
+format_option = option("--format", type=click.Choice(FORMATS), default="text", help="How rows are printed.")
 
 state_option = option("--state", metavar="DIR", help="Where the state lives: a folder, or a URI such as s3://bucket/path.")
 

@@ -72,7 +72,7 @@ class Failure(Exception):
         self.message = message
         self.help = help
         self.details = tuple(details)
-        self.way_on = AGAIN if again else repair(file)
+        self.next_step = AGAIN if again else repair(file)
 
 
 class Stopped(Failure):

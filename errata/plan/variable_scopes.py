@@ -84,12 +84,12 @@ class Scoping:
         types: dict[str, dict[str, Type]] = {scope: {} for scope in ("vars", *SCOPES)}
         for (scope, name), type_ in visible.items():
             types[scope][name] = type_
-        withheld = frozenset(f"{scope}.{name}" for scope, name in self.settings.variables if scope != "vars" and (scope, name) not in visible)
+        unexposed = frozenset(f"{scope}.{name}" for scope, name in self.settings.variables if scope != "vars" and (scope, name) not in visible)
         entries = self._entries(spec)
         qualified: Mapping[str, Mapping[str, Type]] = {}
         if types["source"]:
             qualified = AnyEntry(dict.fromkeys(entries, types["source"]), types["source"]) if spec.name in self.partial else dict.fromkeys(entries, types["source"])
-        return NodeVariables(types, qualified, withheld, dict(self._misreads(spec, visible)), dict(self._constants(spec, visible)))
+        return NodeVariables(types, qualified, unexposed, dict(self._misreads(spec, visible)), dict(self._constants(spec, visible)))
 
     def _visible(self, spec: NodeSpec) -> Mapping[Key, Type]:
         body = self.bodies.get(spec.name)

@@ -57,8 +57,8 @@ def model_problems(
     by_place: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
         by_place.setdefault(reader.place(detail), []).append(detail)
-    told = [place for place in by_place if not _covered(place, by_place)]
-    return tuple(reader.diagnostic(place, by_place[place]) for place in told if not reader.misspelt(place, by_place))
+    shown = [place for place in by_place if not _covered(place, by_place)]
+    return tuple(reader.diagnostic(place, by_place[place]) for place in shown if not reader.misspelt(place, by_place))
 
 
 def _covered(place: Path, others: Mapping[Path, Sequence[ErrorDetails]]) -> bool:
@@ -75,7 +75,7 @@ class _Reader:
         self._path = path
         self._model = model
         self._node = node
-        self._besides = further
+        self._further = further
         self._value = _value_at(document.value, path)
 
     def place(self, detail: ErrorDetails) -> Path:
@@ -123,7 +123,7 @@ class _Reader:
         return self._document.error((*self._path, *place), code, message, key=key, help=help, node=self._node)
 
     def _unknown(self, place: Path) -> Diagnostic:
-        further = self._besides if len(place) == 1 else ()
+        further = self._further if len(place) == 1 else ()
         known = sorted({*(key for model in _models_at(self._model, place[:-1]) for key in _keys(model)), *further})
         help_line = did_you_mean(str(place[-1]), known) or (f"known keys: {', '.join(known)}" if known else "")
         return self._error(place, "CFG-001", f"unknown key '{place[-1]}'", key=True, help=help_line)

@@ -172,22 +172,22 @@ def _variable(entry: Declared, document: Document, findings: Findings) -> Variab
         message = f"variable '{entry.name}' has type '{entry.type}'"
         findings.diagnostics.append(document.error((*entry.path, "type"), "E203", message, help="allowed: int, float, string, bool, date, date_time"))
         return Variable(scope, entry.name, ANY, None)  # so that its readers have nothing to report
-    held = entry.holder[entry.key]
-    default = held.get("default") if isinstance(held, dict) else held
+    written = entry.holder[entry.key]
+    default = written.get("default") if isinstance(written, dict) else written
     try:
         return Variable(scope, entry.name, type_.or_null, read_value(default, type_))
     except ValueError:
         message = f"the default of '{entry.name}' is no {entry.type}"
-        place = (*entry.path, "default") if isinstance(held, dict) else entry.path
+        place = (*entry.path, "default") if isinstance(written, dict) else entry.path
         findings.diagnostics.append(document.error(place, "E204", message))
         return Variable(scope, entry.name, type_.or_null, None)
 
 
 def _unknown_keys(entry: Declared, document: Document) -> Iterator[Diagnostic]:
     """The unknown keys of a declaration in `pipeline.vars`. Transforms report their own."""
-    held = entry.holder[entry.key]
-    if isinstance(held, dict) and entry.path[0] == "pipeline":
-        for key in (key for key in held if key not in _KEYS):
+    written = entry.holder[entry.key]
+    if isinstance(written, dict) and entry.path[0] == "pipeline":
+        for key in (key for key in written if key not in _KEYS):
             hint = did_you_mean(key, _KEYS) or f"known keys: {', '.join(_KEYS)}"
             yield document.error((*entry.path, key), "CFG-001", f"unknown key '{key}'", key=True, help=hint)
 

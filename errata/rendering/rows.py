@@ -5,8 +5,8 @@ import decimal
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, Literal, TypeVar
+from itertools import chain, islice
+from typing import Any, Literal
 
 import orjson
 
@@ -18,7 +18,6 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 FORMATS: tuple[Format, ...] = ("text", "json", "jsonl", "csv")
 
-_Item = TypeVar("_Item")
 _SAMPLE = 1_000
 _NARROWEST = 16
 _GAP = "  "
@@ -69,10 +68,10 @@ def _json(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
 
 
 def _csv(rows: Iterable[Row], columns: Sequence[str]) -> Iterator[str]:
-    held, more = _sampled(rows)
-    names = _names(held, columns)
+    sample, more = _sampled(rows)
+    names = _names(sample, columns)
     yield _csv_line(names)
-    for row in _chain(held, more):
+    for row in chain(sample, more):
         yield _csv_line([cell(row.get(name)) for name in names])
 
 
@@ -87,12 +86,12 @@ def _quoted(text: str) -> str:
 
 def _text(rows: Iterable[Row], columns: Sequence[str], fit: int | None) -> Iterator[str]:
     """A table. The first rows decide the widths, so that a long answer is shown as it comes."""
-    held, more = _sampled(rows)
-    table = _Table(_names(held, columns), held, fit)
+    sample, more = _sampled(rows)
+    table = _Table(_names(sample, columns), sample, fit)
     if table.names:
         yield table.line([escaped(name) for name in table.names])
         yield table.line(["-" * columns_wide for columns_wide in table.widths])
-    for row in _chain(held, more):
+    for row in chain(sample, more):
         yield table.line(table.cells(row))
 
 
@@ -157,10 +156,6 @@ def _sampled(rows: Iterable[Row]) -> tuple[list[Row], Iterator[Row]]:
     stream = iter(rows)
     return list(islice(stream, _SAMPLE)), stream
 
-
-def _chain(held: Iterable[_Item], more: Iterable[_Item]) -> Iterator[_Item]:
-    yield from held
-    yield from more
 
 
 def _names(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:

@@ -49,10 +49,10 @@ def cut(text: str, columns: int) -> str:
     """Return the text, or as much of it as fits into `columns` with three dots after it."""
     if width(text) <= columns:
         return text
-    kept = text[: columns - 3]
-    while width(kept) > columns - 3:
-        kept = kept[:-1]
-    return f"{kept}..."
+    short = text[: columns - 3]
+    while width(short) > columns - 3:
+        short = short[:-1]
+    return f"{short}..."
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:

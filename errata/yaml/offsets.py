@@ -24,10 +24,10 @@ def offsets(text: str, start: int, end: int, style: str, value: str) -> list[int
 
 def _fit(places: list[int], count: int, end: int) -> list[int]:
     """As many offsets as characters. A text that breaks lines in a rare way gets the nearest known offset."""
-    kept = places[:count]
-    behind = min(kept[-1] + 1, end) if kept else (places[0] if places else end)
-    kept += [behind] * (count + 1 - len(kept))
-    return kept
+    fitted = places[:count]
+    behind = min(fitted[-1] + 1, end) if fitted else (places[0] if places else end)
+    fitted += [behind] * (count + 1 - len(fitted))
+    return fitted
 
 
 def _flow(text: str, position: int, end: int, style: str) -> list[int]:

@@ -113,5 +113,5 @@ class Binding:
         meta = {name: type_ for row in self.inputs for name, type_ in row.riding(META).items()}
         return SystemTypes(
             vars=seen.of("vars"), pipeline=seen.of("pipeline"), source=seen.of("source"), record=seen.of("record"),
-            qualified=seen.qualified, meta=None if guessed else meta, withheld=seen.withheld, doc=None if guessed else self.documents or None,
+            qualified=seen.qualified, meta=None if guessed else meta, unexposed=seen.unexposed, doc=None if guessed else self.documents or None,
         )  # fmt: skip

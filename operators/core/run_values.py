@@ -40,13 +40,13 @@ class NodeVariables:
     """What the programs of one node see.
 
     `types` by namespace (`vars`, `pipeline`, `source`, `record`); `qualified`: source variables by the input of a merge or
-    combine above; `withheld`: dotted names that a composition did not opt in to; `misreads` by dotted name; `constants`: values
+    combine above; `unexposed`: dotted names that a composition did not opt in to; `misreads` by dotted name; `constants`: values
     by dotted name as they are where nothing was written.
     """
 
     types: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     qualified: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
-    withheld: frozenset[str] = frozenset()
+    unexposed: frozenset[str] = frozenset()
     misreads: Mapping[str, InvalidRead] = field(default_factory=dict)
     constants: Mapping[str, object] = field(default_factory=dict)
 

@@ -1,6 +1,5 @@
 """`errata correct`: a manual correction of a source record, and its effect."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -21,8 +20,6 @@ from errata.cli.parameters import (
 from errata.core.failures import Exit
 from errata.core.options import Correction, RunOptions
 from errata.rendering.progress import progress
-
-Assignments = Sequence[tuple[str, str]]
 
 
 @click.command("correct")

@@ -124,12 +124,12 @@ class Place:
 
     Args:
         variables: The pipeline's variables.
-        around: The body with the call, None in the pipeline itself.
+        parent: The body with the call, None in the pipeline itself.
         prefix: The name before that body's nodes.
     """
 
     variables: Variables
-    around: Body | None
+    parent: Body | None
     prefix: str
     layers: Layers
 
@@ -147,7 +147,7 @@ def read_call(raw: RawNode, signed: Signature, reporter: NodeReporter, place: Pl
     alias = written.alias or written.name
     given = {parameter: layers for (name, parameter), layers in place.layers.items() if name == alias}
     parameters = dict(reading.parameters(given))
-    scoped = dict(_opted_in(signed, reporter, place.variables, place.around))
+    scoped = dict(_opted_in(signed, reporter, place.variables, place.parent))
     reading.check_consumers()
     if not good_name(written.name, reporter) or len(reporter.findings.diagnostics) > before:
         return None
@@ -290,9 +290,9 @@ def _check_range(found: float, low: float | None, high: float | None) -> None:
         raise ValueError(f"in the range {low} to {high}")
 
 
-def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, around: Body | None) -> Iterator[tuple[tuple[str, str], Type]]:
+def _opted_in(signed: Signature, reporter: NodeReporter, variables: Variables, parent: Body | None) -> Iterator[tuple[tuple[str, str], Type]]:
     """The parent's variables that the body may read. E174 where it declares another type."""
-    seen = {key: one.type for key, one in variables.items()} if around is None else dict(around.scoped)
+    seen = {key: one.type for key, one in variables.items()} if parent is None else dict(parent.scoped)
     for (scope, name), text in signed.scoped.items():
         theirs = seen.get((scope, name))
         path = (signed.header, "scoped_vars", scope, name)

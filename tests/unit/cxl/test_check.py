@@ -271,7 +271,7 @@ def test_a_state_expression_reads_the_record_with_and_without_this():
 
 
 def test_bodies_name_what_they_did_not_opt_in_to():
-    system = SystemTypes(withheld=frozenset({"pipeline.cutoff"}))
+    system = SystemTypes(unexposed=frozenset({"pipeline.cutoff"}))
     assert errors_of("emit x = $pipeline.cutoff", system=system) == "E173 1:10"
 
 
