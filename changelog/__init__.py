@@ -1,6 +1,5 @@
-"""The changelog algebra: pure functions from DataFrames of op rows to DataFrames of op rows.
+"""The algebra of changelogs: pure functions from op rows to op rows.
 
-A changelog is an append-only sequence of rows that each carry an operation (`+A`, `-R`, `-C`, `+C`), a key and a cause;
-its fold is the live state. Nothing here knows of files, tables or pipelines, and every function gives the same rows on
-Spark and on Sail.
+A changelog is an append-only sequence of rows. Each row has an operation (`+A`, `-R`, `-C`, `+C`), a key and a cause. The fold of a changelog
+is its live rows. This package knows no files, tables or pipelines, and its functions give the same rows on Spark and on Sail.
 """

@@ -1,7 +1,7 @@
-"""The columns of a changelog: the system's own, the hidden ones and the data (DESIGN, "A changelog row").
+"""The columns of a changelog: system columns, hidden columns and data columns.
 
-A *delta* has `_op`, `_key`, `_cause`, optional hidden columns and data; a stored row has `_epoch` besides. A *live* frame
-has `_key`, `_epoch`, hidden columns and data.
+A *delta* has `_op`, `_key`, `_cause`, optional hidden columns, and data columns. Stored op rows also have `_epoch`. *Live rows* have `_key`,
+`_epoch`, hidden columns and data columns.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ROW: Final = "_row"
 ERROR: Final = "_error"
 
 ENVELOPE: Final = (EPOCH, OP, KEY, CAUSE)
-"""The columns that say what happens to an image; all others are the image."""
+"""Columns that say what happens to an image. All other columns are the image."""
 
 RESERVED: Final = frozenset({*ENVELOPE, CK, EVENT_TIME, FILE, ROW, ERROR})
-"""Names that a data column may not have."""
+"""Names that data columns may not have."""
 
 TYPES: Final[dict[str, str]] = {
     EPOCH: "bigint",
@@ -45,27 +45,27 @@ TYPES: Final[dict[str, str]] = {
 
 
 def column(name: str) -> Column:
-    """The column of exactly this name, whatever characters (dots, backticks, spaces) the name has."""
+    """Return the Column of exactly this name. The name may contain dots, backticks and spaces."""
     return F.col(quoted(name))
 
 
 def quoted(name: str) -> str:
-    """A column name in backticks, as `select` and `drop` take it."""
+    """Return a column name in backticks, for `select` and `drop`."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def data_columns(frame: DataFrame, hidden: Collection[str] = ()) -> list[str]:
-    """The data columns of a changelog, delta or live frame in their order: all but the reserved names and `hidden`."""
+    """Return the data columns of a changelog, a delta or live rows, in order: all columns but the reserved ones and `hidden`."""
     return [name for name in frame.columns if name not in RESERVED and name not in hidden]
 
 
 def image_columns(frame: DataFrame) -> list[str]:
-    """The columns of a row's image: all but `_epoch`, `_op`, `_key` and `_cause`."""
+    """Return the columns of a row's image: all but `_epoch`, `_op`, `_key` and `_cause`."""
     return [name for name in frame.columns if name not in ENVELOPE]
 
 
 def fields(names: Mapping[str, str]) -> list[StructField]:
-    """Fields by name and name of the type. Raises KeyError for a type that is not among those of changelogs."""
+    """Return Spark fields for type names by column name. Raises KeyError for a type that changelogs do not have."""
     from pyspark.sql import types as T
 
     kinds: dict[str, DataType] = {

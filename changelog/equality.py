@@ -1,8 +1,8 @@
-"""When two images are the same: each column prints the same.
+"""Equality of images: two images are equal where each column prints the same.
 
-Null equals null, NaN equals NaN whatever its bits, and -0.0 is not 0.0. The engines disagree on all three when doubles are
-compared or grouped, so images are compared by their *parts*: a double is its number and a mark for NaN and the sign of zero, a
-struct is whether it is null, and the parts of its fields.
+Null equals null, NaN equals NaN whatever its bits, and -0.0 differs from 0.0. The engines disagree on all three when they compare or group
+doubles. So images are compared by *parts*. A double has two parts: its number, and a mark for NaN and the sign of zero. A struct has a part for
+null, and the parts of its fields.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 def parts(frame: DataFrame, names: Sequence[str]) -> list[Column]:
-    """The parts of the columns `names`: null-safe equal and grouped together, on both engines, exactly where those print the same."""
+    """Return the parts of the columns `names`. On both engines, parts are null-safe equal and grouped together exactly where the columns print the same."""
     types = {field.name: field.dataType for field in frame.schema.fields}
     return [part for name in names for part in _split(column(name), types[name])]
 
 
 def whole(frame: DataFrame, names: Sequence[str], pieces: Sequence[str]) -> list[Column]:
-    """The columns `names` of `frame` put together again from its `parts`, which now have the names `pieces`."""
+    """Return the columns `names` of `frame`, rebuilt from its `parts`, which now have the names `pieces`."""
     types = {field.name: field.dataType for field in frame.schema.fields}
     rest = map(column, pieces)
     return [_together(types[name], rest).alias(name) for name in names]
 
 
 def fingerprint(frame: DataFrame, names: Sequence[str]) -> Column:
-    """One struct of the parts: `f` is 0, `f0`, `f1`, ... are the parts in order. Compare two with `alike`."""
+    """Return a struct of the parts, for `alike`: `f` is 0, and `f0`, `f1`, ... are the parts in order."""
     return F.struct(F.lit(0).alias("f"), *(part.alias(f"f{at}") for at, part in enumerate(parts(frame, names))))
 
 
 def alike(old: Column, new: Column, count: int) -> Column:
-    """Whether two fingerprints of `count` parts are the same; a null struct is no fingerprint's equal but another null's.
+    """Return whether two fingerprints of `count` parts are equal. A null struct equals only another null.
 
-    Part by part: an engine does not compare structs when it finds that a part of one alone is never null.
+    Parts are compared one by one, because an engine refuses to compare structs of which only one has a part that is never null.
     """
     fields = ["f", *(f"f{at}" for at in range(count))]
     same = [old.getField(name).eqNullSafe(new.getField(name)) for name in fields]

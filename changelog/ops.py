@@ -1,4 +1,4 @@
-"""The four operations of a changelog (Open Data Fabric, "ODF Model"): their codes, symbols and signs."""
+"""The four operations of a changelog, with the codes, symbols and signs of Open Data Fabric."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Op(IntEnum):
-    """An operation, by the code under which `_op` stores it."""
+    """An operation. The value is its code in `_op`."""
 
     APPEND = 0
     RETRACT = 1
@@ -23,12 +23,12 @@ class Op(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """The operation as people read it: `+A`, `-R`, `-C` or `+C`."""
+        """Symbol for people: `+A`, `-R`, `-C` or `+C`."""
         return SYMBOLS[self]
 
     @property
     def weight(self) -> int:
-        """What the row adds to the number of live rows of its key: 1 or -1."""
+        """Change in the number of live rows of the key: 1 or -1."""
         return 1 if self in POSITIVE else -1
 
 
@@ -39,20 +39,20 @@ NEGATIVE: Final = frozenset({Op.RETRACT, Op.CORRECT_FROM})
 
 
 def is_positive(op: Column) -> Column:
-    """Whether an `_op` column brings its image in (`+A`, `+C`)."""
+    """Return whether the operation inserts its image (`+A`, `+C`)."""
     return op.isin(*map(int, sorted(POSITIVE)))
 
 
 def is_negative(op: Column) -> Column:
-    """Whether an `_op` column takes its image back (`-R`, `-C`)."""
+    """Return whether the operation retracts its image (`-R`, `-C`)."""
     return op.isin(*map(int, sorted(NEGATIVE)))
 
 
 def weight(op: Column) -> Column:
-    """The weight of an `_op` column as a bigint: 1 for `+A` and `+C`, -1 for `-R` and `-C`."""
+    """Return the weight of an `_op` column as a bigint: 1 for `+A` and `+C`, -1 for `-R` and `-C`."""
     return F.when(is_positive(op), 1).otherwise(-1).cast("bigint")
 
 
 def only_appends(ops: Collection[Op] | None) -> bool:
-    """Whether a delta that is known to hold no other operations than `ops` brings rows in and takes none back."""
+    """Return whether a delta that contains at most the operations `ops` only inserts rows. None: the operations are unknown."""
     return ops is not None and set(ops) <= {Op.APPEND}

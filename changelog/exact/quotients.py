@@ -1,8 +1,8 @@
 """Quotients of exact sums, each rounded once (ties to even): means and weighted means.
 
-A sum is given as two doubles, the nearest one and what is left (`high`, `low`). `q = high / n` and `c = (remainder + low) / n` come so close that only where
-`q + c` lies exactly between two doubles something has to be known of what is left then: its sign, which the remainder of the second division has. All remainders are
-exact, since a product of two doubles is the sum of two.
+A sum is given as two doubles: the nearest double `high`, and the remainder `low`. With `q = high / n` and `c = (remainder + low) / n`, the sum `q + c` is
+right, except where it lies exactly between two doubles. Then the sign of the last remainder decides, which the second division gives.
+All remainders are exact, because the product of two doubles is the sum of two doubles.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _SPLITTER: Final = 2.0**27 + 1
 _UNSURE: Final = 2.0**-40
-"""How near to the middle of two doubles, in units of their distance, a quotient is that is not trusted."""
+"""A quotient this close to the middle of two doubles, in units of their distance, is not trusted."""
 
 
 def divided(high: Doubles, low: Doubles, by: Doubles) -> Doubles:
-    """The doubles nearest to (high + low) / by; `low` is what is left of the sums beside the nearest doubles. NaN where nothing is divided."""
+    """Return the doubles nearest to (high + low) / by. `low` is the remainder of the sums after `high`. NaN for 0 / 0."""
     with np.errstate(all="ignore"):
         first = high / by
         left = _remainder(high, first, by)
@@ -40,7 +40,7 @@ def divided(high: Doubles, low: Doubles, by: Doubles) -> Doubles:
 
 
 def divided_nearly(high: Doubles, low: Doubles, by_high: Doubles, by_low: Doubles) -> tuple[Doubles, NDArray[np.bool_]]:
-    """The doubles nearest to (high + low) / (by_high + by_low), and where they may be the next ones."""
+    """Return the doubles nearest to (high + low) / (by_high + by_low), and where the neighbouring double may be nearer."""
     with np.errstate(all="ignore"):
         first = high / by_high
         second = (_remainder(high, first, by_high) + (low - first * by_low)) / (by_high + by_low)
@@ -51,20 +51,20 @@ def divided_nearly(high: Doubles, low: Doubles, by_high: Doubles, by_low: Double
 
 
 def _added(one: Any, other: Any) -> tuple[Any, Any]:
-    """The sum of two doubles, and what is lost by rounding it."""
+    """Return the sum of two doubles, and its rounding error."""
     found = one + other
     share = found - one
     return found, (one - (found - share)) + (other - share)
 
 
 def in_two(one: Any, other: Any) -> tuple[Any, Any]:
-    """The sum of two doubles, the larger one first, and what is lost by rounding it."""
+    """Return the sum of two doubles, the larger one first, and its rounding error."""
     found = one + other
     return found, other - (found - one)
 
 
 def _upper(value: Any) -> Any:
-    """The upper half of the places of a double."""
+    """Return the upper half of a double's places."""
     return value * _SPLITTER - (value * _SPLITTER - value)
 
 
@@ -73,14 +73,17 @@ def _remainder(above: Any, quotient: Any, below: Any) -> Any:
 
 
 def _left(above: Any, quotient: Any, upper: Any, below: Any, below_upper: Any) -> Any:
-    """`above - quotient * below`, exactly, where that is a remainder of a division. The upper halves are given."""
+    """Return `above - quotient * below` exactly, for the remainder of a division. The upper halves are given."""
     lower, below_lower, product = quotient - upper, below - below_upper, quotient * below
     lost = ((upper * below_upper - product) + upper * below_lower + lower * below_upper) + lower * below_lower
     return (above - product) - lost
 
 
 def divided_in_layers(name: str, high: Column, low: Column, by: Column) -> Iterator[Mapping[str, Column]]:
-    """`divided` as columns, layer by layer: each reads those before it. The result is the column `name`, others have this name as a prefix; `by` is greater than 0."""
+    """Yield the columns of `divided`, layer by layer; each layer reads the ones before it.
+
+    The result is the column `name`. Other columns have this name as a prefix. `by` must be greater than 0.
+    """
 
     def made(part: str) -> Column:
         return column(f"{name}_{part}")

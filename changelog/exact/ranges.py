@@ -1,4 +1,4 @@
-"""How far the values of columns of doubles reach: what one cheap pass tells of all of them makes exact sums cheaper (`changelog.exact.sums`, `changelog.exact.windows`)."""
+"""Value ranges of double columns, found in one cheap pass. They make exact sums cheaper (`changelog.exact.sums`, `changelog.exact.windows`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 _PLACES: Final = 53
 _LOWEST: Final = -1074
-"""The exponent of the least double there is."""
+"""Exponent of the smallest double."""
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What is known of the values of a column: each finite one is an integer times 2**least, and smaller than 2**most.
+class ValueRange:
+    """The range of a column's values: each finite value is an integer times 2**least, and smaller than 2**most.
 
-    `finite`: whether there are no others. `rows`: how many rows there are.
+    `finite` says whether all values are finite; `rows` is the number of rows.
     """
 
     least: int
@@ -32,12 +32,12 @@ class Extent:
     rows: int
 
 
-def extents(frame: DataFrame, names: Sequence[str]) -> dict[str, Extent]:
-    """The extents of columns of a frame, which is read once; of no columns without reading."""
+def value_ranges(frame: DataFrame, names: Sequence[str]) -> dict[str, ValueRange]:
+    """Return the value ranges of columns of a frame. Reads the frame once, and not at all for no columns."""
     if not names:
         return {}
     found = frame.agg(F.count(F.lit(1)).alias("rows"), *(one for name in names for one in _facts(name))).collect()[0].asDict()
-    return {name: _extent(found, name) for name in names}
+    return {name: _value_range(found, name) for name in names}
 
 
 def _facts(name: str) -> Iterator[Column]:
@@ -48,7 +48,7 @@ def _facts(name: str) -> Iterator[Column]:
     yield F.count(F.when(~finite, 1)).alias(f"odd:{name}")
 
 
-def _extent(found: dict[str, Any], name: str) -> Extent:
+def _value_range(found: dict[str, Any], name: str) -> ValueRange:
     most, least = found[f"most:{name}"] or 0.0, found[f"least:{name}"] or 1.0
     lowest = max(math.frexp(least)[1] - _PLACES, _LOWEST)
-    return Extent(lowest, math.frexp(most)[1], found[f"odd:{name}"] == 0, found["rows"])
+    return ValueRange(lowest, math.frexp(most)[1], found[f"odd:{name}"] == 0, found["rows"])

@@ -1,4 +1,4 @@
-"""The doubles nearest to exact sums (`changelog.exact.sums`): whole columns of groups at a time, in Arrow. As one expression of an engine they take longer to plan than to compute."""
+"""The doubles nearest to exact sums (`changelog.exact.sums`), for whole columns in Arrow. An engine would take longer to plan the expression than to compute it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HALF: Final = 1 << (_BITS - 1)
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A total over the bigint column `count`. NaN where that is 0."""
+    """A total divided by the bigint column `count`. NaN where the count is 0."""
 
     value: str
     total: FloatSum | IntSum
@@ -35,7 +35,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One total over another. NaN where that is 0."""
+    """One total divided by another. NaN where the divisor is 0."""
 
     value: str
     above: FloatSum
@@ -43,13 +43,13 @@ class Ratio:
 
 
 Rounded: TypeAlias = FloatSum | Mean | Ratio
-"""What is rounded once: a total or a quotient of totals. It goes to the column `value`."""
+"""A total or a quotient of totals, rounded once into the column `value`."""
 
 
 def with_totals(states: DataFrame, sums: Sequence[Rounded]) -> DataFrame:
-    """States in carried form with each total or quotient, rounded once (ties to even), in a double column `value` behind the others.
+    """Return states in carried form, with a double column `value` for each total or quotient, rounded once (ties to even).
 
-    NaN and the infinities are treated as IEEE addition would. Values outside the layout are left out: see `FloatSum.inexact`.
+    NaN and infinities follow IEEE addition. Values outside the layout are left out; see `FloatSum.inexact`.
     """
     from pyspark.sql.types import DoubleType, StructField, StructType
 
@@ -70,7 +70,7 @@ def _totalled(sums: Sequence[Rounded]) -> Callable[[Iterable[pa.RecordBatch]], I
 
 
 def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
-    """The totals or quotients of a batch of states in carried form."""
+    """Return the totals or quotients of a batch of states in carried form."""
     if isinstance(one, FloatSum):
         return total(batch, one)
     if isinstance(one, Mean):
@@ -83,7 +83,7 @@ def rounded(batch: pa.RecordBatch, one: Rounded) -> NDArray[np.float64]:
 
 
 def _ieee(found: NDArray[np.float64], above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quotients found; where a total is not finite or the divisor is 0, the IEEE quotient of the totals."""
+    """Return the quotients found, or the IEEE quotient of the totals where one is not finite or the divisor is 0."""
     with np.errstate(all="ignore"):
         return np.where(np.isfinite(above) & np.isfinite(below) & (below != 0), found, above / below)
 
@@ -106,7 +106,7 @@ def _ratio(above: Sequence[Limbs], below: Sequence[Limbs]) -> NDArray[np.float64
 
 
 def _by_fractions(found: NDArray[np.float64], where: NDArray[np.bool_], exact: Callable[[int], Fraction]) -> NDArray[np.float64]:
-    """The quotients with those `where` they may be wrong computed one by one."""
+    """Compute the quotients `where` they may be wrong, one by one."""
     for at in where.nonzero()[0]:
         found[at] = float(exact(int(at)))
     return found
@@ -117,7 +117,7 @@ def _exact(limbs: Sequence[Limbs], at: int) -> Fraction:
 
 
 def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
-    """The limbs of a total in carried form, at `EXPONENTS`."""
+    """Return the limbs of a total in carried form, at `EXPONENTS`."""
     if isinstance(one, FloatSum):
         return [_numbers(batch, name) for name in one.limbs]
     high, low = (_numbers(batch, name) for name in one.columns)
@@ -126,7 +126,7 @@ def _limbs_of(batch: pa.RecordBatch, one: FloatSum | IntSum) -> list[Limbs]:
 
 
 def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """The nearest doubles of balanced limbs, those nearest to what is left, and where nothing is left then."""
+    """Return the nearest doubles of balanced limbs, the nearest doubles of the remainders, and where no remainder is left after both."""
     used = [at for at, limb in enumerate(limbs) if limb.any()] or [0]
     limbs, exponents = limbs[used[0] : used[-1] + 1], EXPONENTS[used[0] : used[-1] + 1]  # mostly three of eight
     high = nearest(limbs, exponents)
@@ -136,14 +136,14 @@ def _in_two(limbs: Sequence[Limbs]) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 
 def _without(limbs: Sequence[Limbs], values: NDArray[np.float64], exponents: Sequence[int]) -> list[Limbs]:
-    """The limbs of sums less these doubles, balanced."""
+    """Return the limbs of sums minus these doubles, balanced."""
     near = [np.rint(values * 2.0**-exponent) for exponent in exponents]
     parts = [near[0], *(here - above * 2.0**_BITS for above, here in pairwise(near))]
     return _settled([limb - part.astype("i8") for limb, part in zip(limbs, parts, strict=True)])
 
 
 def _settled(limbs: Sequence[Limbs]) -> list[Limbs]:
-    """The limbs brought to -2**31 <= limb < 2**31, all but the highest."""
+    """Return the limbs with -2**31 <= limb < 2**31, except the highest."""
     settled, carry = [], limbs[0] * 0
     for limb in reversed(limbs[1:]):
         carry = ((whole := limb + carry) + _HALF) >> _BITS
@@ -152,7 +152,7 @@ def _settled(limbs: Sequence[Limbs]) -> list[Limbs]:
 
 
 def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
-    """The totals of a batch of states in carried form."""
+    """Return the totals of a batch of states in carried form."""
     limbs = [_numbers(batch, name) for name in one.limbs]
     nan, inf, ninf = (_numbers(batch, name) > 0 for name in one.special)
     found = np.where(inf, np.inf, np.where(ninf, -np.inf, nearest(limbs)))
@@ -160,7 +160,7 @@ def total(batch: pa.RecordBatch, one: FloatSum) -> NDArray[np.float64]:
 
 
 def contributions(one: FloatSum | IntSum, values: NDArray[Any], known: NDArray[np.bool_], weight: Limbs) -> dict[str, Limbs]:
-    """What rows with these values (where they are `known`) and weights add to each state column: what `contributions` of a sum gives as expressions."""
+    """Return what rows with these values (where `known`) and weights add to each state column. `contributions` of a sum gives the same as expressions."""
     if isinstance(one, IntSum):
         halves = (values >> _BITS, values & ((1 << _BITS) - 1))
         return {name: half * weight * known for name, half in zip(one.columns, halves, strict=True)}
@@ -176,12 +176,12 @@ def _of_floats(one: FloatSum, values: NDArray[np.float64], known: NDArray[np.boo
     nearest = [np.rint(weighted * 2.0**-exponent) for exponent in EXPONENTS]
     limbs = [nearest[0], *(here - above * 2.0**_BITS for above, here in pairwise(nearest))]
     special = (np.isnan(values), values == np.inf, values == -np.inf, np.isfinite(values) & ~fits)
-    counts = [np.where(known & told, weight, 0) for told in special]
+    counts = [np.where(known & found, weight, 0) for found in special]
     return dict(zip(one.columns, [*(limb.astype("i8") for limb in limbs), *counts], strict=True))
 
 
 def carried(states: Mapping[str, Limbs], one: FloatSum | IntSum) -> dict[str, Limbs]:
-    """The limbs of states with their carries settled, by column: what `carried` of a sum gives as expressions."""
+    """Return the limbs of states with settled carries, by column. `carried` of a sum gives the same as expressions."""
     if isinstance(one, IntSum):
         high, low = (states[name] for name in one.columns)
         return {one.columns[0]: high + (low >> _BITS), one.columns[1]: low & ((1 << _BITS) - 1)}
@@ -194,7 +194,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> Limbs:
 
 
 def nearest(limbs: Sequence[Limbs], exponents: Sequence[int] = EXPONENTS) -> NDArray[np.float64]:
-    """The nearest double of balanced limbs at these exponents: of the highest that is not 0 and the next two, with the sign of all that follows."""
+    """Return the nearest double of balanced limbs at these exponents: from the highest limb that is not 0, the next two, and the sign of the rest."""
     carry = (limbs[0] + _HALF) >> _BITS
     zero = np.zeros_like(carry)
     balanced = [carry, limbs[0] - (carry << _BITS), *limbs[1:]]
@@ -208,9 +208,9 @@ def nearest(limbs: Sequence[Limbs], exponents: Sequence[int] = EXPONENTS) -> NDA
 
 
 def _rounded(first: Limbs, second: Limbs, third: Limbs, sign: Limbs) -> Any:
-    """(first * 2**64 + second * 2**32 + third) * 4 + sign, rounded once: two doubles that are exact are added.
+    """Return (first * 2**64 + second * 2**32 + third) * 4 + sign, rounded once: two exact doubles are added.
 
-    The sign stands for all lower limbs: they are less than one unit of `third`, so they decide ties and nothing else.
+    The sign represents all lower limbs. They are less than one unit of `third`, so they decide only ties.
     """
     high = (first << 21) + (second >> 11)
     low = ((second & 2047) << 34) + (third << 2) + sign
@@ -218,7 +218,7 @@ def _rounded(first: Limbs, second: Limbs, third: Limbs, sign: Limbs) -> Any:
 
 
 def _tail_signs(limbs: Sequence[Limbs]) -> list[Limbs]:
-    """For each limb the sign of what lies more than two places behind it."""
+    """Return for each limb the sign of everything more than two places after it."""
     sign = np.zeros_like(limbs[0])
     signs = [sign, sign, sign]
     for limb in reversed(limbs[3:]):

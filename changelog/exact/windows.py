@@ -1,10 +1,10 @@
-"""Exact sums of doubles over window frames, each rounded once: what `changelog.exact.sums` is for groups, in fewer columns.
+"""Exact sums of doubles over window frames, each rounded once. They need fewer columns than `changelog.exact.sums`, which is for groups.
 
-An engine adds up each column of a window row by row, so a sum must not have many. The largest value of a partition decides a unit, a power
-of two, in which every value is an integer of at most 108 bits, cut into three parts of 36. The sums of the parts are exact, and a result is
-the double nearest to what they come to. A value that is no such integer (one with places below 2**-55 of the largest) is told by `outside`.
+An engine adds up each column of a window row by row, so a sum must have few columns. The largest value of a partition decides a unit, a power of
+two. In this unit every value is an integer of at most 108 bits, cut into three parts of 36 bits. The sums of the parts are exact, and the result is
+the double nearest to their total. `outside` marks a value that is no such integer: it has places below 2**-55 of the largest value.
 
-Where it is known how far all values reach (`changelog.exact.ranges`), a unit that all partitions share and two parts mostly do, and nothing is outside.
+Where the range of all values is known (`changelog.exact.ranges`), partitions share a unit, two parts mostly suffice, and no value is outside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from changelog.columns import column
 from changelog.exact.quotients import divided_in_layers, in_two
-from changelog.exact.ranges import Extent
+from changelog.exact.ranges import ValueRange
 from changelog.lazy_imports import F
 
 if TYPE_CHECKING:
@@ -25,27 +25,33 @@ if TYPE_CHECKING:
 _BITS: Final = 36
 _BASE: Final = 1 << _BITS
 _MOST_ROWS: Final = 1 << 26
-"""Parts have 36 bits and a sign, so the sums of as many keep within 63."""
+"""Parts have 36 bits and a sign, so the sums of this many rows stay within 63 bits."""
 _LEAST: Final = -1000
-"""The least exponent of a unit: the factors to units and back are doubles with all their places."""
+"""Smallest exponent of a unit, so that the factors to and from units are normal doubles."""
 _INFINITY: Final = float("inf")
 _PARTS: Final = ("high", "middle", "low")
 _SUM_BITS: Final = 62
-"""What a sum of parts may have, a carry left over."""
+"""Bits of a sum of parts, leaving room for a carry."""
 
 
-def shared_unit(extent: Extent) -> int | None:
-    """The exponent of a unit in which all values of a column are integers of which two parts hold every sum; None where there is none."""
-    bits = extent.most - extent.least
-    known = extent.finite and extent.least >= _LEAST and extent.rows <= _MOST_ROWS
-    return extent.least if known and bits <= _BITS + _SUM_BITS - extent.rows.bit_length() else None
+def shared_unit(values: ValueRange) -> int | None:
+    """Return the exponent of a unit in which all values are integers, and two parts hold every sum. None where there is none."""
+    bits = values.most - values.least
+    known = values.finite and values.least >= _LEAST and values.rows <= _MOST_ROWS
+    return values.least if known and bits <= _BITS + _SUM_BITS - values.rows.bit_length() else None
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSum:
-    """The sum, or the `mean`, of a column of doubles over `rows`, the frame of each row; `whole` is the same window with whole partitions as frames.
+    """The sum, or the `mean`, of a double column over the window frame of each row.
 
-    The result is the column `name`, null over no values. Other columns that it makes have this name as a prefix. `unit`: the `shared_unit` of the column.
+    Args:
+        name: Column of the result, null over no values. Other columns have this name as a prefix.
+        value: Column of the values.
+        rows: The window with the frame of each row.
+        whole: The same window with whole partitions as frames.
+        mean: Whether the result is the mean.
+        unit: The `shared_unit` of the column.
     """
 
     name: str
@@ -57,11 +63,11 @@ class WindowSum:
 
     @property
     def outside(self) -> Column:
-        """Whether a row's value is not in the sums, or its partition has too many rows, so that results are not exact."""
+        """Whether the results are not exact, because a row's value is outside the sums, or its partition has too many rows."""
         return self._of("outside") if self.unit is None else F.lit(False)
 
     def layers(self) -> Iterator[Mapping[str, Column]]:
-        """The columns to add to the rows, layer by layer: each layer reads those before it."""
+        """Yield the columns to add to the rows, layer by layer; each layer reads the ones before it."""
         if self.unit is None:
             yield from self._parts()
             yield self._added(_PARTS, odd=F.sum(self._of("odd")).over(self.rows))
@@ -88,7 +94,7 @@ class WindowSum:
         return {f"{self.name}_{part}": made for part, made in columns.items()}
 
     def _parts(self) -> Iterator[Mapping[str, Column]]:
-        """Each value's parts, doubles that are integers, and what it is if it is not finite (else 0)."""
+        """Yield each value's parts as integral doubles, and the value itself where it is not finite (else 0)."""
         value = column(self.value)
         finite = F.abs(value) < _INFINITY
         largest = F.max(F.when(finite, F.abs(value))).over(self.whole)
@@ -102,7 +108,7 @@ class WindowSum:
         yield self._named(outside=F.coalesce(uneven, F.lit(False)) | (self._of("crowd") > _MOST_ROWS))
 
     def _halves(self, unit: int) -> Iterator[Mapping[str, Column]]:
-        """The two parts of each value in a unit that all share."""
+        """Yield the two parts of each value in the shared unit."""
         yield self._named(scaled=column(self.value) * 2.0**-unit)
         yield self._named(middle=F.rint(self._of("scaled") / float(_BASE)))
         yield self._named(low=self._of("scaled") - self._of("middle") * float(_BASE))
@@ -114,17 +120,17 @@ class WindowSum:
         return {"count": F.count(column(self.value)).over(self.rows)} if self.mean else {}
 
     def _carried(self) -> Iterator[Mapping[str, Column]]:
-        """The parts brought to -2**35 <= part < 2**35, all but the highest."""
+        """Yield the parts with -2**35 <= part < 2**35, except the highest."""
         for part, above in (("low", "middle"), ("middle", "high")):
             carry = F.shiftright(self._of(part) + (_BASE >> 1), _BITS)
             yield self._named(**{part: self._of(part) - F.shiftleft(carry, _BITS), above: self._of(above) + carry})
 
     def _exact(self, small: Column, large: Column) -> Column:
-        """The sum of finite values, or their mean, where one of two factors to the unit is 1: a large one comes last, since a mean may be finite whose sum is not."""
+        """Return the sum or mean of finite values. One of the two factors is 1; a large factor comes last, because a mean may be finite where its sum is not."""
         return (self._of("quotient") if self.mean else _nearest(*map(self._of, _PARTS))) * small * large
 
     def _quotient(self) -> Iterator[Mapping[str, Column]]:
-        """The mean in the unit, rounded once."""
+        """Yield the mean in the unit, rounded once."""
         high, middle, low = map(self._of, _PARTS)
         rest = F.shiftleft(high.bitwiseAND(F.lit(2047)), _BITS) + middle
         yield self._named(above=F.shiftright(high, 11).cast("double") * 2.0 ** (2 * _BITS + 11), below=rest.cast("double") * 2.0**_BITS)
@@ -135,19 +141,19 @@ class WindowSum:
 
 
 def _unit(largest: Column) -> Column:
-    """The exponent of the unit of values up to this one: such values have less than 2**107 of them, the logarithm's error counted in."""
+    """Return the exponent of the unit for values up to the largest. Such values are below 2**107 units, even with the logarithm's error."""
     return F.when(largest > 0.0, F.greatest(F.ceil(F.log2(largest)) + 2 - 3 * _BITS, F.lit(_LEAST))).otherwise(F.lit(_LEAST)).cast("int")
 
 
 def _power(exponent: Column) -> Column:
-    """A power of two."""
+    """Return a power of two."""
     return F.pow(F.lit(2.0), exponent.cast("double"))
 
 
 def _nearest(high: Column, middle: Column, low: Column) -> Column:
-    """The nearest double (ties to even) of high * 2**72 + middle * 2**36 + low: two doubles that are exact are added, so it is rounded once.
+    """Return the nearest double (ties to even) of high * 2**72 + middle * 2**36 + low. Two exact doubles are added, so it is rounded once.
 
-    Where `high` is large, `low` decides ties and nothing else, so its sign stands for it.
+    Where `high` is large, `low` decides only ties, so its sign represents it.
     """
     upper = F.shiftleft(high, _BITS) + middle
     small = F.shiftright(upper, 10).cast("double") * 2.0 ** (_BITS + 10) + (F.shiftleft(upper.bitwiseAND(F.lit(1023)), _BITS) + low).cast("double")

@@ -1,1 +1,1 @@
-"""The forms in which a changelog is shown and exported."""
+"""Stream forms: how changelogs are shown and exported."""

@@ -1,6 +1,6 @@
-"""The stream forms without an engine: op rows as dictionaries to the objects that `errata log --format jsonl` prints.
+"""Stream forms without an engine: op rows as dictionaries become the objects that `errata log --format jsonl` prints.
 
-For changelogs that are on the driver anyway. `changelog.forms.frames` gives the same events as a DataFrame.
+For changelogs on the driver. `changelog.forms.frames` gives the same events as a DataFrame.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ class _Change(NamedTuple):
 
 
 def events(rows: Iterable[Row], form: str = "two", *, hidden: Collection[str] = ()) -> Iterator[Event]:
-    """The events of stored op rows, in changelog order, with offsets dense from 0 over the rows given.
+    """Return the events of stored op rows in changelog order. Offsets count from 0 without gaps.
 
-    An event has `epoch, offset, op, op_code, key` (hexadecimal), `cause`, and `data`, or `before` and `after` in the paired
-    forms. `hidden` names columns that are not data. Raises ValueError for an unknown form.
+    An event has `epoch`, `offset`, `op`, `op_code`, `key` (hexadecimal) and `cause`. Paired forms add `before` and `after`, other forms `data`.
+
+    Args:
+        rows: The op rows.
+        form: Name of the stream form. Raises ValueError for an unknown name.
+        hidden: Columns that are not data.
     """
     name = known(form)
     ordered = sorted(rows, key=_order)
@@ -43,9 +47,9 @@ def events(rows: Iterable[Row], form: str = "two", *, hidden: Collection[str] = 
 
 
 def debezium(event: Event, pipeline: str, node: str, committed: Mapping[int, int] = _NOTHING) -> Event:
-    """An event of the form `debezium` in the envelope that Debezium's readers expect.
+    """Return an event of the form `debezium` in Debezium's envelope.
 
-    `committed` gives the time of an epoch in milliseconds since 1970, for `ts_ms`.
+    `committed` has the commit time of each epoch in milliseconds since 1970, for `ts_ms`.
     """
     source = {"pipeline": pipeline, "node": node, "epoch": event["epoch"], "offset": event["offset"]}
     return {"before": event["before"], "after": event["after"], "op": event["op"], "ts_ms": committed.get(event["epoch"]), "source": source}

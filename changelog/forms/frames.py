@@ -1,8 +1,7 @@
-"""A changelog in the forms that other systems read (ODF, "Representing changes in streams"; CONTRACT, `errata log`).
+"""Changelogs in the stream forms that other systems read (docs/reference/changelog-streams.md), as DataFrames.
 
-`two` and `flink` keep all four operations, `retract` knows appends and retractions only, `upsert` has no before-images,
-`single` and `debezium` give one event a change. Events stand in changelog order: epoch, then key, then op; in `retract` all
-retractions of an epoch come before its appends.
+`two` and `flink` have all four operations. `retract` has only appends and retractions, and `upsert` has no before-images. `single` and `debezium`
+have one event per change. Events are in changelog order: by epoch, key and op. In `retract`, all retractions of an epoch come before its appends.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SYSTEM: Final = ("epoch", "offset", "op", "op_code", "key", "cause")
-"""What an event says besides its images."""
+"""Columns of an event other than its images."""
 _ORIGIN: Final = "_errata_origin"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose op rows a frame holds: of which pipeline and node, the number of the first one, and a frame of `_epoch` and `ts_ms`, when each was committed."""
+    """The pipeline and node of op rows, the offset of the first row, and a frame of `_epoch` and `ts_ms`, its commit time."""
 
     pipeline: str
     node: str
@@ -37,17 +36,22 @@ class Origin:
 
 
 def originating(op_rows: DataFrame, origin: Origin) -> DataFrame:
-    """The op rows, of which it is known whose they are; what is made of them does not tell it."""
+    """Return the op rows with their origin. Frames made from them lose it."""
     vars(op_rows)[_ORIGIN] = origin
     return op_rows
 
 
 def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
-    """The events of stored op rows, sorted by `offset`, which is dense from 0 over the rows given, or where it is known whose they are from the node's first one.
+    """Return the events of stored op rows, sorted by `offset`, which has no gaps. It counts from 0, or from the first row of a known origin.
 
-    Out: `epoch, offset, op, op_code, key` (hexadecimal), `cause`, and `data`, or `before` and `after` in the paired forms: structs
-    of the data columns, null where there is no such image. Behind them stand `ts_ms` and `source` (pipeline, node, epoch, offset) in the form `debezium` of what `Project.changelog`
-    gives; the offset of a source is that of the last op row behind the event. `hidden` names columns that are not data. Raises ValueError for an unknown form.
+    Columns are `epoch`, `offset`, `op`, `op_code`, `key` (hexadecimal) and `cause`. Paired forms add `before` and `after`, other forms `data`: structs of the
+    data columns, null where there is no image. The form `debezium` of op rows with an origin also has `ts_ms` and `source` (pipeline, node, epoch,
+    offset); that offset is the one of the last op row of the event.
+
+    Args:
+        op_rows: The op rows.
+        form: Name of the stream form. Raises ValueError for an unknown name.
+        hidden: Columns that are not data.
     """
     name = known(form)
     names = data_columns(op_rows, hidden)
@@ -65,10 +69,10 @@ def changelog_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collectio
 
 
 def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str] = ()) -> DataFrame:
-    """The same events in the same order for files and tables of them: `_op`, the data columns themselves, and `old_<column>` for what an event took back.
+    """Return the same events in the same order for files and tables: `_op`, the data columns, and `old_<column>` for retracted values.
 
-    `_op` is a code, the letters of a form that has its own. An event without `after` has its values in the `old_` columns alone. The
-    events have no offsets, so that an engine need not bring them all into one partition. Raises ValueError for an unknown form.
+    `_op` is a code, or the letters of a form with its own names. An event without `after` has values only in the `old_` columns. Events have no
+    offsets, so an engine need not bring them all into one partition. Raises ValueError for an unknown form.
     """
     name = known(form)
     names = data_columns(op_rows, hidden)
@@ -80,21 +84,21 @@ def flat_stream(op_rows: DataFrame, form: str = "two", *, hidden: Collection[str
 
 
 def _events(op_rows: DataFrame, form: Form, names: Sequence[str]) -> DataFrame:
-    """One row an event: `_epoch`, `_key`, `_cause`, `_code`, and the columns of `names`, or `before` and `after` in the paired forms."""
+    """Return one row per event: `_epoch`, `_key`, `_cause`, `_code`, and the columns `names`; `before` and `after` in paired forms."""
     rows = op_rows.select(EPOCH, OP, KEY, CAUSE, *map(column, names))
     return _paired_events(rows) if form in PAIRED else _row_events(rows, form).select(EPOCH, KEY, CAUSE, "_code", *map(column, names))
 
 
 def _order(form: Form) -> list[str | Column]:
-    """The order of the events of a form."""
+    """Return the sort order of the events of a form."""
     late = [is_positive(F.col("_code"))] if form == "retract" else []
     return [EPOCH, *late, KEY, "_code"]
 
 
 def _row_events(rows: DataFrame, form: Form) -> DataFrame:
     op = F.col(OP)
-    kept = rows.where(op != int(Op.CORRECT_FROM)) if form == "upsert" else rows
-    return kept.withColumn("_code", _plain(op) if form in PLAIN else op)
+    shown = rows.where(op != int(Op.CORRECT_FROM)) if form == "upsert" else rows
+    return shown.withColumn("_code", _plain(op) if form in PLAIN else op)
 
 
 def _paired_events(rows: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The names that the stream forms have for operations (ODF, "Representing changes in streams"; CONTRACT, `errata log`)."""
+"""Names of operations in each stream form (docs/reference/changelog-streams.md)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Form: TypeAlias = Literal["two", "retract", "upsert", "single", "debezium", "fli
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 PAIRED: Final[frozenset[Form]] = frozenset({"single", "debezium"})
-"""The forms that give one event a change, with `before` and `after`; the others give rows with `data`."""
+"""Forms with one event per change, which has `before` and `after`. Events of other forms have `data`."""
 
 PLAIN: Final[frozenset[Form]] = frozenset({"retract", "upsert"})
-"""The forms that know `+A` and `-R` only."""
+"""Forms that have only `+A` and `-R`."""
 
 _FLINK: Final[dict[Op, str]] = {Op.APPEND: "+I", Op.RETRACT: "-D", Op.CORRECT_FROM: "-U", Op.CORRECT_TO: "+U"}
 _DEBEZIUM: Final[dict[Op, str]] = {Op.APPEND: "c", Op.RETRACT: "d", Op.CORRECT_TO: "u"}
 _NAMES: Final[dict[Form, dict[Op, str]]] = {"flink": _FLINK, "debezium": _DEBEZIUM}
 
 LETTERED: Final[frozenset[Form]] = frozenset(_NAMES)
-"""The forms that have names of their own for operations."""
+"""Forms with their own names for operations."""
 
 
 def known(form: str) -> Form:
-    """The form of this name. Raises ValueError for an unknown one."""
+    """Return the form of this name. Raises ValueError for an unknown name."""
     for name in FORMS:
         if name == form:
             return name
@@ -33,5 +33,5 @@ def known(form: str) -> Form:
 
 
 def op_names(form: Form) -> dict[Op, str]:
-    """What a form calls each operation that it knows."""
+    """Return the names of the operations that a form has."""
     return _NAMES.get(form, SYMBOLS)

@@ -1,1 +1,1 @@
-"""Keys of rows: an order-preserving encoding, made one at a time, by the engine or from Arrow columns."""
+"""Keys of rows: an order-preserving encoding of tuples, in Python, on engines and from Arrow columns."""

@@ -1,4 +1,4 @@
-"""Keys from Arrow columns: the bytes of `changelog.keys.encoding`, where rows are in Python already."""
+"""Keys from Arrow columns, with the bytes of `changelog.keys.encoding`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 Bytes: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.uint8]]"
-"""So many bytes for each of several values."""
+"""A fixed number of bytes per value."""
 
 _VALUE, _NULL = 1, 2
 _MINIMUM: Final = np.int64(-(1 << 63))
@@ -19,7 +19,7 @@ _NAN: Final = np.int64(0x7FF8 << 48)
 
 
 def encoded(columns: Sequence[tuple[pa.Array, str]]) -> pa.Array:
-    """The keys of rows as a binary array. `columns`: the values of each part and the name of its CXL type.
+    """Return the keys of rows as a binary array. `columns` has the values of each part and the name of its CXL type.
 
     Raises KeyError for an unknown type.
     """
@@ -28,7 +28,7 @@ def encoded(columns: Sequence[tuple[pa.Array, str]]) -> pa.Array:
 
 
 def _fixed_part(values: pa.Array, body: Bytes) -> pa.Array:
-    """A tag before each body, the tag alone where the value is null."""
+    """Return a tag and the body of each value, only the tag for null."""
     count, width = len(values), body.shape[1] + 1
     data = np.full((count, width), _VALUE, np.uint8)
     data[:, 1:] = body
@@ -55,7 +55,7 @@ def _binary(data: np.ndarray[tuple[int], np.dtype[np.uint8]], offsets: np.ndarra
 
 
 def _big_endian(numbers: Numbers) -> Bytes:
-    """8 bytes of each number, its sign bit flipped."""
+    """Return 8 big-endian bytes per number, with the sign bit flipped."""
     return (numbers ^ _MINIMUM).astype(">i8").view(np.uint8).reshape(-1, 8)
 
 

@@ -1,4 +1,4 @@
-"""Keys by columns on the driver: where labels and values end in each of many keys, and what labels say (`changelog.keys.positions`, `changelog.keys.encoding` for one)."""
+"""Decoding of many keys at once, on the driver: where positions and values end, and the numbers of positions. Single keys: `encoding`, `positions`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Bytes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
 _WIDTH = 6
 _FIXED = {"int": 9, "float": 9, "date": 9, "date_time": 9, "bool": 2}
 _PADDING = bytes(16)
-"""Behind the last key, so that what is read behind its end is there."""
+"""Bytes after the last key, so that reads past its end stay inside the array."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBytes:
-    """Keys as one run of bytes, in which each begins and ends at a place of its own. Places within a key count from its begin."""
+    """Keys as one array of bytes, with the begin and end of each. Places within a key count from its begin."""
 
     data: Bytes
     begins: Numbers
@@ -30,22 +30,22 @@ class KeyBytes:
 
     @classmethod
     def of(cls, keys: pl.Series) -> KeyBytes:
-        """The bytes of a binary column without nulls."""
+        """Return the bytes of a binary column without nulls."""
         array = keys.rechunk().to_arrow().cast(pa.large_binary())
         _, offsets, data = array.buffers()
         bounds = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8) if len(array) else np.zeros(1, np.int64)
         return cls(np.frombuffer((b"" if data is None else data.to_pybytes()) + _PADDING, np.uint8), bounds[:-1], bounds[1:])
 
     def start(self) -> Numbers:
-        """The first place of each key."""
+        """Return the first place of each key."""
         return np.zeros(len(self.begins), np.int64)
 
     def at(self, places: Numbers) -> Bytes:
-        """The byte at a place of each key."""
+        """Return the byte at one place of each key."""
         return cast("Bytes", self.data[self.begins + places])
 
     def label_ends(self, places: Numbers) -> Numbers:
-        """The places behind the labels that begin at these. Raises ValueError where none does."""
+        """Return the place after the position that begins at each place. Raises ValueError where none begins."""
         found = places + _WIDTH
         while True:
             self._within(found + 1)
@@ -57,14 +57,14 @@ class KeyBytes:
             found = np.where(closing == 1, found + _WIDTH + 1, found)
 
     def first_numbers(self, places: Numbers) -> Numbers:
-        """The first numbers of the labels that begin at these places."""
+        """Return the first number of the position that begins at each place."""
         found = np.zeros(len(places), np.int64)
         for at in range(_WIDTH):
             found = (found << 8) | self.at(places + at)
         return found
 
     def value_ends(self, places: Numbers, types: Sequence[str]) -> Numbers:
-        """The places behind the tuples of values of these types that begin at these places. Raises ValueError where none does."""
+        """Return the place after the tuple of values of these types that begins at each place. Raises ValueError where none begins."""
         for kind in types:
             tags = self.at(places)
             if not np.isin(tags, (1, 2)).all():
@@ -75,7 +75,7 @@ class KeyBytes:
         return places
 
     def _text_ends(self, places: Numbers) -> Numbers:
-        """The places behind the texts that begin at these: two bytes 00 end one, and none has them before."""
+        """Return the place after the text that begins at each place. Two bytes 00 end a text, and occur nowhere within it."""
         zero = self.data == 0
         closings = np.flatnonzero(zero[:-1] & zero[1:])
         return cast("Numbers", closings[np.searchsorted(closings, self.begins + places)] + 2 - self.begins)
@@ -86,12 +86,12 @@ class KeyBytes:
 
 
 def bare_keys(keys: pl.Series) -> pl.Series:
-    """The keys of records without the mark of their rejection."""
+    """Return the keys of records without the mark of rejects."""
     rows = keys.to_frame("key").with_columns(marked=pl.col("key").bin.ends_with(b"!"))
-    kept = pl.col("key").bin.size() - pl.col("marked").cast(pl.UInt32)
-    return rows.select(pl.when("marked").then(pl.col("key").bin.slice(0, kept)).otherwise("key").alias("key"))["key"]
+    length = pl.col("key").bin.size() - pl.col("marked").cast(pl.UInt32)
+    return rows.select(pl.when("marked").then(pl.col("key").bin.slice(0, length)).otherwise("key").alias("key"))["key"]
 
 
 def arrow_keys(keys: pl.Series) -> pa.Array:
-    """The same keys in Arrow's plain type."""
+    """Return the keys in the plain Arrow type."""
     return keys.rechunk().to_arrow().cast(pa.binary())

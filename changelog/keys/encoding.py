@@ -1,11 +1,11 @@
-"""Keys: tuples as bytes that compare like the tuples (DESIGN, "Identity and order are one").
+"""Keys: tuples encoded as bytes that compare like the tuples.
 
-A value is a tag byte and a body: tag 01 and the body, or tag 02 alone for null, which so comes last. Bodies:
+A value is a tag byte and a body: tag 01 with the body, or only tag 02 for null, which sorts last. Bodies:
 
-* int, date (days since 1970-01-01), date_time (microseconds since then, UTC): 8 bytes big-endian, the sign bit flipped;
-* float: its IEEE bits as such an integer, negative ones counted down from zero, so -0.0 is 0.0; NaN is one value, the greatest;
+* int, date (days since 1970-01-01), date_time (microseconds since then, UTC): 8 bytes big-endian, with the sign bit flipped;
+* float: its IEEE bits as such an integer, negative ones counted down from zero. So -0.0 equals 0.0, and NaN is one value, the greatest;
 * bool: 00 or 01;
-* string, any (JSON text): UTF-8, each 00 followed by 01, ended by 00 00: compares by code point.
+* string, any (JSON text): UTF-8, each byte 00 followed by 01, ended by 00 00. This compares by code point.
 
 No encoding is a prefix of another, so keys may be concatenated. `key_column` makes the same bytes on an engine.
 """
@@ -34,7 +34,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def encode_key(values: Sequence[KeyValue], types: Sequence[str]) -> bytes:
-    """The key of a tuple. `types` are the names of the values' CXL types; a naive date_time is taken as UTC.
+    """Return the key of a tuple. `types` are the names of the values' CXL types. A naive date_time counts as UTC.
 
     Raises OverflowError for an int outside 64 bits, KeyError for an unknown type, ValueError where lengths differ.
     """
@@ -43,7 +43,7 @@ def encode_key(values: Sequence[KeyValue], types: Sequence[str]) -> bytes:
 
 
 def decode_key(key: bytes, types: Sequence[str]) -> tuple[KeyValue, ...]:
-    """The tuple of a key that `encode_key` made with these types; what follows in the key is left alone."""
+    """Return the tuple at the start of a key that `encode_key` made with these types. Later bytes are ignored."""
     values: list[KeyValue] = []
     for kind in types:
         tag, rest = key[:1], key[1:]
@@ -58,12 +58,12 @@ def decode_key(key: bytes, types: Sequence[str]) -> tuple[KeyValue, ...]:
 
 
 def bare(key: bytes) -> bytes:
-    """The key of a record without the mark of its rejection."""
+    """Return the key of a record without the mark of rejects."""
     return key.removesuffix(b"!")
 
 
 def key_column(values: Sequence[tuple[Column, str]]) -> Column:
-    """The key of a tuple of (Column, CXL type name), as a binary Column with the bytes of `encode_key`.
+    """Return the key of a tuple of (Column, CXL type name) as a binary Column, with the bytes of `encode_key`.
 
     Raises KeyError for an unknown type.
     """

@@ -1,8 +1,9 @@
-"""Labels: where a row stands in its file, or a file among the files of its source.
+"""Positions (labels): the place of a row in its file, or of a file among the files of its source.
 
-A label is a tuple of numbers below 2**48 that compares as tuples do. Row 5 of a file is `(5,)`; what is put between rows 5
-and 6 later is `(5, n)`, what comes before the first row `(0, n)`. As bytes: each number in 6 bytes big-endian, followed by 01
-where another follows and by 00 at the end. The last number is never 0, so there is always room on both sides.
+A label is a tuple of numbers below 2**48, and compares like a tuple. Row 5 of a file is `(5,)`. A row inserted later between rows 5 and 6 is
+`(5, n)`, one before the first row is `(0, n)`. The last number is never 0, so there is always room on both sides.
+
+As bytes, each number takes 6 bytes big-endian, followed by 01 where another number follows, and by 00 at the end.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _ENDS, _CONTINUES = b"\x00", b"\x01"
 
 
 def row_label(numbers: Sequence[int]) -> bytes:
-    """The bytes of a label. Raises OverflowError for a number outside 0 to 2**48 - 1, ValueError for no numbers."""
+    """Return the bytes of a label. Raises OverflowError for a number outside 0 to 2**48 - 1, and ValueError for no numbers."""
     if not numbers:
         raise ValueError("a label has at least one number")
     return _CONTINUES.join(number.to_bytes(_WIDTH, "big") for number in numbers) + _ENDS
 
 
 def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
-    """The label that begins at byte `start`, and the place behind it. Raises ValueError where none does."""
+    """Return the label that begins at byte `start`, and the place after it. Raises ValueError where none begins."""
     numbers, at = [], start
     while True:
         closing = data[at + _WIDTH : at + _WIDTH + 1]
@@ -45,7 +46,7 @@ def parse_label(data: bytes, start: int = 0) -> tuple[LabelTuple, int]:
 
 
 def row_labels(prefix: bytes, numbers: npt.NDArray[np.int64]) -> pa.Array:
-    """The keys `prefix` ++ label `(number,)` as a binary Arrow array."""
+    """Return the keys `prefix` + label `(number,)` as a binary Arrow array."""
     count, width = len(numbers), len(prefix) + _WIDTH + 1
     keys = np.zeros((count, width), dtype=np.uint8)
     keys[:, : len(prefix)] = np.frombuffer(prefix, dtype=np.uint8)
@@ -60,10 +61,10 @@ def _used_bytes(number: int) -> int:
 
 
 def labels_between(low: LabelTuple | None, high: LabelTuple | None, count: int) -> list[LabelTuple]:
-    """`count` labels in order, strictly between `low` and `high` (None: open); behind the last row they count on by one.
+    """Return `count` labels in order, strictly between `low` and `high` (None: open). After the last row they count on by one.
 
-    To keep a removed row's label from being taken by another in the same run, pass neighbours of the old version, removed
-    rows included. Raises ValueError unless `low` < `high`.
+    Pass neighbours of the old version, including removed rows, so that no row takes the label of a row removed in the same run.
+    Raises ValueError unless `low` < `high`.
     """
     if low is not None and high is not None and low >= high:
         raise ValueError(f"no label lies between {low} and {high}")
@@ -75,7 +76,7 @@ def labels_between(low: LabelTuple | None, high: LabelTuple | None, count: int) 
 
 
 def _room(low: LabelTuple, high: LabelTuple, count: int) -> tuple[LabelTuple, int, int]:
-    """The shallowest level with `count` free numbers: its prefix, and the numbers that bound it."""
+    """Return the shallowest level with `count` free numbers: its prefix, and the numbers that bound it."""
     depth, bounded = 0, True
     while True:
         floor = low[depth] if depth < len(low) else 0
@@ -87,9 +88,9 @@ def _room(low: LabelTuple, high: LabelTuple, count: int) -> tuple[LabelTuple, in
 
 
 def _spread(floor: int, ceiling: int, count: int) -> Iterator[int]:
-    """Numbers strictly between the bounds: in the middle of a fresh level, beside the row they follow or precede otherwise.
+    """Return numbers strictly between the bounds: in the middle of a fresh level, else next to the row that they follow or precede.
 
-    A stride keeps room between them, so that a label grows only after many insertions at one place.
+    A stride leaves room between them, so that a label grows only after many insertions at one place.
     """
     stride = min((ceiling - floor) // (count + 1), _STRIDE)
     if floor and ceiling == _LIMIT:

@@ -1,6 +1,6 @@
-"""Keys from Columns: the bytes of `changelog.keys.encoding`, made by the engine.
+"""Keys from Columns, with the bytes of `changelog.keys.encoding`.
 
-Numbers become hexadecimal digits, and a run of such parts bytes in one step; both engines have these functions natively.
+Numbers become hexadecimal digits, and adjacent parts of digits become bytes in one step. Both engines have these functions natively.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _LEAST_EXPONENT: Final = -1022
 
 
 def encoded(values: Sequence[tuple[Column, str]]) -> Column:
-    """What `keys.key_column` says."""
+    """Return the key of (Column, CXL type name) pairs; see `encoding.key_column`."""
     parts = [(kind in _TEXT, _text_part(value) if kind in _TEXT else _digits_part(value, _DIGITS[kind])) for value, kind in values]
     runs = [_run(is_text, [part for _, part in run]) for is_text, run in groupby(parts, key=lambda part: part[0])]
     return _concat([part for run in runs for part in run], F.lit(b""))
 
 
 def with_prefix(prefix: bytes, key: Column) -> Column:
-    """A key under a fixed prefix, as the number of a merge's input."""
+    """Return a key with a fixed prefix, such as the number of a merge's input."""
     return F.concat(F.lit(prefix), key)
 
 
 def with_index(key: Column, index: Column) -> Column:
-    """A key followed by an index from 0 to 2**32 - 1 (4 bytes), as of the elements of an `emit each`."""
+    """Return a key followed by an index from 0 to 2**32 - 1 (4 bytes), such as that of an element of `emit each`."""
     return F.concat(key, F.unhex(hex_digits(index, 8)))
 
 
 def row_label_column(row: Column) -> Column:
-    """The bytes of the label `(row,)` of a bigint Column (`labels.row_label`)."""
+    """Return the bytes of the label `(row,)` for a bigint Column (`positions.row_label`)."""
     return F.unhex(F.concat(hex_digits(row, 12), F.lit("00")))
 
 
 def hex_digits(value: Column, digits: int) -> Column:
-    """A bigint that is not negative, or any bigint where `digits` is 16, as that many hexadecimal digits."""
+    """Return a non-negative bigint as `digits` hexadecimal digits. With 16 digits the bigint may be negative."""
     return F.lpad(F.hex(value), digits, "0")
 
 
@@ -73,17 +73,17 @@ def _int_digits(value: Column) -> Column:
 
 
 def _float_digits(value: Column) -> Column:
-    """Each part of this stands once, as far as it can: an engine plans all of them, and a planner's time grows faster than their number."""
+    """Return the digits of a double. Each part occurs once where possible: the time of a planner grows faster than the number of parts."""
     size = F.abs(value)
     bits = F.when(F.isnan(size), F.lit(_NAN)).when(size == float("inf"), F.lit(_INFINITY)).when(size == 0.0, F.lit(0)).otherwise(_magnitude_bits(size))
     return _int_digits(bits * F.when((value < 0.0) & ~F.isnan(value), F.lit(-1)).otherwise(1))  # there are negative NaNs
 
 
 def _magnitude_bits(size: Column) -> Column:
-    """The IEEE bits of a finite double greater than zero, by exact arithmetic alone.
+    """Return the IEEE bits of a finite double greater than zero, by exact arithmetic.
 
-    The exponent estimated from the logarithm is right or one too small; scaled by it the value lies in [1, 4), or below 1
-    where it is subnormal, and its 52 binary places are an integer.
+    The exponent estimated from the logarithm is right or one too small. Scaled by it the value lies in [1, 4), or below 1 where it is subnormal,
+    and its 52 binary places are an integer.
     """
     finite = F.when((size > 0.0) & (size < float("inf")), size).otherwise(1.0)
     exponent = F.greatest(F.floor(F.log2(finite) - 1e-9), F.lit(_LEAST_EXPONENT))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from changelog.columns import column
-from changelog.exact.ranges import Extent
+from changelog.exact.ranges import ValueRange
 from changelog.exact.rounding import Mean, Ratio, Rounded, contributions
 from changelog.exact.sums import FloatSum, IntSum
 from changelog.lazy_imports import F, np, pa
@@ -44,8 +44,8 @@ class Accumulator(Protocol):
     def contributed(self, rows: pa.Table, weight: Numbers) -> dict[str, Numbers]:
         """The same of rows on the driver with these weights, by state column."""
 
-    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
-        """The state columns to which no row adds anything, where columns of arguments have these extents."""
+    def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
+        """The state columns to which no row adds anything, where columns of arguments have these ranges."""
 
     def carried(self) -> list[Column]:
         """The state columns in the one form that a total has."""
@@ -84,7 +84,7 @@ class Count:
         """One counter."""
         return (f"{self.name}_n",)
 
-    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+    def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None."""
         return frozenset()
 
@@ -136,10 +136,10 @@ class Sum:
         """The total's columns and the counter."""
         return (*self.total.columns, f"{self.name}_n")
 
-    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+    def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """The limbs that are out of reach."""
-        extent = extents.get(self.value)
-        return self.total.silent(extent) if isinstance(self.total, FloatSum) and extent is not None else frozenset()
+        value_range = ranges.get(self.value)
+        return self.total.unused(value_range) if isinstance(self.total, FloatSum) and value_range is not None else frozenset()
 
     def contributions(self, weight: Column) -> list[Column]:
         """What each row adds."""
@@ -196,7 +196,7 @@ class WeightedMean:
         """Both totals' columns."""
         return (*self.products.columns, *self.weights.columns)
 
-    def silent(self, extents: Mapping[str, Extent]) -> frozenset[str]:
+    def unused(self, ranges: Mapping[str, ValueRange]) -> frozenset[str]:
         """None: products reach further than what they are made of."""
         return frozenset()
 
@@ -242,16 +242,16 @@ class WeightedMean:
         return self.products.inexact() | self.weights.inexact()
 
 
-def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator], extents: Mapping[str, Extent]) -> dict[str, str | None]:
+def added_once(calls: Sequence[AggregateUse], accumulators: Sequence[Accumulator], ranges: Mapping[str, ValueRange]) -> dict[str, str | None]:
     """For each state column that of whose values it is the sum: itself, one of a call before it that adds up the same, None where nothing is added.
 
-    `extents` are those of columns of arguments, as far as they are known.
+    `ranges` are those of columns of arguments, as far as they are known.
     """
     first: dict[tuple[type[Accumulator], str], Accumulator] = {}
     found: dict[str, str | None] = {}
     for use, one in zip(calls, accumulators, strict=True):
-        like, silent = first.setdefault((type(one), repr(shape(use.args))), one), one.silent(extents)
-        found |= {name: None if name in silent else source for name, source in zip(one.columns, like.columns, strict=True)}
+        like, unused = first.setdefault((type(one), repr(shape(use.args))), one), one.unused(ranges)
+        found |= {name: None if name in unused else source for name, source in zip(one.columns, like.columns, strict=True)}
     return found
 
 

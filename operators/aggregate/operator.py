@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from changelog.arrow_algebra import signed
 from changelog.columns import column
-from changelog.exact.ranges import extents
+from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
 from changelog.frames import united
 from changelog.keys.encoding import key_column
@@ -196,7 +196,7 @@ class Aggregate(Keyed):
     def _change(self, good: DataFrame, accumulators: Sequence[Accumulator], *, whole: bool) -> DataFrame:
         """What op rows add to the states of their groups. `whole`: they are all there are, so that it pays to see first how far their floats reach."""
         reaching = {use.columns[0] for use in self.program.calls if use.function.name in ("sum", "avg") and use.args[0].type.kind is Kind.FLOAT}
-        sources = added_once(self.program.calls, accumulators, extents(good, sorted(reaching)) if whole else {})
+        sources = added_once(self.program.calls, accumulators, value_ranges(good, sorted(reaching)) if whole else {})
         sign = weight(F.col("_op"))
         parts = [part for one in accumulators for name, part in zip(one.columns, one.contributions(sign), strict=True) if sources[name] == name]
         return self._sums(good.select(*map(column, self.groups), *parts, sign.alias(ROWS)), sources)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
 from changelog.exact.quotients import divided_in_layers, in_two
-from changelog.exact.ranges import Extent, extents
+from changelog.exact.ranges import ValueRange, value_ranges
 from changelog.exact.sums import IntSum
 from changelog.exact.windows import WindowSum, shared_unit
 from changelog.lazy_imports import F, Window
@@ -125,7 +125,7 @@ def windowed(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames, *, wid
 
 def _sums(frame: DataFrame, uses: Sequence[WindowUse], frames: Frames) -> list[_Floats | _Ints]:
     """The sums and means of a frame's columns, of floats with how far these reach."""
-    reached = extents(frame, list(dict.fromkeys(use.columns[0] for use in uses if use.args[0].type.kind is Kind.FLOAT)))
+    reached = value_ranges(frame, list(dict.fromkeys(use.columns[0] for use in uses if use.args[0].type.kind is Kind.FLOAT)))
     return [_sum(use, frames, reached.get(use.columns[0])) for use in uses]
 
 
@@ -201,7 +201,7 @@ class _Ints:
         return self.total.overflows(), OVERFLOW
 
 
-def _sum(use: WindowUse, frames: Frames, extent: Extent | None) -> _Floats | _Ints:
+def _sum(use: WindowUse, frames: Frames, extent: ValueRange | None) -> _Floats | _Ints:
     value, mean = use.columns[0], use.function.name == "avg"
     if use.args[0].type.kind is Kind.INT:
         return _Ints(Sum(use.column, value, IntSum(use.column), mean), frames.rows)

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import Window
 
-from changelog.exact.ranges import Extent, extents
+from changelog.exact.ranges import ValueRange, value_ranges
 from changelog.exact.windows import WindowSum, shared_unit
 from tests.support.changelog_histories import on_engines
 from tests.unit.changelog.test_exact import fsum
@@ -32,7 +32,7 @@ def running(engine, batch, *, mean=False, shared=False):
     frame = engine.from_arrow(pa.table({"part": part, "place": place, "v": pa.array(value, pa.float64())}))
     ordered = Window.partitionBy("part").orderBy("place")
     so_far, whole = (ordered.rowsBetween(Window.unboundedPreceding, end) for end in (Window.currentRow, Window.unboundedFollowing))
-    unit = shared_unit(extents(frame, ["v"])["v"]) if shared else None
+    unit = shared_unit(value_ranges(frame, ["v"])["v"]) if shared else None
     assume(unit is not None or not shared)
     total = WindowSum("_s", "v", so_far, whole, mean, unit)
     for layer in total.layers():
@@ -63,17 +63,17 @@ def test_sums_in_a_shared_unit_are_exact(engine, scale, batch):
 
 
 def test_a_unit_is_shared_up_to_what_two_parts_hold():
-    assert shared_unit(Extent(least=-20, most=55, finite=True, rows=1 << 22)) == -20
-    assert shared_unit(Extent(least=-20, most=56, finite=True, rows=1 << 22)) is None
-    assert shared_unit(Extent(least=-20, most=20, finite=False, rows=1)) is None
-    assert shared_unit(Extent(least=-1001, most=-1000, finite=True, rows=1)) is None
+    assert shared_unit(ValueRange(least=-20, most=55, finite=True, rows=1 << 22)) == -20
+    assert shared_unit(ValueRange(least=-20, most=56, finite=True, rows=1 << 22)) is None
+    assert shared_unit(ValueRange(least=-20, most=20, finite=False, rows=1)) is None
+    assert shared_unit(ValueRange(least=-1001, most=-1000, finite=True, rows=1)) is None
 
 
 @on_engines
 @given(values=st.lists(st.none() | near | anything, min_size=1))
 def test_an_extent_holds_what_is_finite(engine, values):
     frame = engine.from_arrow(pa.table({"v": pa.array(values, pa.float64())}))
-    found = extents(frame, ["v"])["v"]
+    found = value_ranges(frame, ["v"])["v"]
     known = [value for value in values if value is not None]
     finite = [Fraction(value) for value in known if math.isfinite(value)]
     assert all(value % Fraction(2) ** found.least == 0 and abs(value) < Fraction(2) ** found.most for value in finite if value)
