@@ -3,8 +3,8 @@
     reader = formats.reader("csv", {"delimiter": ";"}, ReadPlan(columns))
     for batch in reader.read(data, "orders.csv"): ...
 
-To add a format, add a package: no other module names it. Its `options` has the option models, its `__init__` the reader and the writer, its `read` and
-`write` what turns bytes into records and records into bytes.
+To add a format, add a package: no other module names it, only the import contract in `pyproject.toml`. Its `options` has the option models, its `__init__`
+the reader and the writer. `read` turns bytes into records, `write` records into bytes.
 """
 
 from collections.abc import Callable, Mapping

@@ -18,7 +18,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from changelog.lazy_imports import np, pa
 from storage.files.errors import Buffer, InputError
 from storage.formats.limits import check_columns, is_gathered
-from storage.formats.options import OptionError, Options
+from storage.formats.options import Options
 from storage.values.types import arrow_type
 
 if TYPE_CHECKING:
@@ -333,13 +333,6 @@ class Reader(Generic[OptionsT]):
     def documented(self, batches: Iterator[pa.RecordBatch], data: Buffer = b"", name: str = "") -> Iterator[pa.RecordBatch]:
         """The batches, with the sections of the file's envelope in DOCUMENT where the plan asks for it. Raises InputError."""
         return with_document(batches, document_text(self.envelope(data, name))) if self.plan.document else batches
-
-    def refuse_sections_but(self, kind: str, form: str) -> None:
-        """Raise OptionError for an envelope section of another kind than this format's."""
-        wrong = next((section for section in self.plan.sections if section.kind != kind), None)
-        if wrong is not None:
-            path = ("envelope", "sections", wrong.name, "extract")
-            raise OptionError(f"envelope section '{wrong.name}': {form} source takes {kind}, not {wrong.kind}", path)
 
     def schema(self) -> pa.Schema:
         """Schema of the batches."""

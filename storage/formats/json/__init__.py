@@ -6,71 +6,40 @@ that is no JSON, a `record_path` that leads to no array, more than 1000 levels. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 from typing_extensions import override
 
 from changelog.lazy_imports import pa
 from storage.files.errors import Buffer, ends_a_line
 from storage.formats import register_reader, register_writer
-from storage.formats.base import CHUNK_BYTES, Column, Range, Reader, Scanned, Starts, T, Writer, with_document
+from storage.formats.base import Range, Scanned, Starts, T, Writer
+from storage.formats.documents import DocumentFiles, DocumentReader
+from storage.formats.json import read
 from storage.formats.json.options import JsonReadOptions, JsonWriteOptions
-from storage.formats.json.read import ELEMENTS, has_plain_lines, ranges_of, read_records, record_lines, sections_of, undeclared_members
 from storage.formats.json.write import objects
 from storage.formats.line_files import scan_lines
 from storage.formats.options import Options
 
 
 @register_reader("json")
-class JsonReader(Reader[JsonReadOptions]):
+class JsonReader(DocumentReader[JsonReadOptions]):
     """Reads JSON. Undeclared members are columns of type any, in the order of their first appearance."""
 
     Options: ClassVar[type[Options]] = JsonReadOptions
-    splittable: ClassVar[bool] = True
-    pageable: ClassVar[bool] = True
-    nested: ClassVar[bool] = True
-    sparse: ClassVar[bool] = True
     undeclared_type: ClassVar[str] = "any"
-
-    def __post_init__(self) -> None:
-        self.refuse_sections_but("json_pointer", "a JSON")
-
-    @override
-    def undeclared(self, data: Buffer, name: str) -> tuple[Column, ...]:
-
-        return undeclared_members(self, data, name)
-
-    @override
-    def split(self, data: Buffer, name: str, target: int = CHUNK_BYTES) -> list[Range]:
-
-        return ranges_of(self, data, name, target)
+    form: ClassVar[str] = "a JSON"
+    section_kind: ClassVar[str] = "json_pointer"
+    files: ClassVar[DocumentFiles] = read
 
     @override
     def record_starts(self, data: Buffer, name: str, look: Callable[[Starts], T]) -> Scanned[T] | None:
-        return scan_lines(data, look) if has_plain_lines(self, data) else None
+        return scan_lines(data, look) if read.has_plain_lines(self, data) else None
 
     @override
     def tail(self, data: Buffer, name: str, start: int, first_row: int) -> Range | None:
-        return Range(start, len(data), first_row, b"lines") if has_plain_lines(self, data) and ends_a_line(data, start) else None
-
-    @override
-    def read(self, data: Buffer, name: str, part: Range | None = None) -> Iterator[pa.RecordBatch]:
-
-        batches = read_records(self, data, name, part)
-        if self.plan.document and part and part.head.startswith(ELEMENTS):
-            return with_document(batches, part.head.removeprefix(ELEMENTS).decode())
-        return self.documented(batches, data, name)
-
-    @override
-    def lines(self, data: Buffer, name: str) -> Iterator[bytes]:
-
-        return record_lines(self, data, name)
-
-    @override
-    def envelope(self, data: Buffer, name: str) -> dict[str, dict[str, Any]]:
-
-        return sections_of(self, data, name)
+        return Range(start, len(data), first_row, b"lines") if read.has_plain_lines(self, data) and ends_a_line(data, start) else None
 
 
 @register_writer("json")

@@ -13,7 +13,7 @@ from storage.values.json_text import canonical
 
 
 def expanded(records: Iterable[dict[str, Any] | Reject], paths: Sequence[ArrayPath]) -> Iterator[dict[str, Any] | Reject]:
-    """The records with each path's array exploded or joined. A record of which several arrays would make too many records is a reject."""
+    """The records with each path's array exploded or joined. A record is a reject where several arrays would make too many records."""
     for record in records:
         if isinstance(record, Reject):
             yield record

@@ -40,6 +40,11 @@ ELEMENTS = b"elements "
 """The beginning of the head of a range of elements. The DOCUMENT of its records follows where the plan asks for it."""
 
 
+def document_of(part: Range) -> str | None:
+    """The DOCUMENT of the records of a range of elements; None for other ranges."""
+    return part.head.removeprefix(ELEMENTS).decode() if part.head.startswith(ELEMENTS) else None
+
+
 def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a whole file or of a range of lines or elements. Raises InputError."""
     row = part.first_row if part else 1
@@ -81,7 +86,7 @@ def _of_lines(reader: _Reader, data: Buffer, part: Range | None) -> bool:
     return not part.head.startswith(ELEMENTS) if part and part.head else has_plain_lines(reader, data)
 
 
-def undeclared_members(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
+def undeclared_fields(reader: _Reader, data: Buffer, name: str) -> tuple[Column, ...]:
     """The members of any record that the schema does not name, in order of first appearance.
 
     Raises InputError where the policy is reject and there are some, and where required members are missing (E225).

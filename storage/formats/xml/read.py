@@ -43,6 +43,12 @@ class Part(NamedTuple):
         return cls(**orjson.loads(part.head)) if part is not None and part.head else None
 
 
+def document_of(part: Range) -> str | None:
+    """The DOCUMENT of the records of a range; None for a whole document."""
+    known = Part.of(part)
+    return known.document if known else None
+
+
 def read_records(reader: _Reader, data: Buffer, name: str, part: Range | None) -> Iterator[pa.RecordBatch]:
     """The records of a document or of a range. Raises InputError."""
     columns, row = reader.plan.declared if reader.gathers else reader.plan.columns, part.first_row if part else 1
