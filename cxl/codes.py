@@ -44,8 +44,8 @@ SETTINGS: Mapping[str, Target] = {
 
 CODES: tuple[Code, ...] = (
     # Syntax
-    Code("CXL-P001", "a certain word or sign is missing", "Something else stands where the grammar asks for the named one.", "emit x 5", "emit x = 5"),
-    Code("CXL-P002", "a character that CXL does not know", "Outside of strings and comments only ASCII letters, digits and operators stand.", "emit x = amount @ 2", "emit x = amount * 2"),
+    Code("CXL-P001", "a certain word or sign is missing", "The grammar requires the named word or sign here.", "emit x 5", "emit x = 5"),
+    Code("CXL-P002", "a character that CXL does not know", "Outside of strings and comments only ASCII letters, digits and operators are allowed.", "emit x = amount @ 2", "emit x = amount * 2"),
     Code("CXL-P003", "a string is not closed", "A string ends on the line on which it begins, with the quote with which it began.", 'emit x = "abc', 'emit x = "abc"'),
     Code("CXL-P004", "a malformed number", "Numbers are digits, with digits on both sides of the point; they have no exponent and no suffix.", "emit x = 1e5", "emit x = 100000.0"),
     Code("CXL-P005", "a number that is too large", "Integers have 64 bits: the largest is 9223372036854775807.", "emit x = 9223372036854775808", "emit x = 9223372036854775807"),
@@ -54,14 +54,14 @@ CODES: tuple[Code, ...] = (
     Code("CXL-P008", "nesting too deep", "Expressions nest 256 levels, emit each blocks 32. Name a part with let.", f"emit x = {'(' * 300}1{')' * 300}", "let x = 1\nemit y = x"),
     Code("CXL-P009", "a reserved word as a name", "Words such as filter, match and by cannot be names.", "emit filter = 1", "emit filtered = 1"),
     Code("CXL-P010", "an expression is missing", "A value is expected: a field, a literal, a call, a parenthesis.", "emit x = * 2", "emit x = amount * 2"),
-    Code("CXL-P011", "a statement begins with its keyword", "let, emit, filter, distinct, trace or use; a bare expression is no statement.", "emit a = 1\namount + 1", "emit a = 1\nemit b = amount + 1"),
+    Code("CXL-P011", "a statement begins with its keyword", "let, emit, filter, distinct, trace or use; a bare expression is not a statement.", "emit a = 1\namount + 1", "emit a = 1\nemit b = amount + 1"),
     Code("CXL-P012", "a closure out of place", "Closures, it => ..., are arguments of filter, map, find, any and flat_map; their parameter is always it.", "let f = it => it * 2", "emit x = items.map(it => it * 2)"),
     Code("CXL-P013", "a module path that is none", "use takes names joined by points.", "use shared::dates", "use rates as r\nemit x = r::vat"),
     Code("CXL-P014", "emit cannot write there", "emit writes fields and $meta; variables are written by state nodes.", "emit $pipeline.x = 1", "emit meta x = 1"),
-    Code("CXL-P015", "a literal that is too long", "A string literal has at most 64 KB, which a format, a pattern or a text to compare with does not need.", f'emit x = name == "{"a" * 65_537}"', 'emit x = name == "aaa"'),
+    Code("CXL-P015", "a literal that is too long", "A string literal has at most 64 KB, more than a format, a pattern or a compared text needs.", f'emit x = name == "{"a" * 65_537}"', 'emit x = name == "aaa"'),
     # Names
-    Code("CXL-R001", "an unknown field", "No field, let or emitted name is called so where it stands.", "emit x = amoutn", "emit x = amount"),
-    Code("CXL-R002", "a name used before it is defined", "Statements run from top to bottom; a name can be read behind its definition.", "emit x = rate\nlet rate = 2", "let rate = 2\nemit x = rate"),
+    Code("CXL-R001", "an unknown field", "No field, let or emitted name of this name is visible here.", "emit x = amoutn", "emit x = amount"),
+    Code("CXL-R002", "a name used before it is defined", "Statements run from top to bottom, so a name can be read only after its definition.", "emit x = rate\nlet rate = 2", "let rate = 2\nemit x = rate"),
     Code("CXL-R003", "'it' outside of a closure", "it is the element inside a closure or an emit each block that binds it.", "emit x = it", "emit x = items.map(it => it)"),
     Code("CXL-R004", "an unknown namespace", "There are $pipeline, $source, $record, $vars, $meta, $doc, $ck and $window.", "emit x = $engine.name", "emit x = $pipeline.name"),
     Code("CXL-R005", "a namespace used as it cannot be", "A namespace is read with the name of a member, without parentheses; $doc with a section and a field.", "emit x = $pipeline", "emit x = $pipeline.name"),
@@ -70,15 +70,15 @@ CODES: tuple[Code, ...] = (
     Code("CXL-R008", "an unknown function", "Free functions are aggregates and functions of the program; all else are methods.", "emit x = upper(name)", "emit x = name.upper()"),
     Code("CXL-R009", "a definition that is double or depends on itself", "Functions and constants are defined once and are not recursive.", "fn f(x) = f(x)\nemit y = f(1)", "fn f(x) = x + 1\nemit y = f(1)"),
     Code("CXL-R010", "a field without its input", "In a combine every field is written with the qualifier of its input.", "emit x = amount", "emit x = orders.amount", "combine"),
-    Code("CXL-R011", "a name that is emitted twice", "What emit INPUT.* gives cannot be emitted once more: it would be unclear which value the column has.", "emit orders.*\nemit amount = prices.id", "emit orders.*\nemit price_id = prices.id", "combine"),
-    Code("CXL-R012", "emit INPUT.* out of place", "In the body of a combine, ahead of emit each, emit INPUT.* emits all declared fields of an input.", "emit orders.*", "emit x = amount"),
+    Code("CXL-R011", "a name that is emitted twice", "A field of emit INPUT.* cannot be emitted again: the column would have two values.", "emit orders.*\nemit amount = prices.id", "emit orders.*\nemit price_id = prices.id", "combine"),
+    Code("CXL-R012", "emit INPUT.* out of place", "In the body of a combine, before emit each, emit INPUT.* emits all declared fields of an input.", "emit orders.*", "emit x = amount"),
     Code("E200", "an undeclared variable", "Variables are declared in pipeline.vars, or by the node that writes them.", "emit x = $vars.rate", "let rate = 2\nemit x = rate"),
-    Code("E173", "a variable that the composition did not opt in to", "A body reads variables of its parent that _compose.scoped_vars lists.", "emit x = $pipeline.cutoff", "emit x = $pipeline.name", "body"),
+    Code("E173", "a variable that the composition did not opt in to", "A body reads only the parent's variables that _compose.scoped_vars lists.", "emit x = $pipeline.cutoff", "emit x = $pipeline.name", "body"),
     # Types
     Code("CXL-T001", "an unknown method", "No builtin has this name; cxl fn lists them.", "emit x = name.uper()", "emit x = name.upper()"),
     Code("CXL-T002", "a method of another type", "The receiver's type is known and is not the one that the method works on.", "emit x = amount.upper()", "emit x = amount.to_string().upper()"),
     Code("CXL-T003", "a wrong number of arguments", "The signature says how many there are.", "emit x = name.left()", "emit x = name.left(2)"),
-    Code("CXL-T004", "types that do not go together", "Operands must have one type; Int and Float do, and so does null.", "emit x = amount + name", "emit x = amount.to_string() + name"),
+    Code("CXL-T004", "types that do not go together", "Operands must have one type. Int and Float go together, and null goes with any type.", "emit x = amount + name", "emit x = amount.to_string() + name"),
     Code("CXL-T005", "an argument of another type", "The argument's type is known and is not the one that the signature asks for.", 'emit x = name.left("2")', "emit x = name.left(2)"),
     Code("CXL-T006", "a condition that is not Bool", "filter, if, match without subject and closures that choose need true or false.", "filter amount", "filter amount > 0"),
     Code("CXL-T007", "match without '_'", "A match has an arm that catches the rest.", 'emit x = match name { "a" => 1 }', 'emit x = match name { "a" => 1, _ => 0 }'),
@@ -86,9 +86,9 @@ CODES: tuple[Code, ...] = (
     Code("CXL-T009", "emit each over something else", "The source of emit each is an array, or a value whose type is not known.", "emit each x in name { emit y = x }", "emit each x in items { emit y = x }"),
     Code("CXL-T010", "a closure too few or too many", "filter, map, find, any and flat_map of arrays take a closure; other methods take none.", "emit x = items.map(1)", "emit x = items.map(it => 1)"),
     Code("CXL-T011", "a value without members", "Members and indices are read from maps and arrays.", "emit x = name.length", "emit x = name.length()"),
-    Code("CXL-T012", "a program that is too large", "A program has at most 50,000 names, literals, operators and calls; those of a function count at each call of it.", _TOO_LARGE, "fn double(x) = x + x\nlet twice = double(amount)\nemit x = double(twice)"),
+    Code("CXL-T012", "a program that is too large", "A program has at most 50,000 names, literals, operators and calls; the parts of a function count at each call.", _TOO_LARGE, "fn double(x) = x + x\nlet twice = double(amount)\nemit x = double(twice)"),
     # Aggregates
-    Code("CXL-A001", "an aggregate function outside of an aggregate", "sum, count and their like work in the cxl of an aggregate node.", "emit x = sum(amount)", "emit x = amount"),
+    Code("CXL-A001", "an aggregate function outside of an aggregate", "sum, count and similar functions work in the cxl of an aggregate node.", "emit x = sum(amount)", "emit x = amount"),
     Code("CXL-A002", "an aggregate function in a filter", "filter runs before the rows are grouped.", "filter sum(amount) > 1", "filter amount > 1\nemit x = sum(amount)", "aggregate"),
     Code("CXL-A003", "an aggregate function in let", "let is computed for each row, before grouping.", "let x = sum(amount)", "emit x = sum(amount)", "aggregate"),
     Code("CXL-A004", "an aggregate inside an aggregate", "The argument of an aggregate function is an expression of one row.", "emit x = sum(max(amount))", "emit x = max(amount)", "aggregate"),
@@ -99,12 +99,12 @@ CODES: tuple[Code, ...] = (
     # Windows
     Code("CXL-W001", "no window here", "$window functions need analytic_window; $window.start and .end a time window.", "emit x = $window.sum(amount)", "emit x = amount"),
     Code("CXL-W002", "an unknown window function", "No window function has this name.", "emit x = $window.median(amount)", "emit x = $window.avg(amount)", "window"),
-    Code("CXL-W003", "a row where a value is needed", "first, last, lag and lead give a row: read a field of it.", "emit x = $window.lag(1)", "emit x = $window.lag(1).amount", "window"),
-    Code("CXL-W004", "a window call inside a window call", "Compute the inner one in a statement ahead.", "emit x = $window.sum($window.sum(amount))", "emit x = $window.sum(amount)", "window"),
+    Code("CXL-W003", "a row where a value is needed", "first, last, lag and lead return a row. Read a field of it.", "emit x = $window.lag(1)", "emit x = $window.lag(1).amount", "window"),
+    Code("CXL-W004", "a window call inside a window call", "Compute the inner one in an earlier statement.", "emit x = $window.sum($window.sum(amount))", "emit x = $window.sum(amount)", "window"),
     # Warnings
-    Code("CXL-L001", "an emit that reaches no record", "Behind an emit each block nothing is left to emit to: put it before the block.", "emit each x in items { emit y = x }\nemit z = 1", "emit z = 1\nemit each x in items { emit y = x }"),
+    Code("CXL-L001", "an emit that reaches no record", "After an emit each block there is no record left. Put the emit before the block.", "emit each x in items { emit y = x }\nemit z = 1", "emit z = 1\nemit each x in items { emit y = x }"),
     Code("CXL-L002", "an arm that is never reached", "'_' catches everything: it is the last arm.", "emit x = match amount { _ => 1, 2 => 3 }", "emit x = match amount { 2 => 3, _ => 1 }"),
-    Code("CXL-L003", "a document field that no source declares", "A section that no envelope declares is in no document: its fields are null.", "emit x = $doc.Head.batch", "emit x = $doc.Head.batch_id", "document"),
+    Code("CXL-L003", "a document field that no source declares", "No envelope declares the section or the field, so it is null.", "emit x = $doc.Head.batch", "emit x = $doc.Head.batch_id", "document"),
 )  # fmt: skip
 
 
