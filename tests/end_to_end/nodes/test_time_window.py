@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import errata
 from operators.aggregate.time_window import watermark
-from storage.engines import arrow
+from storage.engines import base
 from tests.support.csv_histories import Row, Version, follow, heading, histories, queue, sink, source
 from tests.support.examples import examples
 from tests.support.pipelines import Folder, command, jsonl, standing_in
@@ -387,8 +387,8 @@ def test_a_window_behind_emit_each_asks_no_more_without_a_table_between(tmp_path
         sizes.append(frame._plan.to_proto(frame._session.client).ByteSize())
         return fetched(frame)
 
-    fetched = arrow.collected
-    monkeypatch.setattr(arrow, "collected", measured)
+    fetched = base.collected
+    monkeypatch.setattr(base, "collected", measured)
     longest = {}
     for persist in ("all", "boundaries"):
         folder = Folder(tmp_path / persist)
