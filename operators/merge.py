@@ -17,7 +17,7 @@ from changelog.lazy_imports import F
 from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, type_name, unify
 from operators.core.binding import Binding
 from operators.core.config import Strict
-from operators.core.json_text import json_text
+from operators.core.json_columns import json_text
 from operators.core.operator import Linear
 from operators.core.provenance import key_slice, numbered_input
 from operators.core.registry import node_type

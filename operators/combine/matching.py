@@ -20,7 +20,7 @@ from cxl.types.types import Kind, Type
 from operators.combine.join_plan import Chain, Part, Step
 from operators.combine.range_join import in_buckets
 from operators.core.evaluate import WRONG, Narrow, as_it_is, error_text, explained, first_case
-from operators.core.json_text import maps_text
+from operators.core.json_columns import maps_text
 from operators.core.operator import among
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
 from cxl.types.types import Type, type_name
 from operators.core.config import SortKey
-from operators.core.json_text import member_keys
+from operators.core.json_columns import member_keys
 from operators.core.operator import Linear
 from operators.core.row_type import RowType, key_parts, key_type, physical_type
 from operators.core.run_values import RunValues

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from operators.core.json_text import members_shown
+from operators.core.json_columns import members_shown
 from operators.core.row_type import RowType
 from operators.output.config import OutputConfig
 

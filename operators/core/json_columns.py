@@ -1,6 +1,6 @@
-"""Typed columns as the JSON text that dynamic values are kept in (DESIGN section 3, "Dynamic values").
+"""Columns of JSON text, the form of dynamic values, in an engine.
 
-Python writes the text, a batch at a time: engines disagree on numbers and leave nulls out.
+Python writes the text, a batch at a time: engines write numbers differently and omit nulls.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,38 +8,46 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
+
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import pa
 from cxl.spark.worker import decoded
 from cxl.types.types import Type
 from cxl.values.dynamic import dumps
+from storage.values.json_text import canonical
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
 def json_text(value: "Column", type_: Type) -> "Column":
-    """The text of a value of a static type; null stays null. A column of a dynamic type is returned as it is."""
+    """The JSON text of a column of a static type; null for null. A column of a dynamic type has it already and is returned."""
     return value if type_.is_dynamic else _computed(partial(_texts, type_), value)
 
 
 def maps_text(rows: "Column", members: Mapping[str, Type]) -> "Column":
-    """The text of an array of maps from an array of structs, whose fields `m0`, `m1`, ... are the members in order; null for null."""
+    """The JSON text of an array of maps; null for null. `rows` is an array of structs with the members, in order, in its fields `m0`, `m1`, ..."""
     return _computed(partial(_map_texts, dict(members)), rows)
 
 
 def member_keys(maps: "Column", name: str) -> "Column":
-    """A member of maps that are JSON text, as bytes that compare like it: numbers by value, behind them texts by code point; null where it is null or not there."""
+    """A member of maps in JSON text as bytes that sort like its values: numbers by value, then texts by code point; null where it is null or absent."""
     return _computed(partial(_member_keys, name), maps, "binary")
 
 
 def members_shown(maps: "Column", shown: Callable[[str, Collection[str]], Sequence[str]]) -> "Column":
-    """Maps that are JSON text with each member under the names that `shown` gives it among all of its map; null for null and where no member is left."""
+    """Maps in JSON text with renamed members; null for null and where no member remains.
+
+    Args:
+        maps: the maps
+        shown: returns the new names of a member, given its name and all names of its map
+    """
     return _computed(partial(_members_shown, shown), maps)
 
 
 def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string") -> "Column":
-    """A column that Python makes of Arrow arrays."""
+    """A column that Python computes from Arrow arrays."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     def run(batch: pa.Array) -> pa.Array:
@@ -50,17 +58,11 @@ def _computed(work: Callable[[Any], Any], value: "Column", type_: str = "string"
 
 
 def _member_keys(name: str, texts: Any) -> Any:
-    import orjson
-
     found = (None if text is None else orjson.loads(text).get(name) for text in texts.to_pylist())
     return pa.array([None if value is None else _value_key(value) for value in found], pa.binary())
 
 
 def _members_shown(shown: Callable[[str, Collection[str]], Sequence[str]], texts: Any) -> Any:
-    import orjson
-
-    from storage.values.json_text import canonical
-
     names = cache(shown)
     maps = (None if text is None else orjson.loads(text) for text in texts.to_pylist())
     written = (one and {to: value for name, value in one.items() for to in names(name, tuple(one))} for one in maps)
