@@ -1,1 +1,1 @@
-"""What touches the outside: engines, Delta tables, the run ledger, file formats, transports. Only this layer has effects."""
+"""Everything outside of Errata: engines, Delta tables, the ledger, files, formats and services. Only this package has effects."""

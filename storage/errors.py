@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+from storage.lazy_deltalake import deltalake
 from storage.uris import settings_missing
 
 __all__ = [
@@ -189,11 +190,9 @@ def damaged(place: str, version: int) -> Iterator[None]:
 @contextmanager
 def storing(place: str) -> Iterator[None]:
     """Turn exceptions of the file system, of delta-rs and of the engine's disk into `StorageError`. Other failures of the engine pass."""
-    from deltalake.exceptions import DeltaError
-
     try:
         yield
-    except (DeltaError, OSError) as problem:
+    except (deltalake.exceptions.DeltaError, OSError) as problem:
         missing = settings_missing(place)
         raise StorageError(place, f"{first_line(problem)} ({missing})" if missing else first_line(problem)) from problem
     except engine_failures() as problem:

@@ -1,6 +1,7 @@
-"""Rows are taken out of a Delta table, and others put into it, by writing the files anew that hold them: a commit that names files.
+"""Copy on write: rows leave and enter a Delta table by rewriting the files that hold them, in one commit.
 
-A file is read and written once, without a join of the whole table: that takes half of what delta-rs needs for a `MERGE`, and files are written side by side.
+Each file is read and written once, without a join of the whole table, and several files at the same time. That takes half the time of a `MERGE` of
+delta-rs.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["Rewriting"]
 
 _AT_ONCE = 64 << 20
-"""So many bytes of files are in work at once, or a single file."""
+"""Bytes of files that are rewritten at the same time; a larger file is rewritten alone."""
 
 
 def _may_hold(files: Sequence[DataFile], rows: pl.DataFrame, names: Sequence[str]) -> list[DataFile]:
-    """The files that may hold one of some rows, by what the log says of their columns of some names."""
+    """Return the files that may hold one of the rows, by their bounds of the named columns."""
     for name in names:
         files = [file for file, count in zip(files, met(files, name, values_of(rows, name)), strict=True) if count]
     return [file for file in files if _holds_one(file, rows, names)]
 
 
 def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool:
-    """Whether all values of some row may be in a file."""
+    """Return whether a file may hold all values of some row."""
     for name in names:
         if rows.is_empty():
             return False
@@ -44,7 +45,7 @@ def _holds_one(file: DataFile, rows: pl.DataFrame, names: Sequence[str]) -> bool
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Rows that leave a table of some files, and rows that come."""
+    """A change of a table: rows that leave its files, and rows that enter."""
 
     store: TableFiles
     files: Sequence[DataFile]
@@ -53,17 +54,17 @@ class Rewriting:
 
     @cached_property
     def touched(self) -> list[DataFile]:
-        """The files that may hold a row that leaves."""
+        """Files that may hold a leaving row."""
         return _may_hold(self.files, self.leaving.rows, self._names)
 
     @cached_property
     def _names(self) -> list[str]:
-        """The columns of which the log has bounds of some file: first those whose values, of rows that leave, lie in the fewest files."""
+        """Columns for which the log has bounds. The column whose leaving values lie in the fewest files comes first."""
         rows, names = self.leaving.rows, sorted({name for file in self.files for name in file.bounds})
         return sorted(names, key=lambda name: int(met(self.files, name, values_of(rows, name)).sum()))
 
     def actions(self) -> list[AddAction | RemoveAction]:
-        """Write new files; what the commit says of them and of those that they stand for. Rows that come go where others have values like theirs."""
+        """Write the new files and return the actions of the commit. Entering rows go to files with similar values."""
         column = next(iter(self._names), None)
         parts, rest = self._placed(column)
         with ThreadPoolExecutor(_workers(self.touched)) as pool:
@@ -72,7 +73,7 @@ class Rewriting:
         return [action for actions in done for action in actions] + self._written(rest, self._per_file, column)
 
     def _placed(self, column: str | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
-        """The rows that come into each file, and those that come into none."""
+        """Return the entering rows of each file, and those that fit no file."""
         rest, parts = pl.DataFrame(self.came), []
         for file in self.touched:
             fits = inside(file, column, values_of(rest, column)) if column is not None else None
@@ -81,7 +82,7 @@ class Rewriting:
         return parts, rest
 
     def _rewritten(self, file: DataFile, came: pl.DataFrame, column: str | None) -> list[AddAction | RemoveAction]:
-        """A file without the rows that leave, and with some that come; nothing where none leaves."""
+        """Rewrite a file without its leaving rows and with some entering rows. Returns no action where no row leaves."""
         rows = self.store.read(file, self.came.schema)
         out = self.leaving.out_of(rows)
         if out.is_empty():
@@ -90,7 +91,7 @@ class Rewriting:
         return [removed(file), *self._written(pl.concat([rows.filter(keeps), came]), max(file.rows, self._per_file), column)]
 
     def _written(self, rows: pl.DataFrame, size: int, column: str | None) -> list[AddAction | RemoveAction]:
-        """Rows in files of about so many, in the order of a column where they are several."""
+        """Write rows to files of about `size` rows, sorted by a column where there are several files."""
         if rows.height > 2 * size and column is not None:
             rows = rows[values_of(rows, column).arg_sort()]
         count = max(1, rows.height // size)
@@ -98,12 +99,12 @@ class Rewriting:
 
     @cached_property
     def _per_file(self) -> int:
-        """How many rows a file of the usual size has."""
+        """Rows of a file of the usual size."""
         rows, size = sum(file.rows for file in self.touched), sum(file.size for file in self.touched)
         return max(1, FILE_BYTES * rows // max(1, size))
 
 
 def _workers(files: Sequence[DataFile]) -> int:
-    """How many files are in work at a time."""
+    """Return the number of files to rewrite at the same time."""
     largest = max((file.size for file in files), default=1)
     return max(1, min(os.cpu_count() or 1, _AT_ONCE // max(1, largest)))

@@ -1,4 +1,4 @@
-"""The data files of a Delta table: what its log says of each, their rows, and new ones beside them."""
+"""Data files of a Delta table: their statistics in the log, their rows, and new files."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 __all__ = ["DataFile", "TableFiles", "inside", "met", "removed", "values_of"]
 
 FILE_BYTES = 8 << 20
-"""About how large the files of a table are that is written for others: what changes has its files written anew."""
+"""Usual size of the files of an output table. Changes rewrite whole files."""
 _COMPARED = ("long", "string", "date")
-"""Delta's names of the types by whose bounds files are passed over: those of others may be rounded, or leave values out."""
+"""Delta types whose bounds decide which files to skip. Bounds of other types may be rounded, or leave values out."""
 _COUNTED_COLUMNS = 32
-"""Of so many columns the log keeps bounds, as Delta does by itself."""
+"""Number of columns with bounds in the log; Delta's default."""
 _LONG_TEXT = 32
-"""Bounds of longer texts would be cut, and some engines take them for values."""
+"""Longest text in bounds. Longer ones would be cut, and some engines take them for values."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file, by its path in the table. `bounds`: the least and the greatest value of columns where the log tells, `nulls`: how many there are."""
+    """A data file, by its path in the table. `bounds` has the lowest and highest value of columns, `nulls` their number of nulls, where known."""
 
     path: str
     size: int
@@ -42,19 +42,19 @@ class DataFile:
 
 
 def values_of(rows: pl.DataFrame, name: str) -> pl.Series:
-    """The values of a column, under no name: some names mean patterns to Polars, wherever it is asked about a series."""
+    """Return the values of a column without its name, because Polars reads some names as patterns."""
     return rows[name].alias("")
 
 
 def inside(file: DataFile, name: str, values: pl.Series) -> pl.Series:
-    """Which values of a column may be in a file."""
+    """Return which values of a column a file may hold."""
     bounds = file.bounds.get(name)
     within = values.is_not_null() if bounds is None else values.is_between(*bounds).fill_null(value=False)
     return within if file.nulls.get(name) == 0 else within | values.is_null()
 
 
 def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
-    """How many values of a column may be in each of some files: `inside`, of many files at once."""
+    """Return how many values of a column each file may hold: `inside` for many files at once."""
     there, empty = values.drop_nulls().sort(), values.null_count()
     lows, highs = (pl.Series([file.bounds[name][end] if name in file.bounds else None for file in files], dtype=values.dtype) for end in (0, 1))
     known = lows.is_not_null()
@@ -64,38 +64,38 @@ def met(files: Sequence[DataFile], name: str, values: pl.Series) -> pl.Series:
 
 
 class TableFiles:
-    """Reads and writes files of a table through the store of delta-rs, wherever the table lies."""
+    """Reads and writes files of a table through the object store of delta-rs."""
 
     def __init__(self, table: DeltaTable) -> None:
         from deltalake._internal import (
-            DeltaFileSystemHandler,  # the file system for pyarrow, `deltalake.fs`, is made of it and does not take what pyarrow writes
+            DeltaFileSystemHandler,  # `deltalake.fs`, the file system for pyarrow, refuses what pyarrow writes
         )
 
         self._table = table
         self._store = DeltaFileSystemHandler(table.table_uri)
 
     def all(self) -> list[DataFile]:
-        """All files."""
+        """Return all files of the table."""
         actions = pl.DataFrame(self._table.get_add_actions(flatten=True))
         known = [one.name for one in self._table.schema().fields if getattr(one.type, "type", None) in _COMPARED and {f"min.{one.name}", f"max.{one.name}"} <= {*actions.columns}]
-        return [_told(row, known) for row in actions.iter_rows(named=True)]
+        return [_data_file(row, known) for row in actions.iter_rows(named=True)]
 
     def read(self, file: DataFile, schema: pa.Schema) -> pl.DataFrame:
-        """The rows of a file."""
+        """Return the rows of a file."""
         import pyarrow.parquet as pq
 
         content = io.BytesIO(self._store.open_input_file(file.path).read(file.size))
-        if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262: these are read as what they stand for
+        if any(pa.types.is_timestamp(kind) for kind in schema.types):  # Spark writes nanoseconds, which end in the year 2262
             return pl.DataFrame(pq.read_table(content, coerce_int96_timestamp_unit="us").select(schema.names).cast(schema))
         rows = pl.read_parquet(content)  # in a third of the time
         return pl.DataFrame([rows.get_column(one.name).cast(one.dtype) for one in pl.DataFrame(schema.empty_table())])
 
     def write(self, rows: pl.DataFrame) -> AddAction:
-        """Write a file; what a commit says of it. Nobody sees it before."""
+        """Write a file and return the action that adds it. Readers see the file after the commit."""
         from deltalake.transaction import AddAction
 
         sink = io.BytesIO()
-        rows.write_parquet(sink, compression="snappy", statistics=False)  # the log has the bounds of files this small; telling them twice takes a fifth of the time
+        rows.write_parquet(sink, compression="snappy", statistics=False)  # the log has the bounds; to write them twice takes a fifth of the time
         content, path = sink.getvalue(), f"part-{uuid4()}.snappy.parquet"
         stream = self._store.open_output_stream(path)
         stream.write(content)
@@ -104,7 +104,7 @@ class TableFiles:
 
 
 def removed(file: DataFile) -> RemoveAction:
-    """What a commit says of a file that goes."""
+    """Return the action that removes a file."""
     from deltalake.transaction import RemoveAction
 
     return RemoveAction(file.path, data_change=True, deletion_timestamp=_now(), size=file.size)
@@ -114,7 +114,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _told(action: Mapping[str, Any], names: Iterable[str]) -> DataFile:
+def _data_file(action: Mapping[str, Any], names: Iterable[str]) -> DataFile:
     bounds = {name: (action[f"min.{name}"], action[f"max.{name}"]) for name in names}
     nulls = {name: action.get(f"null_count.{name}") for name in names}
     return DataFile(
@@ -124,7 +124,7 @@ def _told(action: Mapping[str, Any], names: Iterable[str]) -> DataFile:
 
 
 def _stats(rows: pl.DataFrame) -> str:
-    """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics"); bounds where they are values of the column."""
+    """Return the statistics of a file for the log, in the JSON of Delta's protocol. Bounds are exact values of the column."""
     columns = rows.columns[:_COUNTED_COLUMNS]
     bounds = {name: pair for name in columns if (pair := _bounds(values_of(rows, name))) is not None}
     return orjson.dumps({
@@ -136,7 +136,6 @@ def _stats(rows: pl.DataFrame) -> str:
 
 
 def _bounds(values: pl.Series) -> tuple[Any, Any] | None:
-
     kind = values.dtype
     if kind not in (pl.Int64, pl.Float64, pl.String, pl.Date) or values.len() == values.null_count():
         return None
@@ -149,7 +148,7 @@ def _bounds(values: pl.Series) -> tuple[Any, Any] | None:
 
 
 def _float_bounds(low: Any, high: Any) -> tuple[float, float] | None:
-    """Bounds between which every zero lies, whatever its sign; none where one is no number of JSON."""
+    """Return bounds that include zeros of both signs. None where a bound is no JSON number."""
     if math.isinf(low) or math.isinf(high):
         return None
     return (low or -0.0), (high or 0.0)

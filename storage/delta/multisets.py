@@ -1,7 +1,7 @@
-"""Rows of a table as things that are counted: which there are, how often, and which of them are to go.
+"""Rows of a table as multisets: each row with its number of copies, and the rows that leave.
 
-Floats are compared as their bits, so that what is found is exact: a table that is asked for 0.0 finds -0.0 too. Columns are compared under numbers,
-since what they are called may mean something to Polars, or be what is called so here.
+Floats are compared by their bits, so that matches are exact; a Delta table that looks for 0.0 finds -0.0 too. Columns get numbers as names,
+because Polars may read names as patterns, and because names may collide with names in this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COUNT, _AT, _IMAGE, _NTH = "__count", "__at", "__image", "__nth"
 
 
 def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
-    """Each row once, with the sum of its weights; those of sum 0 are left out."""
+    """Return each distinct row once, with the sum of its weights. Leaves out rows with sum 0."""
     plain = pl.DataFrame(rows)
     frame = as_bits(plain).with_columns(weights.cast(pl.Int64).alias(_COUNT))
     summed = frame.group_by(pl.all().exclude(_COUNT), maintain_order=True).agg(pl.col(_COUNT).sum()).filter(pl.col(_COUNT) != 0)
@@ -27,34 +27,33 @@ def net(rows: pa.Table, weights: pl.Series) -> tuple[pa.Table, pl.Series]:
 
 
 def as_bits(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with numbers as names of columns, and floats as the integers that have their bits."""
+    """Return the rows with numbers as column names, and floats as integers of the same bits."""
     bits = frame.with_columns(pl.col(pl.Float64).reinterpret(dtype=pl.Int64))
     bits.columns = [str(at) for at in range(bits.width)]
     return bits
 
 
 def _zeros_alike(frame: pl.DataFrame) -> pl.DataFrame:
-    """`as_bits` without the sign of zeros."""
+    """Return `as_bits` without the sign of zeros."""
     return as_bits(frame.with_columns(pl.col(pl.Float64) + 0.0))  # -0.0 + 0.0 is 0.0
 
 
 class Leaving:
-    """Rows that are to leave a table, each so many times. Threads may look for them at a time."""
+    """Rows that leave a table, each with its number of copies. Several threads may search at the same time."""
 
     def __init__(self, rows: pl.DataFrame, copies: pl.Series) -> None:
-
         self.rows = rows
         bits = as_bits(rows)
         self._names = bits.columns
         self._images = bits.with_row_index(_IMAGE)
         self._left = pl.DataFrame({_IMAGE: self._images[_IMAGE], _COUNT: copies.cast(pl.Int64)})
-        self._telling = max(self._names, key=lambda name: bits[name].n_unique())
+        self._selective = max(self._names, key=lambda name: bits[name].n_unique())
         self._lock = Lock()
 
     def out_of(self, frame: pl.DataFrame) -> pl.Series:
-        """The positions of the rows of a frame that leave by it: of each at most as many as did not leave by another."""
-        told = pl.col(self._telling).is_in(self._images[self._telling].unique().implode(), nulls_equal=True)
-        near = as_bits(frame).with_row_index(_AT).filter(told)
+        """Return the positions of the rows of a frame that leave. Of each row, at most the copies that no other frame had."""
+        likely = pl.col(self._selective).is_in(self._images[self._selective].unique().implode(), nulls_equal=True)
+        near = as_bits(frame).with_row_index(_AT).filter(likely)
         found = near.join(self._images, on=self._names, how="inner", nulls_equal=True).select(_AT, _IMAGE)
         with self._lock:
             numbered = found.with_columns(pl.int_range(1, pl.len() + 1).over(_IMAGE).alias(_NTH))
@@ -63,7 +62,7 @@ class Leaving:
         return taken[_AT]
 
     def staying(self, frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-        """The rows of some frames that a table finds equal to one that leaves, but that do not leave."""
+        """Return the rows of frames that a Delta table finds equal to a leaving row, but that do not leave."""
         leaving, found = _zeros_alike(self.rows), [self.rows.clear()]
         for rows in frames:
             alike = _zeros_alike(rows).with_row_index(_AT).join(leaving, on=self._names, how="semi", nulls_equal=True)[_AT]
@@ -71,12 +70,11 @@ class Leaving:
         return pl.concat(found)
 
     def _count_down(self, taken: pl.DataFrame) -> None:
-
         fewer = taken.group_by(_IMAGE).agg(pl.len().cast(pl.Int64).alias(_NTH))
         left = self._left.join(fewer, on=_IMAGE, how="left")
         self._left = left.select(_IMAGE, pl.col(_COUNT) - pl.col(_NTH).fill_null(0))
 
     @property
     def all_gone(self) -> bool:
-        """Whether each was found as often as it is to leave."""
+        """Whether all copies of all rows were found."""
         return not (self._left[_COUNT] > 0).any()

@@ -1,6 +1,6 @@
-"""Op rows that tasks of an engine make in Python are written where they are made, a file a task; one commit adds the files to the table.
+"""Writing op rows in the tasks that make them: each task writes Parquet files, and one commit adds the files to the table.
 
-They need not go through the engine's own writer, which costs as much again as to make and to write them.
+The engine's own writer would cost as much as making and writing the rows.
 """
 
 from __future__ import annotations
@@ -22,26 +22,34 @@ if TYPE_CHECKING:
     from changelog.frames import Made
 
 HELD_BYTES: Final = 64 << 20
-"""So many bytes of rows in memory become a file of their own."""
+"""Bytes of rows in memory that become one file."""
 _ROW_GROUP = 1 << 20
 _PAGE_ROWS = 20_000
-"""Rows of a page, by which few of many rows are found: as many as delta-rs writes."""
-_TOLD: Final = "path string, size bigint, modified bigint, stats string"
+"""Rows per page, as in files of delta-rs. Readers skip pages."""
+_FILE_ROW: Final = "path string, size bigint, modified bigint, stats string"
 
 
 def write_made_rows(table: DeltaTable, made: Made, storing: Storing, epoch: int, properties: CommitProperties) -> None:
-    """Let tasks write the rows that they make, under an epoch, and commit the files, which nobody sees before."""
+    """Let tasks write the rows that they make under an epoch, then commit the files. Readers see them after the commit.
+
+    Args:
+        table: The table.
+        made: How tasks make the rows.
+        storing: How the table stores rows.
+        epoch: The epoch of the rows.
+        properties: Properties of the commit.
+    """
     from deltalake.transaction import AddAction
 
-    told = made.seeds.mapInArrow(_Writing(table.table_uri, storing, epoch, made.work), _TOLD).collect()
-    actions: list[AddAction | RemoveAction] = [AddAction(row["path"], row["size"], {}, row["modified"], data_change=True, stats=row["stats"]) for row in told]
+    files = made.seeds.mapInArrow(_Writing(table.table_uri, storing, epoch, made.work), _FILE_ROW).collect()
+    actions: list[AddAction | RemoveAction] = [AddAction(row["path"], row["size"], {}, row["modified"], data_change=True, stats=row["stats"]) for row in files]
     if actions:
         table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
 
 
 @dataclass(frozen=True)
 class _Writing:
-    """What a task does: makes its rows, writes them, and tells of each file. Picklable."""
+    """The work of a task: it makes rows, writes them, and returns one row per file. Picklable."""
 
     uri: str
     storing: Storing
@@ -64,15 +72,15 @@ class _Writing:
         stream = DeltaFileSystemHandler(self.uri).open_output_stream(path)
         stream.write(content)
         stream.close()  # type: ignore[attr-defined]  # the stub lacks it
-        told = {"path": [path], "size": [len(content)], "modified": [time.time_ns() // 1_000_000], "stats": [self._stats(rows)]}
-        return pa.RecordBatch.from_pydict(told)
+        found = {"path": [path], "size": [len(content)], "modified": [time.time_ns() // 1_000_000], "stats": [self._stats(rows)]}
+        return pa.RecordBatch.from_pydict(found)
 
     def _stats(self, rows: pa.Table) -> str:
-        """What the log keeps of a file's rows (Delta's protocol, "Per-file Statistics")."""
+        """Return the statistics of a file for the log, in the JSON of Delta's protocol."""
         import orjson
 
         counted = [name for name in (EPOCH, OP, ERROR) if name in rows.column_names]
-        bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted if name != ERROR}  # errors are texts of any length
+        bounds = {name: pc.min_max(rows.column(name)).as_py() for name in counted if name != ERROR}  # errors may be long
         return orjson.dumps({
             "numRecords": rows.num_rows,
             "minValues": {name: pair["min"] for name, pair in bounds.items() if pair["min"] is not None},
@@ -82,7 +90,7 @@ class _Writing:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches together that have some bytes; none without rows."""
+    """Yield groups of batches of about `HELD_BYTES`. Leaves out batches without rows."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

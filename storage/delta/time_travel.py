@@ -1,25 +1,26 @@
-"""A table as an engine reads it at a version that need not be its newest."""
+"""Reading a table with an engine at a version that may not be the newest."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalake import DeltaTable
-
 from storage.delta.scan import scanned
 from storage.engines.plain_paths import engine_uri
 from storage.errors import storing
+from storage.lazy_deltalake import deltalake
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame
 
     from storage.engines import Engine
 
 
 def frame_at(engine: Engine, uri: str, table: DeltaTable, columns: list[str]) -> DataFrame:
-    """Some columns at least of a table as it was opened. Raises StorageError.
+    """Return at least these columns of the opened version of a table. Raises StorageError.
 
-    Where the engine may not find that version, the newest one is read if it has the same files, as behind a run that was taken back, else the rows come by way of the driver.
+    Where the engine may not find that version, it reads the newest version if that has the same files, as after a run that was undone.
+    Else the rows come by way of the driver.
     """
     reader = engine.session.read.format("delta")
     if engine.loses_versions and (newest := _newest(uri)).version() > table.version():
@@ -32,4 +33,4 @@ def frame_at(engine: Engine, uri: str, table: DeltaTable, columns: list[str]) ->
 
 def _newest(uri: str) -> DeltaTable:
     with storing(uri):
-        return DeltaTable(uri)
+        return deltalake.DeltaTable(uri)

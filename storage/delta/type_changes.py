@@ -1,7 +1,7 @@
-"""What stood in a column before its type changed, in the type that it has now: as a Column and of rows on the driver.
+"""Type changes of columns: earlier values in the present type, as a Column and as Arrow arrays.
 
-A value that the new type cannot hold is null: a text that is no number, a number with a fraction as an integer. Dynamic values (`json`: their
-JSON text) become what a reader of JSON makes of them.
+A value that the new type cannot hold becomes null, such as a text that is no number, or a fraction for an integer. Dynamic values (`json`, stored
+as JSON text) follow the rules for values of JSON files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JSON = "json"
 """The kind of a column of dynamic values."""
 
 _WHOLE = 2.0**53
-"""Below it every whole number is a float, so that it is written without a fraction."""
+"""Below this, every whole number is a float, and is written without a fraction."""
 _INT = r"^[+-]?[0-9]{1,18}$"
 _FLOAT = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _BOOL = r"^(?i)(true|false)$"
@@ -31,7 +31,7 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6}
 
 
 def in_words(kind: pa.DataType) -> str:
-    """The kind of a plain type: `int`, `float`, `bool`, `date`, `time`, `string`; empty for what nothing is converted from or to."""
+    """Return the kind of a plain type: `int`, `float`, `bool`, `date`, `time` or `string`. Empty for types without conversions."""
     checks = {
         "int": pa.types.is_integer, "float": pa.types.is_floating, "bool": pa.types.is_boolean,
         "date": pa.types.is_date, "time": pa.types.is_timestamp, "string": pa.types.is_string,
@@ -40,7 +40,13 @@ def in_words(kind: pa.DataType) -> str:
 
 
 def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
-    """A Column of one kind as another, whose type Spark spells so; null where it cannot be had."""
+    """Return a Column converted from one kind to another, null where a value does not fit.
+
+    Args:
+        value: The Column.
+        pair: The kinds before and after.
+        spelled: Spark's name of the new type.
+    """
     if pair in _CAST:
         return value.cast(spelled)
     if pair in _BY_VALUE:
@@ -49,7 +55,7 @@ def converted(value: Column, pair: tuple[str, str], spelled: str) -> Column:
 
 
 def converted_array(values: pa.Array, pair: tuple[str, str], want: pa.DataType) -> pa.Array:
-    """The same of values on the driver, as a type."""
+    """Return an Arrow array converted from one kind to another, in the type `want`. Null where a value does not fit."""
     if pair in _BY_VALUE:
         return _BY_VALUE[pair](values).cast(want)
     if pair in _ON_DRIVER:
@@ -61,7 +67,7 @@ _CAST = {
     *((kind, "string") for kind in ("int", "bool", "date")), *((kind, other) for kind in ("int", "bool") for other in ("int", "float")),
     ("date", "time"), ("time", "date"),
 }  # fmt: skip
-"""The conversions that are a cast."""
+"""Conversions that are a cast."""
 _IN_COLUMNS: Mapping[tuple[str, str], Callable[[Column], Column]] = {
     ("float", "string"): lambda value: F.coalesce(F.when(_is_whole(value), value.try_cast("bigint")).cast("string"), value.cast("string")),
     ("float", "int"): lambda value: F.when(_is_whole(value), value.try_cast("bigint")),
@@ -78,7 +84,7 @@ def _is_whole(value: Column) -> Column:
 
 
 def _whole(values: pl.Series) -> pl.Series:
-    """The numbers without a fraction as integers, null for others."""
+    """Return whole numbers as integers, null for others."""
     return values.set(~((values == values.floor()) & (values.abs() < _WHOLE)).fill_null(False), None).cast(int, strict=False)
 
 
@@ -88,12 +94,12 @@ def _moments(texts: pl.Series) -> pl.Series:
 
 
 def _fitting(texts: pl.Series, pattern: str) -> pl.Series:
-    """The texts of a pattern, null for others."""
+    """Return the texts that match a pattern, null for others."""
     return texts.set(~texts.str.contains(pattern).fill_null(False), None)
 
 
 def _finite(values: pl.Series) -> pl.Series:
-    """The numbers that are no infinity, null for others."""
+    """Return finite numbers, null for infinities."""
     return values.set(values.is_infinite().fill_null(False), None)
 
 
@@ -125,7 +131,7 @@ def _time_texts(values: pa.Array) -> pa.Array:
 
 
 def _as_json(values: pa.Array) -> pa.Array:
-    """The JSON text of values; dates and times are texts."""
+    """Return the JSON text of values. Dates and times become JSON strings."""
     from storage.formats.values import coerce_values
 
     plain = _time_texts(values) if pa.types.is_timestamp(values.type) else values.cast(pa.string()) if pa.types.is_date(values.type) else values
@@ -133,7 +139,7 @@ def _as_json(values: pa.Array) -> pa.Array:
 
 
 def _of_json(texts: pa.Array, declared: str) -> pa.Array:
-    """Dynamic values as a declared type, by the rules for values in JSON files."""
+    """Return dynamic values in a declared type, by the rules for JSON files."""
     from storage.formats.values import coerce_values
 
     return coerce_values([None if text is None else json.loads(text) for text in texts.to_pylist()], declared).values
@@ -145,4 +151,4 @@ _BY_VALUE: Mapping[tuple[str, str], Callable[[pa.Array], pa.Array]] = {
     **{(JSON, kind): partial(_of_json, declared=kind) for kind in ("int", "float", "bool", "date", "string")},
     (JSON, "time"): partial(_of_json, declared="date_time"),
 }
-"""The conversions that Python does, for engines too: they spell numbers and times each in their way."""
+"""Conversions in Python, for engines too, because engines spell numbers and times differently."""

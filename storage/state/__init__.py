@@ -1,1 +1,1 @@
-"""The state folder of a pipeline: its place, ledger, lock and durable steps."""
+"""The state of a pipeline: its place, the ledger, the claim, and the integrity of its files."""

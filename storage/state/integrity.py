@@ -1,8 +1,8 @@
-"""Seals: the size and hash of every file that a committed version of a table consists of (QUALITY, 14: tampering is seen).
+"""Integrity of a state: seals (size and hash) of every file of its tables, and the anchor of the ledger. They show tampering.
 
-A run seals what it added in its ledger entry: data files, and the files of the Delta log. The entry's own hash, and through the
-chain that of every later entry, covers them. The ledger cannot seal itself; its files, and how far it goes, are in the anchor, a
-file beside it that is replaced after each commit. Local states only: an object store keeps checksums of its own.
+A run adds the seals of its new data files and log files to its ledger entry. The hash of the entry covers them, and so does the hash of every later
+entry through the chain. The ledger cannot seal itself. Its files and its length are in the anchor, a file next to it that is replaced after each commit.
+This holds for local states. An object store has its own checksums.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from urllib.parse import unquote
 import orjson
 
 from storage import durable
-from storage.errors import Damaged, StorageError
+from storage.delta.scan import add_actions
+from storage.errors import Damaged, StorageError, storing
 from storage.files.discovery import content_hash
+from storage.lazy_deltalake import deltalake
 from storage.state.entry import Entry, verify_chain
 from storage.state.ledger import Ledger, ledger_ways_out
 from storage.state.location import State
@@ -26,15 +28,15 @@ from storage.state.location import State
 __all__ = ["Fault", "anchor_ledger", "check_content", "check_ledger_end", "check_ledger_files", "check_tables", "require_ledger", "seal_tables"]
 
 HASHED_BYTES = 64 << 20
-"""How many bytes of its tables' data files a run hashes, small files first. It checks only the sizes of the other files."""
+"""Bytes of data files that a run hashes, small files first. It checks only the sizes of other files."""
 
 Seals = dict[str, list[Any]]
-"""By a file's name inside its table: its size and its hash."""
+"""Size and hash by file name inside the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A file that is not what was sealed: the table's path in the state folder, the epoch that sealed it (0: none did), what is wrong."""
+    """A file that differs from its seal: path of the table in the state folder, epoch that sealed the file (0: none), and what is wrong."""
 
     table: str
     epoch: int
@@ -42,7 +44,7 @@ class Fault:
 
 
 def _log_files(table: Path, version: int) -> Iterator[Path]:
-    """The files of the Delta log that a version has."""
+    """Yield the files of a version in the Delta log."""
     for suffix in ("json", "checkpoint.parquet"):
         file = table / "_delta_log" / f"{version:020d}.{suffix}"
         if file.exists():
@@ -50,7 +52,7 @@ def _log_files(table: Path, version: int) -> Iterator[Path]:
 
 
 def _added(log: Path) -> Iterator[str]:
-    """The data files that a commit adds."""
+    """Yield the data files that a commit adds."""
     for line in log.read_bytes().splitlines():
         action = orjson.loads(line) if line else {}
         if "add" in action:
@@ -62,7 +64,7 @@ def _seal_of(file: Path) -> list[Any]:
 
 
 def seals_between(table: Path, before: int | None, now: int) -> Seals:
-    """The seals of what the versions behind `before` (None: from the first on) up to `now` brought, as far as it is still there."""
+    """Return the seals of the present files that versions after `before` (None: all versions) up to `now` added."""
     found: Seals = {}
     for version in range(0 if before is None else before + 1, now + 1):
         for log in _log_files(table, version):
@@ -73,9 +75,9 @@ def seals_between(table: Path, before: int | None, now: int) -> Seals:
 
 
 def seal_tables(state: State, before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, Seals]:
-    """The seals of what a run brought to the tables of a state, by table; nothing for a state that is not local.
+    """Return the seals of the files that a run added, by table. Empty for a state that is not local.
 
-    The files, and the folders that name them, are on disk before this returns.
+    The files, and the folders that name them, are flushed to disk first.
     """
     if not state.local:
         return {}
@@ -85,7 +87,7 @@ def seal_tables(state: State, before: Mapping[str, int], now: Mapping[str, int])
 
 
 def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
-    """What of the tables is not as the ledger's entries sealed it."""
+    """Yield the files of tables that differ from the seals in the ledger's entries."""
     sealed: dict[str, dict[str, tuple[int, list[Any]]]] = {}
     head: Entry | None = None
     for entry in entries:
@@ -99,7 +101,7 @@ def check_tables(state: State, entries: Iterable[Entry]) -> Iterator[Fault]:
 
 
 def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tuple[int, list[Any]]], epoch: int) -> Iterator[Fault]:
-    """Bytes first: a table whose files are not what they were is not opened."""
+    """Yield the faults of a table. Compares bytes first; a table with changed files is not opened."""
     changed = [Fault(path, of, f"{name} {detail}") for name, (of, seal) in sealed.items() if (detail := _difference(table / name, seal))]
     if changed:
         yield from changed
@@ -115,41 +117,32 @@ def _check_table(table: Path, path: str, version: int, sealed: Mapping[str, tupl
 
 
 def _live_files(table: Path, version: int | None) -> set[str]:
-    from deltalake import DeltaTable
-
-    from storage.errors import storing
-
     with storing(str(table)):
-        found = DeltaTable(str(table), version=version)
+        found = deltalake.DeltaTable(str(table), version=version)
         return {unquote(str(path)) for path in found.get_add_actions(flatten=True).column("path").to_pylist()}
 
 
 def _later(table: Path, path: str, version: int, epoch: int, sealed: Collection[str]) -> Iterator[Fault]:
-    """What versions beyond the committed one did to committed epochs; what they add to a later epoch, the next run takes back."""
-    from deltalake import DeltaTable
-
-    from storage.delta.scan import add_actions
-    from storage.errors import storing
-
+    """Yield what versions after the committed one did to committed epochs. The next run undoes what they added to a later epoch."""
     try:
         with storing(str(table)):
-            newest = DeltaTable(str(table))
+            newest = deltalake.DeltaTable(str(table))
             if newest.version() <= version:
                 return
             names = newest.get_add_actions(flatten=True).column("path").to_pylist()
             lowest = [low for (low,) in add_actions(newest, "min._epoch")]
     except StorageError:
-        return  # told by the check of the committed version
-    told = dict(zip((unquote(str(name)) for name in names), lowest, strict=True))
-    changed = [name for name, low in told.items() if name not in sealed and low <= epoch]
-    gone = [name for name in _live_files(table, version) if name not in told]
+        return  # the check of the committed version reports it
+    lowest_epochs = dict(zip((unquote(str(name)) for name in names), lowest, strict=True))
+    changed = [name for name, low in lowest_epochs.items() if name not in sealed and low <= epoch]
+    gone = [name for name in _live_files(table, version) if name not in lowest_epochs]
     for found, what in ((changed, "adds rows to committed epochs"), (gone, "takes rows of committed epochs away")):
         if found:
             yield Fault(path, epoch, f"a version behind {version}, which no run committed, {what}")
 
 
 def _difference(file: Path, seal: list[Any]) -> str:
-    """What is wrong with a file; a data file that is gone may be one that no version needs any more."""
+    """Return what is wrong with a file. A missing data file is no fault here, because a version may no longer need it."""
     try:
         size = file.stat().st_size
     except OSError:
@@ -167,7 +160,7 @@ def _anchor_file(state: State) -> Path:
 
 
 def _anchor(state: State) -> dict[str, Any] | None:
-    """The anchor, None where there is none. Raises ValueError for one that cannot be read."""
+    """Return the anchor, None where there is none. Raises ValueError for a damaged anchor."""
     try:
         found = orjson.loads(_anchor_file(state).read_bytes())
     except FileNotFoundError:
@@ -182,9 +175,9 @@ def _digest(anchor: Mapping[str, Any]) -> str:
 
 
 def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, Collection[str]]) -> None:
-    """Note how far the ledger goes, what its files are, and the seals of the data files that tables consist of. One durable step.
+    """Write the anchor: the head of the ledger, and the seals of its files and of the live data files of all tables. One durable step.
 
-    `live` has the data files of the tables that changed; other tables keep their files. Does nothing for a state that is not local.
+    `live` has the data files of the changed tables; other tables keep theirs. Does nothing for a state that is not local.
     """
     if not state.local:
         return
@@ -202,7 +195,7 @@ def anchor_ledger(state: State, ledger: Ledger, head: Entry, live: Mapping[str, 
 
 
 def _needed(seals: Seals, live: Collection[str]) -> Seals:
-    """The seals of what reading a table takes: its live data files, and its log from the last checkpoint on."""
+    """Return the seals of the files that a reader needs: live data files, and the log from the last checkpoint on."""
     log = "_delta_log/"
     first = max((name.split(".")[0] for name in seals if name.startswith(log) and name.endswith(".checkpoint.parquet")), default="")
     return {name: seal for name, seal in seals.items() if (name.split(".")[0] >= first if name.startswith(log) else name in live)}
@@ -215,7 +208,7 @@ def _write(target: Path, text: bytes) -> None:
 
 
 def _live_seals(anchor: Mapping[str, Any], head: Entry, live: Mapping[str, Collection[str]]) -> dict[str, Seals]:
-    """The seals of the data files of each table that an entry names, as far as the anchor before it or the entry has them."""
+    """Return the seals of the live data files of each table, from the last anchor or the entry."""
     sealed: Mapping[str, Seals] = {**anchor.get("live", {})}
     found = {path: seals for path, seals in sealed.items() if path in head.tables}
     for path, names in live.items():
@@ -225,7 +218,7 @@ def _live_seals(anchor: Mapping[str, Any], head: Entry, live: Mapping[str, Colle
 
 
 def require_ledger(state: State, head: Entry | None) -> None:
-    """Raise StorageError where the ledger does not end where its anchor says. An anchor that is lost or cannot be read says nothing."""
+    """Raise StorageError where the ledger does not end where its anchor says. Ignores a missing or damaged anchor."""
     if not state.local:
         return
     try:
@@ -239,9 +232,10 @@ def require_ledger(state: State, head: Entry | None) -> None:
 
 
 def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int]]) -> None:
-    """Raise StorageError where a file of the ledger or of a table is not what was sealed.
+    """Raise StorageError where a file of the ledger or of a table differs from its seal.
 
-    `live` has the data files of each table with their sizes. Files are hashed up to `HASHED_BYTES`, those of tables first. Nothing is done for a state that is not local.
+    `live` has the data files of each table with their sizes. Hashes up to `HASHED_BYTES`, files of tables first. Does nothing for a state that is not
+    local.
     """
     if not state.local:
         return
@@ -265,7 +259,7 @@ def check_content(state: State, head: Entry, live: Mapping[str, Mapping[str, int
 
 
 def check_ledger_files(state: State) -> Iterator[Fault]:
-    """Files of the ledger that are not what the anchor says; bytes alone, nothing is opened."""
+    """Yield the files of the ledger that differ from the anchor. Compares bytes and opens no table."""
     if not state.local:
         return
     try:
@@ -280,7 +274,7 @@ def check_ledger_files(state: State) -> Iterator[Fault]:
 
 
 def check_ledger_end(state: State, entries: list[Entry]) -> Iterator[Fault]:
-    """Whether the ledger ends where the anchor says that it does."""
+    """Yield a fault where the ledger does not end where the anchor says."""
     if not state.local:
         return
     anchor = _anchor(state)
@@ -291,25 +285,21 @@ def check_ledger_end(state: State, entries: list[Entry]) -> Iterator[Fault]:
 
 
 def _just_begun(state: State, entries: list[Entry]) -> bool:
-    """Whether the ledger may be that of a first run that ended before its anchor was written: one entry, and no table goes beyond it."""
-    from deltalake import DeltaTable
-
-    from storage.errors import storing
-
+    """Return whether a first run may have ended before it wrote the anchor: there is one entry, and no table has later versions."""
     try:
         with storing(state.root):
-            return len(entries) == 1 and all(DeltaTable(state.table(path)).version() == version for path, version in entries[0].tables.items())
+            return len(entries) == 1 and all(deltalake.DeltaTable(state.table(path)).version() == version for path, version in entries[0].tables.items())
     except StorageError:
         return False
 
 
 def _names(anchor: Mapping[str, Any], head: Entry) -> bool:
-    """Whether an anchor is that of an entry, or of the one before it: a commit may have ended before its anchor was written."""
+    """Return whether an anchor belongs to an entry or the one before it. A run may have ended before it wrote its anchor."""
     return anchor.get("hash") in (head.hash, head.previous, head.counters.get("replaces"))
 
 
 def _check_end(anchor: Mapping[str, Any], entries: list[Entry]) -> Iterator[Fault]:
-    """Whether the ledger lost what was anchored. It may go further, as anchors of later commits may not have been written."""
+    """Yield a fault where the ledger lost the anchored entry. It may have later entries, whose anchors were not written."""
     known = entries if not verify_chain(entries) else entries[-1:]
     if any(_names(anchor, entry) for entry in known):
         return

@@ -1,4 +1,4 @@
-"""Where state lives: `<workspace>/.errata/<pipeline>/`, or under the folder or URI that the user names (CONTRACT.md, "Files of a project")."""
+"""Where the state of a pipeline is: `<workspace>/.errata/<pipeline>/`, or below the folder or URI that the user names."""
 
 import atexit
 import re
@@ -30,32 +30,32 @@ class State:
 
     @property
     def ledger(self) -> str:
-        """Where the ledger is."""
+        """Place of the ledger."""
         return f"{self.root}/ledger"
 
     @property
     def claim(self) -> str:
-        """Where the claim is kept: a file locally, else a Delta table."""
+        """Place of the claim: a file for a local state, else a Delta table."""
         return f"{self.root}/claim"
 
     def changelog(self, port: str) -> str:
-        """The changelog table of a node's port (`orders`, `orders.errors`)."""
+        """Return the place of the changelog table of a node's port (`orders`, `orders.errors`)."""
         return f"{self.root}/changelog/{port}"
 
     def accumulators(self, node: str) -> str:
-        """The table of an operator's own state, or of an arrangement of its rows."""
+        """Return the place of the table with an operator's own state, or an arrangement of its rows."""
         return f"{self.root}/state/{node}"
 
     def table(self, path: str) -> str:
-        """The table that the ledger names by its path inside the state folder (`changelog/orders`)."""
+        """Return the place of a table by its path inside the state folder (`changelog/orders`), as the ledger names it."""
         return f"{self.root}/{path}"
 
     def exists(self) -> bool:
-        """Whether a local state folder is there; an object store is asked for its ledger instead."""
+        """Return whether a local state folder exists. True for an object store, where only the ledger can tell."""
         return Path(self.root).is_dir() if self.local else True
 
     def prepare(self) -> None:
-        """Make the local folder, for its owner only, and keep it out of version control. Raises StorageError, also where an object store cannot be reached as things are."""
+        """Create the local folder for its owner only, and exclude it from version control. Raises StorageError, also where settings keep an object store out of reach."""
         if not self.local:
             if setting := settings_refused(self.root):
                 raise StorageError(self.root, setting)
@@ -74,7 +74,7 @@ class State:
             raise StorageError(self.root, problem.strerror or str(problem)) from problem
 
     def forget(self) -> None:
-        """Remove the tables and files of a local state (`--ephemeral`), all but the claim, which its holder lets go."""
+        """Remove the tables and files of a local state (`--ephemeral`), except the claim, which its holder releases."""
         if self.local and Path(self.root).exists():
             durable.step("forget:state", self._remove)
 
@@ -87,10 +87,13 @@ class State:
 
 
 def state_of(pipeline: str, workspace: Path, *, named: str | None = None, configured: str | None = None) -> State:
-    """The state of a pipeline, in a folder of its own.
+    """Return the state of a pipeline, in a folder of its own.
 
-    It is under `named` (`--state`, ERRATA_STATE; relative to where one stands), else under `configured` (`[state] path` of the
-    workspace file; relative to it), else in the workspace's `.errata`.
+    Args:
+        pipeline: Name of the pipeline.
+        workspace: Folder of the workspace. Its `.errata` holds the state unless another place is given.
+        named: Place of `--state` or ERRATA_STATE, relative to the working directory. Comes first.
+        configured: `[state] path` of the workspace file, relative to the workspace.
     """
     if named is not None:
         return State(_under(named, Path.cwd(), pipeline))
@@ -104,7 +107,7 @@ def _under(place: str, base: Path, pipeline: str) -> str:
 
 
 def temporary_state(pipeline: str) -> State:
-    """A state folder of a new temporary place, removed by `forget` or at the end of the process."""
+    """Return a state in a new temporary folder, removed by `forget` or at the end of the process."""
     folder = tempfile.mkdtemp(prefix="errata-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return State(f"{folder}/{pipeline}")

@@ -1,8 +1,8 @@
-"""One run at a time: the claim on a pipeline's state (DESIGN section 5, step 5; exit code 6 of CONTRACT.md).
+"""The claim on a pipeline's state: one run at a time (exit code 6).
 
-In a local folder the claim is a lock on a file, which the system lets go when its process ends, however it ends. On an
-object store it is the description of a small Delta table: every change of it is a commit that only one can make, its owner
-renews it, and one that is not renewed any more is taken over.
+In a local folder the claim is a lock on a file. The system releases it when the process ends, however it ends. On an object store the claim is a
+lease in the description of a small Delta table. Every change of it is a commit that only one process can make. The owner renews the lease, and
+another run takes over a lease that is not renewed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import orjson
 
 from storage import durable
+from storage.delta.columns import declared, new_fields
 from storage.durable import undoing
-from storage.errors import Overtaken, StorageError, storing
+from storage.errors import OutsideError, Overtaken, StorageError, storing
+from storage.lazy_deltalake import deltalake
 from storage.state.location import State
 from storage.uris import is_local
 
@@ -40,7 +42,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who holds a claim: a process of a host, since a moment (seconds since 1970), for a run."""
+    """Holder of a claim: a process of a host, since a moment (seconds since 1970), for a run."""
 
     host: str
     pid: int
@@ -49,15 +51,15 @@ class Owner:
 
     @classmethod
     def this_process(cls, execution_id: str) -> Owner:
-        """The owner that this process is for a run."""
+        """Return this process as the owner for a run."""
         return cls(socket.gethostname(), os.getpid(), time.time(), execution_id)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} (run {self.execution_id})"
 
 
-class Held(Exception):
-    """Another run holds the pipeline. `owner` is None where it did not say who it is."""
+class Held(OutsideError):
+    """Another run holds the pipeline. `owner` is None where it is unknown."""
 
     def __init__(self, owner: Owner | None) -> None:
         self.owner = owner
@@ -65,25 +67,25 @@ class Held(Exception):
 
 
 class _Lock(Protocol):
-    """What a place offers to claim it by."""
+    """The kind of lock that a place offers."""
 
     def take(self, owner: Owner, *, wait: bool) -> Owner | None:
-        """Take it for `owner` and give the dead one that it was taken from. Raises `Held`, unless it may wait."""
+        """Take the lock for `owner`, and return the dead owner that it was taken from. Raises `Held` unless `wait`."""
 
     def renew(self) -> bool:
-        """Say that the owner lives. False where the claim was lost."""
+        """Renew the lock. False where it was lost."""
 
     def holds(self) -> bool:
-        """Whether the claim is still the owner's. Cheap enough to be asked before each durable step."""
+        """Return whether the owner still has the lock. Cheap enough to call before each durable step."""
 
     def leave(self) -> None:
-        """Let go of what was taken."""
+        """Release the lock."""
 
 
 class Claim:
-    """A claim that is held; a context manager that lets it go.
+    """A held claim; a context manager that releases it.
 
-    `taken_from` is the dead owner whose claim it was, if any. Of a `leased` claim that owner may still be alive: it was only not heard of.
+    `taken_from` is the dead owner whose claim it was, if any. The former owner of a `leased` claim may still be alive, because it only failed to renew.
     """
 
     def __init__(self, lock: _Lock, place: str, taken_from: Owner | None, renew_every: float | None) -> None:
@@ -97,29 +99,29 @@ class Claim:
 
     @property
     def held(self) -> bool:
-        """Whether the claim is still this run's: no other run took it over because this one was not heard of for too long."""
+        """Whether this run still has the claim. Another run takes a lease over that was not renewed for too long."""
         return not self._over.is_set() and self._lock.holds()
 
     @property
     def lost(self) -> bool:
-        """Whether another run is known to have it; False where the place does not answer."""
+        """Whether another run is known to have the claim. False where the place does not answer."""
         try:
             return not self.held
         except StorageError:
             return False
 
     def require(self) -> None:
-        """Raise `Overtaken` where the claim is another run's."""
+        """Raise `Overtaken` where another run has the claim."""
         if not self.held:
             raise Overtaken(self.place)
 
     def confirm(self) -> None:
-        """The same, asked of the place itself, whatever was heard last."""
+        """Raise `Overtaken` where another run has the claim, by a new look at the place."""
         if self._over.is_set() or not self._lock.renew():
             raise Overtaken(self.place)
 
     def release(self) -> None:
-        """Let the claim go, also where it is interrupted right then. One durable step."""
+        """Release the claim, even when interrupted meanwhile. One durable step."""
         if not self._over.is_set():
             self._over.set()
             with undoing(self._lock.leave), durable.guarding(_free):
@@ -133,15 +135,19 @@ class Claim:
 
     def _renew(self, every: float) -> None:
         while not self._over.wait(every):
-            with suppress(StorageError, OSError):  # the next time may do; until the lease ends the claim holds
+            with suppress(StorageError, OSError):  # the next attempt may work; until the lease ends the claim holds
                 if not self._lock.renew():
                     return
 
 
 def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Callable[[Owner | None], None] | None = None) -> Claim:
-    """Claim a pipeline's state for a run. One durable step. The state's folder is there (`State.prepare`).
+    """Claim a pipeline's state for a run. One durable step.
 
-    Raises `Held` where a living run has it, unless `wait`: then `waiting` is told of the owner once and the claim is awaited.
+    Args:
+        state: The state. Its folder exists (`State.prepare`).
+        execution_id: Name of the run.
+        wait: Wait for another run to end. Else raise `Held` where a living run has the claim.
+        waiting: Called once with the other run's owner before the wait.
     """
     local = is_local(state.root)
     lock: _Lock = _FileLock(Path(state.claim)) if local else _TableLock(state.claim)
@@ -158,17 +164,17 @@ def claim(state: State, execution_id: str, *, wait: bool = False, waiting: Calla
 
 
 def _taken(lock: _Lock, owner: Owner, *, wait: bool) -> Owner | None:
-    """Take a lock as one durable step; who is interrupted right then lets go of it."""
+    """Take a lock as one durable step. An interrupt releases it."""
     with undoing(lock.leave), durable.guarding(_free):
         return durable.step("claim", lambda: lock.take(owner, wait=wait))
 
 
 def _free() -> None:
-    """To take a claim and to let it go depends on no other claim."""
+    """Guard of the claim's own steps: they depend on no other claim."""
 
 
 class _FileLock:
-    """A lock on a local file. The file stays; its text names the owner, and is empty after an orderly end."""
+    """A lock on a local file. The file remains; its text names the owner, and is empty after an orderly end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -197,7 +203,7 @@ class _FileLock:
                     return handle
 
     def _is_current(self, handle: int) -> bool:
-        """Whether the locked file is still the one at the path."""
+        """Return whether the locked file is still the one at the path."""
         try:
             return os.path.samestat(os.fstat(handle), self._path.stat())
         except FileNotFoundError:
@@ -207,7 +213,7 @@ class _FileLock:
         return self.holds()
 
     def holds(self) -> bool:
-        """Whether nobody removed the file: then another run would lock a new one."""
+        """Return whether the file was not removed. After a removal another run would lock a new file."""
         return self._handle is not None and self._is_current(self._handle)
 
     def leave(self) -> None:
@@ -218,7 +224,7 @@ class _FileLock:
 
 
 class _TableLock:
-    """A claim on an object store: the description of a Delta table holds the owner and when it was last heard of."""
+    """A lease on an object store: the description of a Delta table holds the owner and the time of the last renewal."""
 
     def __init__(self, uri: str, *, clock: Callable[[], float] = time.time) -> None:
         self._uri = uri
@@ -251,7 +257,7 @@ class _TableLock:
             return True
 
     def holds(self) -> bool:
-        """True as long as the lease lasts that was renewed last; behind its end the claim is renewed first, if that can still be done."""
+        """Return whether the lease lasts. After its end, try to renew it first."""
         if self._lost:
             return False
         return self._clock() - self._heard < LEASE_SECONDS or self.renew()
@@ -265,41 +271,33 @@ class _TableLock:
         return self._clock() - heard < LEASE_SECONDS and not _is_dead_here(holder)
 
     def _set(self, table: DeltaTable, owner: Owner | None) -> bool:
-        """Write the owner as the next version of the table; False where somebody else wrote that version."""
-        from deltalake import CommitProperties
-        from deltalake.exceptions import CommitFailedError
-
+        """Write the owner as the next version of the table. False where somebody else wrote that version."""
         text = orjson.dumps({"owner": None if owner is None else asdict(owner), "heard": self._clock()}).decode()
         try:
-            table.alter.set_table_description(text, commit_properties=CommitProperties(max_commit_retries=0))
-        except CommitFailedError:
+            table.alter.set_table_description(text, commit_properties=deltalake.CommitProperties(max_commit_retries=0))
+        except deltalake.exceptions.CommitFailedError:
             return False
         return True
 
     def _table(self) -> DeltaTable:
-        from deltalake import CommitProperties, DeltaTable
-        from deltalake.exceptions import DeltaError, TableNotFoundError
-
-        from storage.delta.columns import declared, new_fields
-
         try:
-            return DeltaTable(self._uri)
-        except TableNotFoundError:
+            return deltalake.DeltaTable(self._uri)
+        except deltalake.exceptions.TableNotFoundError:
             try:
-                # Tried again, a table made at the same time would be made anew behind the claim that is in it.
-                once = CommitProperties(max_commit_retries=0)
-                return DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error", commit_properties=once)
-            except DeltaError:  # somebody else made it in the meantime
-                return DeltaTable(self._uri)
+                # A retry would create the table anew over one that another run just created, with its claim.
+                once = deltalake.CommitProperties(max_commit_retries=0)
+                return deltalake.DeltaTable.create(self._uri, new_fields(declared({"nothing": "string"})), mode="error", commit_properties=once)
+            except deltalake.exceptions.DeltaError:  # somebody else created it meanwhile
+                return deltalake.DeltaTable(self._uri)
 
 
 def _read(table: DeltaTable) -> tuple[Owner | None, float]:
-    said: dict[str, Any] = orjson.loads(table.metadata().description or "{}")
-    return (Owner(**said["owner"]), float(said["heard"])) if said.get("owner") else (None, 0.0)
+    lease: dict[str, Any] = orjson.loads(table.metadata().description or "{}")
+    return (Owner(**lease["owner"]), float(lease["heard"])) if lease.get("owner") else (None, 0.0)
 
 
 def _is_dead_here(owner: Owner) -> bool:
-    """Whether the owner was a process of this host that is no more."""
+    """Return whether the owner was a process of this host that has ended."""
     if owner.host != socket.gethostname():
         return False
     try:
@@ -312,7 +310,7 @@ def _is_dead_here(owner: Owner) -> bool:
 
 
 def _owner(text: bytes) -> Owner | None:
-    """The owner that a claim's file names; None where it names none, as after a crash of the machine."""
+    """Return the owner in the text of a claim's file. None where it names none, as after a crash of the machine."""
     try:
         return Owner(**orjson.loads(text)) if text else None
     except (orjson.JSONDecodeError, TypeError):

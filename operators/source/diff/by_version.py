@@ -82,7 +82,7 @@ def look(source: SourceNode, settings: PipelineSettings, known: FileRecord | Non
     if known is None:
         return TableChanges((record,), changed=(record,))
     broken = _broken(table, known)
-    if broken is None and known.dense and table.only_kept(int(known.version or 0)):
+    if broken is None and known.dense and table.is_unchanged_since(int(known.version or 0)):
         return TableChanges((known,), since=known)
     changed = replace(record, rows=known.rows)
     return TableChanges((changed,), changed=(changed,), since=known, broken=broken)
