@@ -1,4 +1,4 @@
-"""The fold and consolidation on the driver, for few op rows that are there as Arrow: to plan a query takes longer (`changelog.spark_algebra` for many)."""
+"""The algebra on the driver, for few op rows as Arrow: to plan a query would take longer (`changelog.algebra`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def standing(op_rows: pa.Table) -> pa.Table:
-    """What `algebra.live` gives of these op rows, in their order."""
+def fold(op_rows: pa.Table) -> pa.Table:
+    """The live rows of a changelog, in the order of its rows."""
     brings = _brings(op_rows)
     rows = op_rows.drop_columns([name for name in (OP, CAUSE) if name in op_rows.column_names])
     came, went = rows.filter(brings), rows.filter(pc.invert(brings))
@@ -30,13 +30,13 @@ def standing(op_rows: pa.Table) -> pa.Table:
 
 
 def signed(live_rows: pa.Table, op: Op, cause: str) -> pa.Table:
-    """Live rows as op rows of one kind: what `algebra.as_appends` and `algebra.as_retractions` give."""
-    image = live_rows.drop_columns([EPOCH]) if EPOCH in live_rows.column_names else live_rows
+    """Live rows as op rows of one kind."""
+    image = live_rows.drop_columns([name for name in (EPOCH, OP, CAUSE) if name in live_rows.column_names])
     return image.append_column(OP, pa.repeat(pa.scalar(int(op), pa.int8()), image.num_rows)).append_column(CAUSE, pa.repeat(cause, image.num_rows))
 
 
-def newest(rows: pa.Table) -> pa.Table:
-    """Of rows with `_epoch` and `_key` those of each key's last epoch, without `_epoch`."""
+def latest(rows: pa.Table) -> pa.Table:
+    """The row of each key's last epoch, without `_epoch`."""
     versions = pl.DataFrame({KEY: rows.column(KEY), EPOCH: rows.column(EPOCH)})
     last = versions.select(pl.col(EPOCH) == pl.col(EPOCH).max().over(KEY)).to_series()
     return rows.filter(last.to_arrow()).drop_columns([EPOCH])
@@ -46,15 +46,15 @@ def _versions(rows: pa.Table) -> Iterator[tuple[bytes, int]]:
     return zip(rows.column(KEY).to_pylist(), rows.column(EPOCH).to_pylist(), strict=True)
 
 
-def consolidated(op_rows: pa.Table) -> pa.Table:
-    """What `algebra.consolidate` gives of these op rows."""
+def consolidate(op_rows: pa.Table) -> pa.Table:
+    """The net change of each key (`changelog.algebra.consolidate`)."""
     rows = op_rows.drop_columns([EPOCH]) if EPOCH in op_rows.column_names else op_rows
     if not rows.num_rows:
         return rows
     came, cause = pl.col("sign") > 0, pl.col("cause")
-    told = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **images(rows)})
-    weighted = told.with_columns(sign=pl.Series(weights(rows)), at=pl.int_range(pl.len()))
-    same = [name for name in told.columns if name != "cause"]
+    given = pl.DataFrame({"key": rows.column(KEY), "cause": rows.column(CAUSE), **images(rows)})
+    weighted = given.with_columns(sign=pl.Series(weights(rows)), at=pl.int_range(pl.len()))
+    same = [name for name in given.columns if name != "cause"]
     totals = [pl.col("sign").sum().alias("net"), pl.col("at").first(), cause.filter(~came).min().alias("went"), cause.filter(came).min().alias("came")]
     left = weighted.group_by(same, maintain_order=True).agg(*totals).filter(pl.col("net") != 0).with_columns(both=pl.len().over("key") > 1)
     into, both = pl.col("net") > 0, pl.col("both")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField, StructType
 
-_ACCEPTED: Final = "_errata_accepted"
 _MADE: Final = "_errata_made"
 Batches: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
@@ -121,28 +120,6 @@ def united(one: DataFrame, *others: DataFrame) -> DataFrame:
         schema = known(one) or known(other) or one.schema
         one = told(_picked(one, schema).union(_picked(other, schema)), schema)
     return one
-
-
-def with_rejects(good: DataFrame, *bad: DataFrame) -> DataFrame:
-    """Rows with rejects among them. That the others are `good` is kept with the frame (`accepted`): else the plan of each node in a chain would hold that of the node above twice."""
-    rows = united(good, *bad)
-    if bad:
-        vars(rows)[_ACCEPTED] = good
-    return rows
-
-
-def accepted(rows: DataFrame) -> DataFrame:
-    """The rows without the rejects that `with_rejects` put among them; of any other frame all."""
-    good: DataFrame = vars(rows).get(_ACCEPTED, rows)
-    return good
-
-
-def alike(rows: DataFrame, change: Callable[[DataFrame], DataFrame]) -> DataFrame:
-    """What a change of columns makes of rows, those that are `accepted` still known."""
-    changed, good = change(rows), accepted(rows)
-    if good is not rows:
-        vars(changed)[_ACCEPTED] = change(good)
-    return changed
 
 
 def _picked(frame: DataFrame, schema: StructType) -> DataFrame:

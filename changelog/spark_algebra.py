@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from changelog.columns import CAUSE, EPOCH, KEY, OP, column, image_columns
 from changelog.equality import alike, fingerprint, parts, whole
 from changelog.frames import among, chosen, known, told, united, with_envelope, without
-from changelog.lazy_imports import F
+from changelog.lazy_imports import F, Window
 from changelog.ops import Op, is_negative, is_positive, only_appends, weight
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OLD, _NEW = "_old", "_new"
 
 
-def live(
+def fold(
     op_rows: DataFrame, at: int | None = None, *,
     has_negatives: bool = True, taken: DataFrame | None = None, narrow: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> DataFrame:  # fmt: skip
@@ -40,17 +40,26 @@ def live(
     return told(standing.join(dead, (F.col(KEY) == F.col("_taken")) & (F.col("_dead") > F.col(EPOCH)), "left_anti"), known(standing))
 
 
+def latest(states: DataFrame) -> DataFrame:
+    """The row of each key's last epoch, without `_epoch`."""
+    rank = F.row_number().over(Window.partitionBy(KEY).orderBy(F.col(EPOCH).desc()))
+    names = [name for name in states.columns if name != EPOCH]
+    last = states.withColumn("__rank", rank).where(F.col("__rank") == 1)
+    return told(last.select(*map(column, names)), among(known(states), names))
+
+
 def as_appends(live_rows: DataFrame, cause: str) -> DataFrame:
     """A delta that brings every row of a live frame in."""
-    return _signed(live_rows, Op.APPEND, cause)
+    return signed(live_rows, Op.APPEND, cause)
 
 
 def as_retractions(live_rows: DataFrame, cause: str) -> DataFrame:
     """A delta that takes every row of a live frame back."""
-    return _signed(live_rows, Op.RETRACT, cause)
+    return signed(live_rows, Op.RETRACT, cause)
 
 
-def _signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
+def signed(live_rows: DataFrame, op: Op, cause: str) -> DataFrame:
+    """Live rows as op rows of one kind."""
     names = image_columns(live_rows)
     envelope = [_code(op).alias(OP), F.col(KEY), F.lit(cause).alias(CAUSE)]
     return told(live_rows.select(*envelope, *map(column, names)), with_envelope(among(known(live_rows), names), OP, KEY, CAUSE))
@@ -78,10 +87,10 @@ def _cancelled(delta: DataFrame) -> DataFrame:
     names = image_columns(delta)
     split = [part.alias(f"_part{at}") for at, part in enumerate(parts(delta, names))]
     pieces = [f"_part{at}" for at in range(len(split))]
-    signed = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("_weight"), *split)
+    weighted = delta.select(KEY, CAUSE, weight(F.col(OP)).alias("_weight"), *split)
     net, sign = F.sum("_weight").alias("_net"), F.col("_weight")
     causes = (F.min(F.when(sign < 0, F.col(CAUSE))).alias("_went"), F.min(F.when(sign > 0, F.col(CAUSE))).alias("_came"))
-    left = signed.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
+    left = weighted.groupBy(KEY, *pieces).agg(net, *causes).where(F.col("_net") != 0)
     came = F.col("_net") > 0
     op = F.when(came, _code(Op.APPEND)).otherwise(_code(Op.RETRACT)).alias(OP)
     net_rows = left.select(op, KEY, F.when(came, F.col("_came")).otherwise(F.col("_went")).alias(CAUSE), *whole(delta, names, pieces))

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from changelog.columns import column
 from changelog.keys.spark import with_prefix
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from cxl.types.types import ANY, Kind, OpenSchema, Schema, Type, type_name, unify
 from operators.core.binding import Binding
 from operators.core.config import Strict
@@ -84,8 +85,11 @@ class Merge(Linear):
         first = F.substring(F.hex("_key"), 1, 2)
         return [rows.where(first == F.lit(f"{at:02X}")).select(key_slice(F.col("_key"), 2).alias("_key")) for at in range(len(inputs))]
 
-    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
-        """Rows of one input under its number, in the common columns."""
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
+        """The rows of an input under its number, in the common columns."""
+        return rows.through(lambda frame: self._images(frame, index, values))
+
+    def _images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
         row = self.inputs[index]
         key = with_prefix(bytes([index]), F.col("_key")).alias("_key")
         envelope = [key if name == "_key" else column(name) for name in frame.columns if name in ("_epoch", "_op", "_key", "_cause")]

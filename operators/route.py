@@ -16,6 +16,7 @@ from changelog.columns import column
 from changelog.frames import any_of, united
 from changelog.keys.spark import with_index
 from changelog.lazy_imports import F
+from changelog.rows import Rows, has_value
 from cxl import Program, spark
 from cxl.types.types import Schema
 from operators.core.binding import Binding
@@ -121,9 +122,9 @@ class _Ports(Operator):
         """The branches; there is no main port."""
         return self.conditions.branches
 
-    def port_rows(self, frame: DataFrame, name: str | None) -> DataFrame:
+    def port_rows(self, rows: Rows, name: str | None) -> Rows:
         """The rows of one branch."""
-        return frame if name is None else frame.where(F.col("_port") == name)
+        return rows if name is None else rows.where(has_value("_port", name))
 
     def reads_source(self) -> frozenset[str]:
         """What the conditions read of a record's provenance."""
@@ -146,9 +147,9 @@ class Route(_Ports, Linear):
         """One row a record, or one for each branch."""
         return changes if self.conditions.mode == "exclusive" else changes * len(self.conditions.branches)
 
-    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
         """Each op row in its branches."""
-        return self.conditions.images(frame, self.inputs[0], self.output, values)
+        return rows.through(lambda frame: self.conditions.images(frame, self.inputs[0], self.output, values))
 
 
 class VolatileRoute(_Ports, Keyed):

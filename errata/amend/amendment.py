@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
-from changelog.lazy_imports import F
+from changelog.rows import Rows, is_null
 from errata.core.events import RunResult
 from errata.core.failures import Usage
 from errata.core.options import RunOptions
@@ -27,7 +27,7 @@ from errata.state.committed_node import CommittedNode, paired
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import RunState
 from errata.state.source_files import SourceFiles, files_left
-from operators.core.operator import Outcome
+from operators.core.delta import Delta
 from operators.source.file_changes import FileRecord
 from storage.state.entry import Entry
 from storage.values.python_rows import dictionaries
@@ -79,7 +79,7 @@ class AmendedInputs(Inputs):
         """Store the op rows of the change."""
         if step.node not in self.change.sources([step.node]):
             return writer.skip(source.node), source.changes.now
-        delta = writer.keep(source.node, Outcome(self.change.rows(writer.run, source.node), signed=True), None)
+        delta = writer.keep(source.node, Delta(Rows(writer.run.engine, frame=self.change.rows(writer.run, source.node)), signed=True), None)
         files = self.change.files(source.node, source.changes.now)
         return delta, tuple(replace(record, listed=False, dense=record.dense and record.version is None) for record in files)
 
@@ -109,10 +109,10 @@ def effects(plan: Plan, run: RunState) -> Iterator[Row]:
     summary = plan.summary()
     for node in plan:
         delta = run.done.get(node.name)
-        if delta is None or delta.frame is None:
+        if delta is None or delta.rows is None:
             continue
         shape = CommittedNode.of(node.name, summary[node.name])
-        good = delta.frame.where(F.col("_error").isNull()) if "_error" in delta.frame.columns else delta.frame
+        good = (delta.rows.where(is_null("_error")) if "_error" in delta.rows.columns else delta.rows).as_frame()
         rows = dictionaries(run.engine.to_arrow(good.select("_op", "_key", *map(column, shape.shown))))
         for before, after in paired(rows, shape):
             yield {"node": node.name, "op": "+A" if before is None else "-R" if after is None else "+C", "before": before, "after": after}

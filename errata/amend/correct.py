@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.columns import column
 from changelog.lazy_imports import F
+from changelog.rows import is_null
 from changelog.spark_algebra import diff
 from errata.amend.amendment import Change
 from errata.core.diagnostics import did_you_mean
@@ -36,7 +37,7 @@ class Correct(Change):
 
     def rows(self, run: RunState, node: Node) -> DataFrame:
         """The record's two images, or its retraction; a record that is rolled back is told of as if it took part."""
-        live = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).drop("_epoch")).where(F.col("_error").isNull())
+        live = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")).where(is_null("_error")).as_frame()
         old = self._found(run, live, node)
         return diff(old, old.limit(0) if self.correction.retracts else self._changed(run, old, node), "correction")
 

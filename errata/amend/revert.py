@@ -40,7 +40,7 @@ class Revert(Change):
     def rows(self, run: RunState, node: Node) -> DataFrame:
         """The difference by key between what the files said at either epoch: which records are rolled back is settled by the run."""
         self._refuse_other_keys(node, run.epoch - 1)
-        now = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).drop("_epoch"))
+        now = truth(run.tables.live(run.engine, node, run.values, at=run.epoch - 1).without("_epoch")).as_frame()
         then = self._then(run, node)
         wanted = cast("SourceNode", node.operator).wanted
         places = {"_file": {"source.file", "source.path"}, "_row": {"source.row"}}
@@ -51,10 +51,10 @@ class Revert(Change):
         """What the files said at the earlier epoch, also what they said in columns that were declared then and are not now, or the other way round."""
         change = self._redeclared(node)
         if not change:
-            return truth(run.tables.live(run.engine, node, run.values, at=self.epoch).drop("_epoch"))
+            return truth(run.tables.live(run.engine, node, run.values, at=self.epoch).without("_epoch")).as_frame()
         columns = self._committed(node).columns()
         wider = run.tables.wider(node, {name: columns[name] for name in change.columns()})
-        return restated(cast("SourceNode", node.operator), truth(folded(run.engine, wider, self.epoch).drop("_epoch")), change)
+        return restated(cast("SourceNode", node.operator), truth(folded(run.engine, wider, self.epoch).without("_epoch")).as_frame(), change)
 
     def _committed(self, node: Node) -> CommittedNode:
         assert self.then is not None  # as who asks knows

@@ -52,8 +52,8 @@ def _first_reject(run: RunState, node: Node, categories: frozenset[str]) -> dict
         node: The node.
         categories: The categories that count; all but late records where there are none.
     """
-    table = run.done[node.name].table
-    rows = run.epoch_rows(node) if table is None else run.engine.from_arrow(table)
+    own = run.done[node.name].rows
+    rows = (own if own is not None and own.are_here else run.epoch_rows(node)).as_frame()
     rows = rows.where(F.col("_error").isNotNull() & F.col("_op").isin(int(Op.APPEND), int(Op.CORRECT_TO)))
     rows = rows.where(F.get_json_object("_error", "$.category").isin(*categories) if categories else ~F.col("_error").contains('"category":"late_record"'))
     names = [name for name in ("_key", "_error", "_file", "_row") if name in rows.columns]
@@ -79,7 +79,7 @@ def _details(run: RunState, node: Node, key: bytes) -> tuple[str, ...]:
     logic = getattr(node.operator, "logic", None)
     program: Program | None = getattr(logic, "program", None)
     delta = run.done.get(node.inputs[0][0]) if node.inputs else None
-    if program is None or program.windows or delta is None or delta.frame is None:
+    if program is None or program.windows or delta is None or delta.rows is None:
         return ()
     found = _failed(run, node, logic, bare(key))
     statement = None if found is None else next((one.span for one in program.syntax.statements if one.span.start <= found["__start"] < one.span.end), None)
@@ -92,9 +92,9 @@ def _details(run: RunState, node: Node, key: bytes) -> tuple[str, ...]:
 def _failed(run: RunState, node: Node, logic: Any, key: bytes) -> dict[str, Any] | None:
     """The record as the node read it, with the place in the program where it fails."""
     program: Program = logic.program
-    frame = run.done[node.inputs[0][0]].frame
-    assert frame is not None  # the caller looked
-    rows = frame.where((F.col("_key") == F.lit(key)) & is_positive(F.col("_op")))
+    found = run.done[node.inputs[0][0]].rows
+    assert found is not None  # the caller looked
+    rows = found.as_frame().where((F.col("_key") == F.lit(key)) & is_positive(F.col("_op")))
     ready, context = prepare(rows, program.reads_system, node.operator.inputs[0], run.values_of(node), logic.config.max_expansion)
     why = spark.errors(ready, program, context, "__why")
     why = why.where(F.col("__why").isNotNull()).withColumn("__start", F.col("__why").getField("start"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from changelog.lazy_imports import F
 from changelog.ops import weight
+from changelog.rows import Rows
 from errata.core.failures import StorageFailed
 from errata.execution.epoch import Epoch
 from errata.execution.guards import guard
@@ -24,7 +25,7 @@ from errata.state.committed_node import CommittedNode
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
 from errata.state.source_files import SourceFiles
-from operators.core.operator import Outcome
+from operators.core.delta import Delta
 from operators.core.provenance import label_prefix
 from operators.source.arrivals import KEY, Arrival, arrivals_in, kept
 from operators.source.diff import by_version
@@ -165,8 +166,8 @@ def _with_columns_that_stand(operator: SourceNode, records: Sequence[FileRecord]
 
 def _accepted(delta: NodeDelta, made: IngestResult) -> NodeDelta:
     """The delta, unless what it holds must not be. Raises InputChanged."""
-    if made.refuse is not None and delta.frame is not None:
-        made.refuse(delta.frame)
+    if made.refuse is not None and delta.rows is not None:
+        made.refuse(delta.rows.as_frame())
     return delta
 
 
@@ -196,18 +197,18 @@ def _read(intake: IngestRequest) -> IngestResult:
 
 def _kept(writer: NodeWriter, node: Node, made: IngestResult) -> NodeDelta:
     if made.table is not None:
-        return writer.keep_table(node, made.table, made.signed)
-    return writer.keep_nothing(node) if made.frame is None else writer.keep(node, Outcome(made.frame, made.signed), made.bound)
+        return writer.keep_rows(node, Rows(writer.run.engine, made.table), made.signed)
+    return writer.keep_nothing(node) if made.frame is None else writer.keep(node, Delta(Rows(writer.run.engine, frame=made.frame), made.signed), made.bound)
 
 
 def _counted(run: RunState, delta: NodeDelta, made: IngestResult, files: FileReader) -> tuple[FileRecord, ...]:
     """The files' records; to the rows of those that the engine read is added what the delta brought and took."""
-    if not made.uncounted or delta.frame is None:
+    if not made.uncounted or delta.rows is None:
         return made.files
     if len(made.uncounted) == 1 and not (made.signed or made.lists):
         came = {made.uncounted[0].label: delta.net + delta.rejected}
     else:
-        came = _came(run, delta.frame, made.uncounted, files)
+        came = _came(run, delta.rows.as_frame(), made.uncounted, files)
     return tuple(replace(record, rows=record.rows + came.get(record.label, 0)) for record in made.files)
 
 

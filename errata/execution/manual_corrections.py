@@ -118,7 +118,7 @@ def changed_by_hand(run: RunState, node: Node, intake: IngestRequest, before: Co
     if not epochs:
         return None
     engine, kept, delivered = run.engine, F.col("_epoch").isin(*epochs), intake.delivered
-    rows = truth(stored_rows(engine, run.tables.wider(node, before.columns()), at=run.epoch - 1))
+    rows = truth(stored_rows(engine, run.tables.wider(node, before.columns()), at=run.epoch - 1)).as_frame()
     fresh = of_files(intake, [*delivered.changed, *delivered.added, *delivered.removed])
     candidates = engine.to_arrow(rows.where(kept & ~fresh).select("_key").distinct())
     told = [name for name in rows.columns if name in {*before.data, *intake.source.shape.declared, WIDENED}]

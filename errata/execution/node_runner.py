@@ -9,7 +9,7 @@ from changelog.lazy_imports import F
 from errata.execution.operator_context import NodeContext
 from errata.plan.plan import Node
 from errata.plan.steps import NodeStep
-from errata.state.node_tables import SMALL_ROWS, stored_rows
+from errata.state.node_tables import stored_rows
 from errata.state.node_writer import NodeWriter
 from errata.state.run_state import NodeDelta, RunState
 from operators.aggregate.group_functions import INEXACT
@@ -62,9 +62,9 @@ class NodeRunner:
             cause: Why all of its rows are computed again; None where it answers to deltas.
         """
         before = self.run.versions_of(node)
-        outcome = node.as_operator.answer(context) if cause is None else node.as_operator.rebuild(context, cause)
+        answer = node.as_operator.answer(context) if cause is None else node.as_operator.rebuild(context, cause)
         few = cause is None and self.run.small_deltas(node)
-        delta = self.writer.keep(node, outcome, context.bound, few=few, follows=few and context.stage.action == "delta")
+        delta = self.writer.keep(node, answer, context.bound, few=few, follows=few and context.stage.action == "delta")
         if not self._needs_wide_sums(node, delta):
             return delta
         self._restore(node, delta, before)
@@ -76,7 +76,7 @@ class NodeRunner:
         if not delta.rejected or getattr(node.operator, "wide_sums", True):
             return False
         rows = stored_rows(self.run.engine, self.run.tables.changelog(node), (self.run.epoch, self.run.epoch))
-        return bool(self.run.engine.to_arrow(rows.where(F.col("_error").contains(INEXACT)), 1).num_rows)
+        return bool(self.run.engine.to_arrow(rows.as_frame().where(F.col("_error").contains(INEXACT)), 1).num_rows)
 
     def _restore(self, node: Node, delta: NodeDelta, versions: Mapping[str, int | None]) -> None:
         """Take a stored delta back: the node's tables and its counters."""
@@ -120,4 +120,4 @@ class NodeRunner:
             return None
         total = sum(known) + (self.run.live_rows.get(node.name, 0) if whole else 0)
         live = [self.run.live_bound(name) for name, _ in node.inputs]
-        return node.operator.bound(total, sum(SMALL_ROWS + 1 if bound is None else bound for bound in live))
+        return node.operator.bound(total, sum(self.run.engine.limits.small_rows + 1 if bound is None else bound for bound in live))

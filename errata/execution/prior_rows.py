@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from changelog.arrow_algebra import standing
-from changelog.frames import united, without
+from changelog.algebra import fold
 from changelog.lazy_imports import pa
+from changelog.rows import Rows
 from errata.plan.plan import Node
-from errata.state.node_tables import folded
+from errata.state.node_tables import Choose, folded
 from errata.state.run_state import RunState
-from errata.state.suppressed_rows import is_suppressed, truth_arrow, unmarked
+from errata.state.suppressed_rows import IS_SUPPRESSED, truth, unmarked
 from operators.core.evaluate import Narrow, as_it_is
 from operators.source.file_changes import FileRecord
 
@@ -41,10 +41,9 @@ class CommittedPriorRows:
     def narrowed(self, narrow: Narrow) -> DataFrame:
         """Those that a function chooses, which sees all of them as if they took part."""
         if not self.suppressed:
-            return self._shaped(self._live(narrow))
-
-        held = self._live(lambda rows: rows.where(is_suppressed())) if self.other else self._rejects().where(is_suppressed())
-        return self._shaped(united(self._live(lambda rows: narrow(rows.where(~is_suppressed()))), narrow(unmarked(held))))
+            return self._shaped(self._live(lambda rows: rows.through(narrow)))
+        held = self._live(lambda rows: rows.where(IS_SUPPRESSED)) if self.other else self._rejects().where(IS_SUPPRESSED)
+        return self._shaped(self._live(lambda rows: rows.where(~IS_SUPPRESSED).through(narrow)).union(unmarked(held).through(narrow)))
 
     def resigned(self, _record: FileRecord) -> bool:
         """They are as they stand whatever records a file has."""
@@ -54,20 +53,20 @@ class CommittedPriorRows:
         """The same rows with columns that the source had."""
         return replace(self, other=columns)
 
-    def _rejects(self) -> DataFrame:
+    def _rejects(self) -> Rows:
         return self.run.tables.rejects(self.run.engine, self.node, self.run.epoch - 1)
 
-    def _live(self, narrow: Narrow) -> DataFrame:
+    def _live(self, choose: Choose) -> Rows:
         run = self.run
         if self.other:
-            return folded(run.engine, run.tables.wider(self.node, self.other), run.epoch - 1, narrow)
-        return run.tables.narrowed(run.engine, self.node, run.values, narrow, run.epoch - 1)
+            return folded(run.engine, run.tables.wider(self.node, self.other), run.epoch - 1, choose)
+        return run.tables.live(run.engine, self.node, run.values, run.epoch - 1, choose)
 
     def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Those whose keys lie within some ranges, on the driver, without `_epoch`."""
         run = self.run
-        live = standing(run.tables.changelog(self.node).ranges_arrow(ranges, run.epoch - 1)).drop_columns(["_epoch"])
-        return truth_arrow(live) if self.suppressed else live
+        live = fold(Rows(run.engine, run.tables.changelog(self.node).ranges_arrow(ranges, run.epoch - 1))).without("_epoch")
+        return (truth(live) if self.suppressed else live).as_table()
 
-    def _shaped(self, live: DataFrame) -> DataFrame:
-        return live if cast("SourceNode", self.node.operator).keyed and self.node.operator.keeps_state else without(live, "_epoch")
+    def _shaped(self, live: Rows) -> DataFrame:
+        return (live if cast("SourceNode", self.node.operator).keyed and self.node.operator.keeps_state else live.without("_epoch")).as_frame()

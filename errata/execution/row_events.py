@@ -80,10 +80,10 @@ def _lines(run: RunState, node: Node, directive: Directive) -> Iterator[str]:
 def _chosen(run: RunState, node: Node, directive: Directive) -> DataFrame:
     """The records that a directive tells of."""
     item, program = directive
-    frame = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.brought(node)
-    assert frame is not None  # the node brought something
+    found = run.epoch_rows(node) if run.plan.persisted(node) or item.when == "on_error" else run.brought(node)
+    assert found is not None  # the node brought something
     wanted = F.col("_error").isNotNull() if item.when == "on_error" else F.col("_error").isNull()
-    rows = frame.where(is_positive(F.col("_op")) & wanted)
+    rows = found.as_frame().where(is_positive(F.col("_op")) & wanted)
     if program is None or item.when == "on_error":
         return rows
     assert program.expression is not None  # a predicate
@@ -99,7 +99,7 @@ def _with_fields(run: RunState, node: Node, rejects: Sequence[Mapping[str, Any]]
     records: dict[bytes, Mapping[str, Any]] = {}
     if given and rejects:
         keys = [F.lit(bare(bytes(one["_key"]))) for one in rejects]
-        rows = run.tables.live(run.engine, above, run.values).where(F.col("_key").isin(*keys))
+        rows = run.tables.live(run.engine, above, run.values).as_frame().where(F.col("_key").isin(*keys))
         records = {bytes(one["_key"]): one for one in dictionaries(run.engine.to_arrow(rows.select("_key", *map(column, given))))}
     return [{**dict.fromkeys(names), **records.get(bare(bytes(one["_key"])), {}), **one} for one in rejects]
 

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.lazy_imports import F
 from changelog.ops import is_positive
+from changelog.rows import Rows
 from cxl import spark
 from errata.plan.plan import Node
 from errata.state.run_state import RunState
@@ -18,9 +18,6 @@ from operators.combine.matching import COLLECT_LIMIT
 from operators.core.evaluate import prepare
 from operators.core.provenance import without_index
 from operators.transform.row_logic import Check
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def soft_checks(node: Node) -> list[Check]:
@@ -31,17 +28,17 @@ def soft_checks(node: Node) -> list[Check]:
 
 def warnings(run: RunState, node: Node) -> Iterator[str]:
     """What is told of the rows that a run brought to a node, with the number of their records."""
-    frame = run.brought(node)
-    if frame is not None:
-        yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, frame))
+    rows = run.brought(node)
+    if rows is not None:
+        yield from (text for told in (_failed_checks, _cut_arrays) for text in told(run, node, rows))
 
 
-def _failed_checks(run: RunState, node: Node, frame: DataFrame) -> Iterator[str]:
+def _failed_checks(run: RunState, node: Node, delta: Rows) -> Iterator[str]:
     """What the soft checks of a node say."""
     checks = soft_checks(node)
     if not checks:
         return
-    rows = frame.where(is_positive(F.col("_op")) & F.col("_error").isNull())
+    rows = delta.as_frame().where(is_positive(F.col("_op")) & F.col("_error").isNull())
     reads = frozenset().union(*(program.reads_system for _, program in checks))
     ready, context = prepare(rows, reads, node.operator.output, run.values_of(node))
     by_record = node.operator.output.key != node.operator.inputs[0].key  # where a record may have several rows
@@ -58,12 +55,12 @@ def _failed_checks(run: RunState, node: Node, frame: DataFrame) -> Iterator[str]
             yield f"node '{node.name}': {item.message or item.label} ({found[f'c{index}']:,} records)"
 
 
-def _cut_arrays(run: RunState, node: Node, frame: DataFrame) -> Iterator[str]:
+def _cut_arrays(run: RunState, node: Node, delta: Rows) -> Iterator[str]:
     """What is said of a combine's arrays that are as long as may be: there may have been more matches."""
     builds = getattr(node.operator, "collected", ())
     if not builds:
         return
-    rows = frame.where(is_positive(F.col("_op")) & F.col("_error").isNull())
+    rows = delta.as_frame().where(is_positive(F.col("_op")) & F.col("_error").isNull())
     # a text of so many entries has two characters for each at least; most are passed over by their length
     full = {name: (F.length(column(name)) > 2 * COLLECT_LIMIT) & (F.json_array_length(column(name)) >= COLLECT_LIMIT) for name in builds}
     found = run.engine.to_arrow(rows.agg(*(F.count(F.when(is_full, 1)).alias(name) for name, is_full in full.items()))).to_pylist()[0]

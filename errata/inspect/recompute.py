@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from changelog.spark_algebra import as_appends, diff
+from changelog.algebra import diff, insertions
+from changelog.rows import Rows
 from errata.core.options import EngineOptions, RunOptions
 from errata.execution.epoch import Epoch
 from errata.execution.inputs import Ingested, Inputs
@@ -26,13 +27,10 @@ from errata.state.node_tables import folded
 from errata.state.node_writer import NodeWriter
 from errata.state.source_files import SourceFiles, files_left
 from errata.state.suppressed_rows import truth
-from operators.core.operator import Outcome
+from operators.core.delta import Delta
 from storage.delta.changelog_table import ChangelogTable
 from storage.engines.base import Engine
 from storage.state.entry import Entry
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +54,8 @@ class AuditedInputs(Inputs):
         node = source.node
         if not _same(node, self.head):
             return writer.keep_nothing(node), source.changes.now
-        rows = as_appends(truth(_live(self.audited, self.head, node.name, writer.run.tables.columns(node), writer.run.engine)), "ingest")
-        delta = writer.keep(node, Outcome(rows, signed=False), _live_count(self.head.nodes.get(node.name, {})))
+        rows = insertions(truth(_live(self.audited, self.head, node.name, writer.run.tables.columns(node), writer.run.engine)), "ingest")
+        delta = writer.keep(node, Delta(rows, signed=False), _live_count(self.head.nodes.get(node.name, {})))
         return delta, source.changes.now
 
 
@@ -118,14 +116,14 @@ def _live_count(counts: Mapping[str, Any]) -> int:
     return int(counts.get("live", 0)) + int(counts.get("rejected_live", 0))
 
 
-def _live(reading: Snapshot, head: Entry, name: str, columns: Mapping[str, str], engine: Engine) -> DataFrame:
+def _live(reading: Snapshot, head: Entry, name: str, columns: Mapping[str, str], engine: Engine) -> Rows:
     """The live rows of a node in the audited state, rejects among them."""
     path = f"changelog/{name}"
-    return folded(engine, ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=head.tables[path]), head.epoch).drop("_epoch")
+    return folded(engine, ChangelogTable(f"{reading.state.root}/{path}", columns, pinned=head.tables[path]), head.epoch).without("_epoch")
 
 
 def _differing(reading: Snapshot, head: Entry, node: CommittedNode, root: str) -> int:
     """The number of rows of a node, rejects among them, that are not the same under the same key in another state."""
     columns, engine = node.columns(), reading.engine
-    batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).drop("_epoch")
-    return diff(_live(reading, head, node.name, columns, engine), batch, "").select("_key").distinct().count()
+    batch = folded(engine, ChangelogTable(f"{root}/changelog/{node.name}", columns)).without("_epoch")
+    return diff(_live(reading, head, node.name, columns, engine), batch, "").distinct(["_key"]).count()

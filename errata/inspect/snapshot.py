@@ -143,20 +143,20 @@ class Snapshot:
 
     def _rows(self, node: CommittedNode, epochs: tuple[int, int]) -> DataFrame:
         if node.persisted:
-            return _standing(stored_rows(self.engine, self._table(node), epochs))
+            return _standing(stored_rows(self.engine, self._table(node), epochs).as_frame())
         tables, planned, values = self._derived(node, epochs[0])
-        return _standing(tables.rows(self.engine, planned, values, epochs=epochs))
+        return _standing(tables.rows(self.engine, planned, values, epochs=epochs).as_frame())
 
     def _live(self, node: CommittedNode, at: int) -> DataFrame:
         if node.persisted:
-            return _standing(folded(self.engine, self._table(node), at))
+            return _standing(folded(self.engine, self._table(node), at).as_frame())
         tables, planned, values = self._derived(node, at + 1 if at else self.last + 1)  # nothing stands at epoch 0, whatever the logic
-        return _standing(tables.live(self.engine, planned, values, at=at))
+        return _standing(tables.live(self.engine, planned, values, at=at).as_frame())
 
     def live_rows(self, node: CommittedNode, *, rejects: bool = False) -> DataFrame:
         """The live rows of a node as they are kept, rejects among them or not."""
         if rejects and node.persisted:
-            return folded(self.engine, self._table(node), self.last)
+            return folded(self.engine, self._table(node), self.last).as_frame()
         return self._live(node, self.last)
 
     def op_rows(self, node: CommittedNode) -> DataFrame:

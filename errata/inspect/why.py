@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.lazy_imports import F, pl
 from changelog.ops import SYMBOLS, Op
+from changelog.rows import Rows, is_null
 from cxl.types.types import STRING, Type
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
@@ -28,7 +29,7 @@ from operators.core.run_values import RunValues
 from storage.values.python_rows import dictionaries
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 Row = Mapping[str, Any]
 
@@ -118,14 +119,14 @@ class LineageWalk:
         return {key: (file or "", row) for key, (file, row) in zip(records, found.select("file", "row").iter_rows(), strict=True)}
 
     def _above(self, node: Node, keys: set[bytes], reads: frozenset[str]) -> Iterable[set[bytes]]:
-        rows = self._live(node).join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
-        inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at) for at, (name, port) in enumerate(node.inputs)]
+        rows = self._live(node).as_frame().join(self.reading.engine.keys_frame(keys), "_key", "left_semi")
+        inputs = [entered(stands(self._live(self.plan[name]), self.plan[name], port, node), node, at).as_frame() for at, (name, port) in enumerate(node.inputs)]
         for found in node.as_operator.origins(rows, inputs, self.values, reads):
             yield {bytes(key) for key in self.engine.to_arrow(found).column("_key").to_pylist()}
 
-    def _live(self, node: Node) -> DataFrame:
-        rows = self.tables.live(self.engine, node, self.values, at=self.reading.last).drop("_epoch")
-        return rows.where(F.col("_error").isNull()) if "_error" in rows.columns else rows
+    def _live(self, node: Node) -> Rows:
+        rows = self.tables.live(self.engine, node, self.values, at=self.reading.last).without("_epoch")
+        return rows.where(is_null("_error")) if "_error" in rows.columns else rows
 
 
 def _planned(reading: Snapshot) -> tuple[Plan, RunValues]:

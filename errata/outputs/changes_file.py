@@ -12,7 +12,6 @@ from changelog.forms.frames import flat_stream
 from changelog.lazy_imports import pa
 from errata.outputs.writer import output_columns
 from errata.plan.plan import Node
-from errata.state.node_tables import DRIVER_ROWS
 from errata.state.ordered_rows import OutputRows
 from errata.state.run_state import RunState
 from errata.state.stream_forms import beside
@@ -57,10 +56,10 @@ def odf_events(run: RunState, node: Node, form: str, made: tuple[int, datetime],
     """
     epoch, moment = made
     shape, stored = output_columns(cast("Output", node.operator), undeclared)[1], run.tables.changelog(node)
-    rows = expanded(run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)), shape)
+    rows = expanded(run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)).as_frame(), shape)
     events = flat_stream(rows, form, hidden=[name for name in node.operator.output.hidden_columns() if name in rows.columns])
     count = sum(stored.statistics.counts(epoch).values())
-    few = count <= DRIVER_ROWS
+    few = count <= run.engine.limits.driver_rows
     table = run.engine.to_arrow(events, None if few else 0)
     found = OutputRows(table, None) if few else OutputRows(None, events)
     typed = (batch.cast(table.schema) for batch in found.batches(run.engine, lambda batch: batch))

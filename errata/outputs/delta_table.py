@@ -203,7 +203,7 @@ class Writing:
         """Rows to be taken away, how often each, and rows to be added; None where they are too many."""
         run = self.run
         shape = output_columns(self.output, self.fields)[1]
-        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).select(*map(column, ["_op", *self._read]))
+        rows = run.tables.rows(run.engine, self.node, run.values, epochs=(since + 1, self.mark.epoch)).as_frame().select(*map(column, ["_op", *self._read]))
         table = run.engine.to_arrow(rows, MOST_ROWS + 1)
         if table.num_rows > MOST_ROWS:
             return None

@@ -27,7 +27,6 @@ from errata.plan.plan import Node
 from errata.rendering.rows import json_text
 from errata.rollback.cell_texts import shown
 from errata.state.committed_node import CommittedNode, in_order
-from errata.state.node_tables import DRIVER_ROWS
 from errata.state.ordered_rows import ORIGIN, OutputRows, output_rows
 from errata.state.run_state import RunState
 from errata.state.source_files import arriving, files_before, origins, undeclared
@@ -230,7 +229,7 @@ def _changed(context: OutputContext, run: RunState, node: Node, wanted: Changelo
         return changed.parquet() if changed.count else None
 
     kept, stored = CommittedNode.of(node.name, context.plan.summary()[node.name]), run.tables.changelog(node)
-    rows, few = run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)), sum(stored.statistics.counts(epoch).values()) <= DRIVER_ROWS
+    rows, few = run.tables.rows(run.engine, node, run.values, epochs=(epoch, epoch)).as_frame(), sum(stored.statistics.counts(epoch).values()) <= run.engine.limits.driver_rows
     changes = in_order(run.engine, rows, kept, run.offset(node, epoch), few=few)
     if wanted.format == "csv":
         shape = output_columns(cast("Output", node.operator), extra)[1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from changelog.lazy_imports import F
 from changelog.ops import is_negative
 from errata.plan.plan import Node, Plan
 from errata.rollback.outcome import Settled
@@ -111,6 +112,6 @@ def _taken_back(run: RunState, name: str) -> int:
 def _partitions(run: RunState, window: str) -> int:
     """The partitions of a window of which a run took rows back."""
     delta = run.done[window]
-    if delta.frame is None or not _taken_back(run, window):
+    if delta.rows is None or not _taken_back(run, window):
         return 0
-    return int(delta.frame.where(is_negative(delta.frame["_op"])).select("_lookup").distinct().count())
+    return int(delta.rows.as_frame().where(is_negative(F.col("_op"))).select("_lookup").distinct().count())

@@ -81,7 +81,7 @@ class Rejects:
         return None if place["file"] is None else (place["file"], place["row"])
 
     def _of_node(self, node: Node) -> pl.DataFrame:
-        rows = self.tables.rejects_arrow(self.engine, node, self.places.at)
+        rows = self.tables.rejects(self.engine, node, self.places.at).as_table()
         kept = pl.DataFrame({"key": rows.column("_key"), "epoch": rows.column("_epoch"), "error": rows.column("_error")})
         return self._of_source(node, kept, rows) if node.is_source else self._of_operator(node, kept)
 
@@ -133,7 +133,7 @@ class Rejects:
         return pl.Series("record", rows.column("_key")).to_frame().with_columns(_fields(node, rows))
 
     def _live(self, node: Node, keys: pl.Series) -> pa.Table:
-        return live_rows(self.tables.live(self.engine, node, self.values, self.places.at), keys, self.engine)
+        return live_rows(self.tables.live(self.engine, node, self.values, self.places.at).as_frame(), keys, self.engine)
 
 
 def live_rows(live: DataFrame, keys: pl.Series, engine: Engine) -> pa.Table:
@@ -149,7 +149,7 @@ def fields_above(plan: Plan, name: str) -> list[str]:
 
 def fields_of_groups(run: RunState, node: Node, keys: Iterable[bytes]) -> dict[bytes, dict[str, str]]:
     """The fields of live rows of an aggregate as text, while a run is under way."""
-    rows = live_rows(run.tables.live(run.engine, node, run.values), pl.Series(list(keys), dtype=pl.Binary), run.engine)
+    rows = live_rows(run.tables.live(run.engine, node, run.values).as_frame(), pl.Series(list(keys), dtype=pl.Binary), run.engine)
     fields = pl.DataFrame(_fields(node, rows)).rename(lambda name: name.removeprefix(FIELD))
     return dict(zip(map(bytes, rows.column("_key").to_pylist()), fields.iter_rows(named=True), strict=True))
 

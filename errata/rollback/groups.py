@@ -82,7 +82,7 @@ class Groups:
     def _truth(self, source: str) -> DataFrame:
         """`_key` and `_error` of all records of a source and the columns of its correlation key."""
         run, node = self.run, self.plan[source]
-        live = run.tables.live(run.engine, node, run.values)
+        live = run.tables.live(run.engine, node, run.values).as_frame()
         return live.select("_key", "_error", *(column(name) for name in node.operator.output.riders if name.startswith(CK)))
 
     def of_records(self, source: str, keys: Iterable[bytes], fields: Sequence[str]) -> dict[bytes, bytes | None]:
@@ -104,14 +104,14 @@ class Groups:
         node = self.plan[source]
         if COUNTED not in node.operator.output.hidden:
             return {}
-        rejects = self.run.tables.rejects_arrow(self.run.engine, node)
+        rejects = self.run.tables.rejects(self.run.engine, node).as_table()
         rows = rejects.filter(pc.is_valid(rejects.column(COUNTED)))
         return dict(zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True))
 
     def of_rejects(self, source: str, keys: Collection[bytes], fields: Sequence[str]) -> dict[bytes, bytes]:
         """The groups of records that the source itself rejected; a key field that could not be read has none."""
         node = self.plan[source]
-        rows = self.run.tables.rejects_arrow(self.run.engine, node)
+        rows = self.run.tables.rejects(self.run.engine, node).as_table()
         groups = zip(map(bare, rows.column("_key").to_pylist()), groups_in(rows, node.operator.output, fields).to_pylist(), strict=True)
         return {key: group for key, group in groups if group is not None and key in keys}
 

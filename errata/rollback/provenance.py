@@ -52,7 +52,7 @@ class Leads:
 
     def failures(self, node: Node) -> Iterator[Failure]:
         """The live rejects of a node that lead back to something, by key; records that are suppressed already or came late are passed over."""
-        rejects = self.run.tables.rejects_arrow(self.run.engine, node)
+        rejects = self.run.tables.rejects(self.run.engine, node).as_table()
         return self.of_rows(node, rejects.filter(pc.invert(pc.starts_with(rejects.column("_error"), MARK))))
 
     def of_rows(self, node: Node, rejects: pa.Table) -> Iterator[Failure]:

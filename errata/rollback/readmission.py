@@ -76,21 +76,21 @@ class Steady:
         found: set[bytes] = set()
         for node in self.plan.of_kind("source"):
             done, fields, row = self.run.done[node.name], key_fields(node)[:1], node.operator.output
-            if done.frame is None or not fields or not groups:
+            if done.rows is None or not fields or not groups:
                 continue
-            if done.table is not None:
-                found |= set(groups).intersection(groups_in(done.table, row, fields).to_pylist())
+            if done.rows.are_here:
+                found |= set(groups).intersection(groups_in(done.rows.as_table(), row, fields).to_pylist())
             else:
-                found |= self._met(done.frame.select(group_column(row, fields).alias(GROUP)), GROUP, groups)
+                found |= self._met(done.rows.as_frame().select(group_column(row, fields).alias(GROUP)), GROUP, groups)
         return found
 
     def _own_keys(self, node: Node, keys: Collection[bytes]) -> set[bytes]:
         """Those of the keys of records without a group that this run brings or takes."""
         done = self.run.done[node.name]
         wanted = {marked for key in keys for marked in (key, key + b"!")}
-        if done.frame is None or not wanted:
+        if done.rows is None or not wanted:
             return set()
-        there = set(done.table.column("_key").to_pylist()) if done.table is not None else self._met(done.frame.select("_key"), "_key", wanted)
+        there = set(done.rows.as_table().column("_key").to_pylist()) if done.rows.are_here else self._met(done.rows.as_frame().select("_key"), "_key", wanted)
         return {key for key in keys if key in there or key + b"!" in there}
 
     def _met(self, rows: DataFrame, name: str, wanted: Collection[bytes]) -> set[bytes]:

@@ -106,7 +106,7 @@ class Places:
         asked = pl.DataFrame({"key": plain}).select("key", stored=pl.col("key"))
         asked = pl.concat([asked, asked.with_columns(stored=pl.col("key") + pl.lit(b"!"))])  # an admitted record comes ahead of a rejected one
         wanted = self.engine.from_arrow(pa.table({"_key": arrow_keys(asked["stored"])}))
-        live = self.tables.live(self.engine, self.plan[source], self.values, self.at).join(F.broadcast(wanted), "_key", "left_semi")
+        live = self.tables.live(self.engine, self.plan[source], self.values, self.at).as_frame().join(F.broadcast(wanted), "_key", "left_semi")
         rows = self.engine.to_arrow(live.select("_key", "_file", "_row"))
         found = pl.DataFrame({"stored": rows.column("_key"), "file": rows.column("_file"), "row": rows.column("_row")})
         return asked.join(found, on="stored", maintain_order="left").unique("key", keep="first", maintain_order=True).drop("stored")
@@ -162,7 +162,7 @@ class Places:
         """
         prefix = bytes([self.sources[source].number]) + label
         if prefix not in self._keys:
-            live = self.tables.live(self.engine, self.plan[source], self.values, self.at).select("_key")
+            live = self.tables.live(self.engine, self.plan[source], self.values, self.at).as_frame().select("_key")
             own = live.where((F.col("_key") >= F.lit(prefix)) & (F.col("_key") < F.lit(prefix + b"\xff")))
             self._keys[prefix] = bare_keys(pl.Series(self.engine.to_arrow(own).column("_key")))
         asked = keys.unique().sort()

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
-
-from changelog.frames import without
+from changelog.rows import Rows
 from errata.plan.correlation import TRIGGERS, PriorRollback, key_fields, ranks
 from errata.plan.plan import Node, Plan
 from errata.plan.steps import DataStep
@@ -28,25 +26,20 @@ from errata.rollback.probe import would_fail
 from errata.rollback.provenance import Failure, Leads
 from errata.rollback.readmission import Steady
 from errata.rollback.record_locations import Places
-from errata.state.node_tables import SMALL_ROWS
 from errata.state.node_writer import Counts, NodeWriter
 from errata.state.run_state import RunState
 from errata.state.scalar_inputs import ScalarInputs
 from errata.state.suppressed_rows import (
+    IS_SUPPRESSED,
     Suppression,
     counts,
-    is_suppressed,
     marked_appends,
     marks_frame,
     readmitting,
-    readmitting_arrow,
-    suppressed,
     suppressing,
 )
 from errata.state.trigger_table import Trigger, replace_triggers
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 @dataclass(slots=True)
 class Rounds:
@@ -120,16 +113,16 @@ class Rounds:
         steady, engine, tables, before = Steady(self.run, self.plan), self.run.engine, self.run.tables, self.run.epoch - 1
         if self._everything_again:
             for name, count in self.before.suppressed.items():
-                rejects = tables.rejects(engine, self.plan[name], before)
-                self._readmit(self.plan[name], without(rejects.where(is_suppressed()), "_epoch"), count, versions[name])
+                held = tables.rejects(engine, self.plan[name], before).where(IS_SUPPRESSED).without("_epoch")
+                self._readmit(self.plan[name], held, count, versions[name])
             return
-        held = {name: suppressed(tables.rejects_arrow(engine, self.plan[name], before)).drop_columns(["_epoch"]) for name in self.before.suppressed}
-        for name, found in {name: steady.parted(self.plan[name], rows) for name, rows in held.items()}.items():
+        suppressed = {name: tables.rejects(engine, self.plan[name], before).where(IS_SUPPRESSED).without("_epoch") for name in self.before.suppressed}
+        for name, found in {name: steady.parted(self.plan[name], rows.as_table()) for name, rows in suppressed.items()}.items():
             self.settled.hold(name, found.staying, found.collateral)
             if found.again.num_rows:
-                self._readmit(self.plan[name], found.again, found.again.num_rows, versions[name])
+                self._readmit(self.plan[name], Rows(engine, found.again), found.again.num_rows, versions[name])
 
-    def _readmit(self, node: Node, back: DataFrame | pa.Table, count: int, versions: Mapping[str, int | None]) -> None:
+    def _readmit(self, node: Node, held: Rows, count: int, versions: Mapping[str, int | None]) -> None:
         """Let suppressed records of a source take part; the run's op rows on them, as the files tell them, become what that comes to."""
         run = self.run
         done = run.done[node.name]
@@ -138,13 +131,9 @@ class Rounds:
         def forget() -> None:
             self._base.reset(run, node.name)
 
-        if isinstance(back, pa.Table) and (done.empty or done.table is not None) and bound is not None and bound <= SMALL_ROWS:
-            self.writer.replace_table(node, readmitting_arrow(done.table, back, run.tables.schema(node)), True, versions, forget)
-            return
-        held = run.engine.from_arrow(back) if isinstance(back, pa.Table) else back
-        self.writer.replace(node, readmitting(done.frame, held), bound, versions, forget)
+        self.writer.replace(node, readmitting(done.rows, held), bound, versions, forget)
 
-    def _live(self, node: Node) -> DataFrame:
+    def _live(self, node: Node) -> Rows:
         run = self.run
         return run.tables.live(run.engine, node, run.values)
 
@@ -154,7 +143,7 @@ class Rounds:
     def _probe(self, blames: Attributions, versions: Mapping[str, Any]) -> None:
         """Settle what fails ahead of every barrier before large deltas are written for nothing. Each of these records fails by itself: once is enough."""
         bounds = [self.run.done[stage.node].bound for stage in self._of_kind("source")]
-        if all(bound is not None and bound <= SMALL_ROWS for bound in bounds):
+        if all(map(self.run.engine.limits.are_small, bounds)):
             return
         failures: list[Failure] = []
         for node, rejects in would_fail(self.run, self.plan, self.stages):
@@ -224,13 +213,13 @@ class Rounds:
         done = run.done[node.name]
         told = marks_frame(marks, counting, run.engine)
         known: Counts | None = None
-        if done.frame is not None and not done.signed and not self._base.live_rows.get(node.name):
-            out = marked_appends(done.frame, told)
+        if done.rows is not None and not done.signed and not self._base.live_rows.get(node.name):
+            out = marked_appends(done.rows, told)
             held = sum(key not in counting for key in marks)
             good = done.ops.get("+A", 0) - held
             known = {"+A": good} if good else {}, done.rejected + held, done.repaired
         else:
-            out = suppressing(done.frame, self._live(node).where(counts(node)).drop("_epoch"), told)
+            out = suppressing(done.rows, self._live(node).where(counts(node)).without("_epoch"), told)
         bound = None if done.bound is None else done.bound + 2 * len(marks)
         self.writer.replace(node, out, bound, versions, lambda: self._base.reset(run, node.name), counts=known)
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, cast
 
-from changelog.arrow_algebra import newest, standing
+from changelog import spark_algebra
+from changelog.algebra import fold, latest
 from changelog.columns import column
-from changelog.frames import accepted, alike, among, chosen, known, of_keys, told, united
-from changelog.lazy_imports import F, Window, pa, pc
+from changelog.lazy_imports import F, pa
 from changelog.ops import Op
-from changelog.spark_algebra import consolidate, live
+from changelog.rows import Predicate, Rows, is_null, is_set, some_set
 from errata.plan.correlation import TRIGGERS
 from errata.plan.plan import Node, Plan
 from errata.state.trigger_table import COLUMNS
-from operators.core.evaluate import Narrow, as_it_is
+from operators.core.evaluate import as_it_is
+from operators.core.operator import Linear
 from operators.core.provenance import key_slice
 from operators.core.row_type import CK, OWN_HIDDEN
 from operators.core.run_values import RunValues, qualifying
@@ -26,15 +26,12 @@ from storage.state.entry import Entry
 from storage.uris import is_local
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from storage.engines.base import Engine
 
-SMALL_ROWS = 10_000
-"""Tables and deltas of no more rows are read, written and held on the driver: delta-rs needs milliseconds where an engine needs a job."""
-
-DRIVER_ROWS = 100_000
-"""Rows that small deltas lead to are held on the driver up to this number: computing them twice or writing them with an engine takes longer."""
+Choose = Callable[[Rows], Rows]
+"""Chooses rows by what they hold, and may shape them; `_key` and `_epoch` stay."""
 
 SYSTEM_COLUMNS = {"_op": "tinyint", "_key": "binary", "_cause": "string"}
 
@@ -90,91 +87,66 @@ class Tables:
             self._opened[path] = ChangelogTable(f"{self.root}/{path}", columns(), writer=self._writer)
         return self._opened[path]
 
-    def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
-        """The op rows of a node with `_epoch`; derived from its inputs' where the node keeps none (persist: boundaries)."""
+    def rows(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None = None, at: int | None = None) -> Rows:
+        """The op rows of a node with `_epoch`; of a node without a table, what its inputs' op rows become."""
         if self.plan.persisted(node):
             return stored_rows(engine, self.changelog(node), epochs, at)
-        return consolidate_epochs(self._derived(engine, node, values, epochs, at))
+        return self._derived(engine, node, values, epochs, at).through(consolidate_epochs)
 
-    def _derived(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> DataFrame:
-        """The same of a node without a table, not consolidated: through a chain of such nodes they are so once, at its end."""
-        def read(above: Node) -> DataFrame:
+    def _derived(self, engine: Engine, node: Node, values: RunValues, epochs: tuple[int, int] | None, at: int | None) -> Rows:
+        """The op rows of a node without a table, not consolidated. A chain of such nodes is consolidated once, at its end."""
+        def read(above: Node) -> Rows:
             return stored_rows(engine, self.changelog(above), epochs, at) if self.plan.persisted(above) else self._derived(engine, above, values, epochs, at)
 
         return _through(node, self._inputs(node, read), values)
 
-    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None) -> DataFrame:
-        """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns."""
-        if self.plan.persisted(node):
-            return self.narrowed(engine, node, values, as_it_is, at)
-        return _without_ops(_through(node, map(_as_appends, self._inputs(node, lambda above: self.live(engine, above, values, at))), values))
+    def live(self, engine: Engine, node: Node, values: RunValues, at: int | None = None, choose: Choose | None = None) -> Rows:
+        """The live rows of a node, rejects among them: `_epoch`, `_key`, hidden and data columns.
 
-    def narrowed(self, engine: Engine, node: Node, values: RunValues, narrow: Narrow, at: int | None = None) -> DataFrame:
-        """The live rows of a node that `narrow` chooses; it passes over the rejects of a node without a table. The others are not folded."""
+        Args:
+            engine: Where rows that are many are folded.
+            node: The node.
+            values: System variables, for nodes without a table.
+            at: The epoch; None for the last.
+            choose: Chooses rows by what they hold, and may shape them. The others are not folded.
+        """
         if self.plan.persisted(node):
-            return folded(engine, self.changelog(node), at, narrow)
-        if len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
-            return narrow(self.live(engine, node, values, at))
+            return folded(engine, self.changelog(node), at, choose)
+        if choose is None or len(node.inputs) > 1 or node.operator.output.key != node.operator.inputs[0].key:
+            found = _images_of_live(node, self._inputs(node, lambda above: self.live(engine, above, values, at)), values)
+            return found if choose is None else choose(found)
         [(name, port)] = node.inputs
-        above = self.plan[name]
+        above, chosen = self.plan[name], choose
+        return self.live(engine, above, values, at, lambda rows: chosen(_images_of_live(node, [entered(stands(rows, above, port, node), node, 0)], values)))
 
-        def mapped(rows: DataFrame) -> DataFrame:
-            return narrow(_without_ops(_through(node, [_as_appends(entered(stands(rows, above, port, node), node, 0))], values)))
-
-        return self.narrowed(engine, above, values, mapped, at)
-
-    def _inputs(self, node: Node, read: Callable[[Node], DataFrame]) -> Iterator[DataFrame]:
-        """What comes in at each input of a node of the rows that `read` gives of the nodes above."""
+    def _inputs(self, node: Node, read: Callable[[Node], Rows]) -> Iterator[Rows]:
+        """The rows at each input of a node, of those that `read` gives of the nodes upstream."""
         for index, (name, port) in enumerate(node.inputs):
             above = self.plan[name]
             yield entered(stands(read(above), above, port, node), node, index)
 
-    def few_live(self, node: Node, at: int) -> pa.Table | None:
-        """The live rows of a node with a table on the driver, None where they may be many."""
+    def rejects(self, engine: Engine, node: Node, at: int | None = None) -> Rows:
+        """The live rejects of a node with `_epoch`, also of a node that stores no other rows."""
         table = self.changelog(node)
-        return standing(table.read_arrow(at=at)) if table.exists() and table.statistics.rows() <= SMALL_ROWS else None
+        count = table.statistics.rejected_rows()
+        if count is not None and count <= engine.limits.driver_rows:
+            return fold(Rows(engine, table.rejects_arrow(at)))
+        return fold(stored_rows(engine, table, at=at).where(is_set("_error")))
 
-    def rejects(self, engine: Engine, node: Node, at: int | None = None) -> DataFrame:
-        """The live rejects of a node as a frame, also of one that keeps no other rows; few of them come by way of the driver."""
-        few = self._few_rejects(node, at)
-        return self._rejects_by_engine(engine, node, at) if few is None else engine.from_arrow(few)
+    def latest_state(self, engine: Engine, name: str, at: int, keys: Rows | None = None) -> Rows | None:
+        """The state of each key at an epoch; None where the node has no state table.
 
-    def rejects_arrow(self, engine: Engine, node: Node, at: int | None = None) -> pa.Table:
-        """The same rows on the driver."""
-        few = self._few_rejects(node, at)
-        return engine.to_arrow(self._rejects_by_engine(engine, node, at)) if few is None else few
-
-    def _few_rejects(self, node: Node, at: int | None) -> pa.Table | None:
-        """The live rejects of a node without an engine, None where they may be many."""
-        table = self.changelog(node)
-        rows = table.statistics.rejected_rows()
-        return None if rows is None or rows > DRIVER_ROWS else standing(table.rejects_arrow(at))
-
-    def _rejects_by_engine(self, engine: Engine, node: Node, at: int | None) -> DataFrame:
-
-        return live(stored_rows(engine, self.changelog(node), at=at).where(F.col("_error").isNotNull()))
-
-    def latest_state(self, engine: Engine, name: str, at: int, narrow: Narrow = as_it_is) -> DataFrame | None:
-        """The accumulators of each key, those of the newest epoch up to `at`; None where there is no table. `narrow` chooses keys."""
+        Args:
+            engine: Where states that are many are looked up.
+            name: The node.
+            at: The epoch.
+            keys: Choose the states that have one of these as `_key`.
+        """
         table = self.state(name)
         if not table.exists():
             return None
-        if table.statistics.rows() <= SMALL_ROWS:
-            return narrow(engine.from_arrow(with_more_than_keys(newest(table.read_arrow(at=at)))))
-        rank = F.row_number().over(Window.partitionBy("_key").orderBy(F.col("_epoch").desc()))
-        rows = narrow(stored_rows(engine, table, at=at))
-        names = [name for name in rows.columns if name != "_epoch"]
-        last = rows.withColumn("__rank", rank).where(F.col("__rank") == 1)
-        return more_than_keys(told(last.select(*map(column, names)), among(known(rows), names)))
-
-    def state_of(self, engine: Engine, name: str, at: int, keys: pa.ChunkedArray) -> pa.Table | None:
-        """The same of a few keys, on the driver."""
-        table = self.state(name)
-        if table.exists() and table.statistics.rows() <= SMALL_ROWS:
-            rows = table.read_arrow(at=at)
-            return with_more_than_keys(newest(rows.filter(pc.is_in(rows.column("_key"), value_set=keys))))
-        found = self.latest_state(engine, name, at, lambda rows: of_keys(rows, engine.from_arrow(pa.table({"_key": keys})), "_key"))
-        return None if found is None else engine.to_arrow(found)
+        rows = stored_rows(engine, table, at=at)
+        return without_removed(latest(rows if keys is None else rows.semi_join(keys, "_key")))
 
     def versions(self) -> Mapping[str, int]:
         """The version of every table of the plan that exists, for the ledger."""
@@ -238,76 +210,71 @@ class Tables:
         return folder == "changelog" or self.plan[name].operator.keeps_state
 
 
-def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> DataFrame:
-    """The op rows of a table as a frame, with `_epoch`: those of small tables, or of few and small files, come by way of the driver."""
-    if (table.statistics.rows() if epochs is None else table.statistics.rows_near(epochs)) <= SMALL_ROWS:
-        return engine.from_arrow(table.read_arrow(epochs=epochs, at=at))
-    return table.read(engine, epochs=epochs, at=at)
+def stored_rows(engine: Engine, table: ChangelogTable, epochs: tuple[int, int] | None = None, at: int | None = None) -> Rows:
+    """The op rows of a table with `_epoch`: on the driver where the table is small, or the files that may hold the epochs are."""
+    if engine.limits.are_small(table.statistics.rows() if epochs is None else table.statistics.rows_near(epochs)):
+        return Rows(engine, table.read_arrow(epochs=epochs, at=at))
+    return Rows(engine, frame=table.read(engine, epochs=epochs, at=at))
 
 
-def folded(engine: Engine, table: ChangelogTable, at: int | None = None, narrow: Narrow = as_it_is) -> DataFrame:
-    """The live rows of a table, rejects among them. Few rows are folded on the driver; what few retractions of many rows took back comes from there, so that the many need not meet it in a shuffle."""
-    if table.statistics.rows() <= SMALL_ROWS:
-        return narrow(engine.from_arrow(standing(table.read_arrow(at=at))))
+def folded(engine: Engine, table: ChangelogTable, at: int | None = None, choose: Choose | None = None) -> Rows:
+    """The live rows of a table, rejects among them.
+
+    Few rows are folded on the driver. Of many rows, the keys that few retractions took back come from there, so that the rows need no shuffle.
+    """
+    if engine.limits.are_small(table.statistics.rows()):
+        rows = fold(Rows(engine, table.read_arrow(at=at)))
+        return rows if choose is None else choose(rows)
     most = table.statistics.retractions()
-    taken = engine.from_arrow(table.taken_back(at)) if 0 < most <= SMALL_ROWS else None
-    return live(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow)
+    taken = engine.from_arrow(table.taken_back(at)) if most > 0 and engine.limits.are_small(most) else None
+    narrow = as_it_is if choose is None else lambda frame: choose(Rows(engine, frame=frame)).as_frame()
+    return Rows(engine, frame=spark_algebra.fold(table.read(engine, at=at), has_negatives=most > 0, taken=taken, narrow=narrow))
 
 
-def _as_appends(rows: DataFrame) -> DataFrame:
-    """Live rows as op rows, each of its epoch."""
-    return rows.withColumns({"_op": F.lit(int(Op.APPEND)).cast("tinyint"), "_cause": F.lit("recompute")})
-
-
-def _through(node: Node, inputs: Iterable[DataFrame], values: RunValues) -> DataFrame:
+def _through(node: Node, inputs: Iterable[Rows], values: RunValues) -> Rows:
     """What a node without a table makes of the op rows of its inputs."""
     own = values.of(node.name)
-    made: list[DataFrame] = [node.operator.images(rows, index, own) for index, rows in enumerate(inputs)]  # type: ignore[attr-defined]  # only linear nodes keep no table
-    return united(*made)
+    first, *others = (cast("Linear", node.operator).images(rows, index, own) for index, rows in enumerate(inputs))
+    return first.union(*others)
 
 
-def _without_ops(rows: DataFrame) -> DataFrame:
-    return alike(rows, lambda rows: rows.drop("_op", "_cause"))
+def _images_of_live(node: Node, inputs: Iterable[Rows], values: RunValues) -> Rows:
+    """What a node without a table makes of the live rows of its inputs: live rows of the same epochs."""
+    ops = {"_op": F.lit(int(Op.APPEND)).cast("tinyint"), "_cause": F.lit("recompute")}
+    return _through(node, (rows.through(lambda frame: frame.withColumns(ops)) for rows in inputs), values).without("_op", "_cause")
 
 
-def more_than_keys(state: DataFrame) -> DataFrame:
-    """Accumulators without those that are there no more: nothing stands beside their key."""
-    return state.where(F.coalesce(*(column(name).cast("string") for name in state.columns if name != "_key")).isNotNull())
+def without_removed(states: Rows) -> Rows:
+    """The states of keys that have one: a removed state has nothing but its key."""
+    return states.where(some_set([name for name in states.columns if name != "_key"]))
 
 
-def with_more_than_keys(state: pa.Table) -> pa.Table:
-    """`more_than_keys` on the driver."""
-    return state.filter(reduce(pc.or_, (state.column(name).is_valid() for name in state.column_names if name != "_key")))
-
-
-def stands(rows: DataFrame, node: Node, port: str | None, consumer: Node) -> DataFrame:
-    """The rows of a node that a consumer of a port sees: no rejects, none of the columns that are the node's own."""
-    rows = accepted(rows)
-    port_rows = node.operator.port_rows(rows.where(condition) if (condition := _seen(rows, node, consumer)) is not None else rows, port)
+def stands(rows: Rows, node: Node, port: str | None, consumer: Node) -> Rows:
+    """The rows of a node that a consumer of a port reads: no rejects, none of the node's own columns."""
+    rows = rows.accepted
+    condition = _seen(rows.columns, node, consumer)
+    port_rows = node.operator.port_rows(rows if condition is None else rows.where(condition), port)
     unseen = OWN_HIDDEN if consumer.operator.takes_counted else {*OWN_HIDDEN, "_counted"}
-    return chosen(port_rows, [name for name in port_rows.columns if name not in unseen])
+    return port_rows.select([name for name in port_rows.columns if name not in unseen])
 
 
-def _seen(rows: DataFrame, node: Node, consumer: Node) -> Column | None:
-    """Which rows of a node are no rejects to a consumer: a source keeps records that only count among its rejects."""
-    good = F.col("_error").isNull() if "_error" in rows.columns else None
-    if "_counted" not in rows.columns:
+def _seen(columns: Collection[str], node: Node, consumer: Node) -> Predicate | None:
+    """Which rows of a node are no rejects to a consumer; None for all. A source has records that only count among its rejects."""
+    good = is_null("_error") if "_error" in columns else None
+    if "_counted" not in columns:
         return good
     if not consumer.operator.takes_counted:
-        return F.col("_counted").isNull() if good is None else good & F.col("_counted").isNull()
-    return good if good is None or not node.is_source else good | F.col("_counted").isNotNull()
+        return is_null("_counted") if good is None else good & is_null("_counted")
+    return good if good is None or not node.is_source else good | is_set("_counted")
 
 
-def entered(rows: DataFrame, node: Node, index: int) -> DataFrame:
-    """The rows as input `index` of a node: source variables carry the name of the input of a merge or combine."""
-    if index >= len(node.entries):
-        return rows
-    names = qualifying(rows.columns, node.entries[index])
-    return rows.withColumnsRenamed(names) if names else rows
+def entered(rows: Rows, node: Node, index: int) -> Rows:
+    """The rows as an input of a node: source variables carry the name of the input of a merge or combine."""
+    return rows.renamed(qualifying(rows.columns, node.entries[index])) if index < len(node.entries) else rows
 
 
 def consolidate_epochs(rows: DataFrame) -> DataFrame:
     """The net change of each key in each epoch of derived op rows."""
     marked = rows.withColumns({"_key": F.concat(F.lpad(F.hex(F.col("_epoch")), 16, "0").cast("binary"), F.col("_key")), "__epoch": F.col("_epoch")})
     names = [name for name in rows.columns if name not in ("_key", "_epoch")]
-    return consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))
+    return spark_algebra.consolidate(marked).select(F.col("__epoch").alias("_epoch"), key_slice(F.col("_key"), 17).alias("_key"), *map(column, names))

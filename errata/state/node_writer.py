@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from changelog.arrow_algebra import consolidated
-from changelog.frames import accepted, alike, chosen, without
-from changelog.lazy_imports import F, pa, pc, pl
+from changelog.algebra import consolidate
+from changelog.lazy_imports import F, pa, pl
 from changelog.ops import SYMBOLS, Op
-from changelog.spark_algebra import consolidate
+from changelog.rows import Rows, is_null, is_set
 from errata.plan.plan import Node
-from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
 from errata.state.run_state import NodeDelta, RunState
-from operators.core.operator import Outcome
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from operators.core.delta import Delta
+from operators.core.row_type import SYSTEM
 
 Counts = tuple[dict[str, int], int, int]
 """Op rows of a delta by op (rejects left out), new rejects, rejects that are gone."""
@@ -33,74 +28,80 @@ class NodeWriter:
     """
 
     run: RunState
-    unsettled: dict[str, pa.Table] | None = None
+    unsettled: dict[str, Rows] | None = None
 
     def skip(self, node: Node) -> NodeDelta:
         """Note that a node has no rows in this run."""
         return self._note(NodeDelta(node.name, None, False, 0))
 
-    def keep(self, node: Node, outcome: Outcome, bound: int | None, *, few: bool = False, follows: bool = False) -> NodeDelta:
-        """Write an outcome to the node's tables and count it.
+    def keep(self, node: Node, delta: Delta, bound: int | None, *, few: bool = False, follows: bool = False) -> NodeDelta:
+        """Store a delta in the node's tables and count it.
 
-        `few`: it comes of few rows. A node without a table may make any number of them (`emit each`): they are counted and held on the driver, or all nodes
-        behind would take their own for many and compute them at each look. `follows`: it answers to a delta of few rows, so it will be small itself.
+        Args:
+            node: The node.
+            delta: Its op rows.
+            bound: An upper bound of the op rows; None where there is none.
+            few: Whether few rows come to the node. Without a table it may still make any number of rows (`emit each`). Rows on the driver are counted,
+                so that nodes downstream know their number.
+            follows: Whether the node answers a small delta, so that its own delta is probably small too.
         """
-        if bound is not None and bound <= SMALL_ROWS:
-            rows = self._on_driver(node, outcome)
-            return self.keep_table(node, rows, outcome.signed) if self.run.plan.persisted(node) else self._note(self._kept_on_driver(node, rows, outcome.signed))
-        if not self.run.plan.persisted(node):
-            here = self.run.engine.up_to(_whole(node, outcome.rows), DRIVER_ROWS) if bound is None and few else None
-            if isinstance(here, pa.Table):
-                return self._note(self._kept_on_driver(node, _together(outcome, here), outcome.signed))
-            return self._note(self._kept_lazily(node, outcome, bound))
-        found = self._maybe_few(node, outcome, follows=follows or node.name in self.run.condensed)
-        return self.keep_table(node, found, outcome.signed) if isinstance(found, pa.Table) else self._note(self._kept_large(node, found, outcome.signed))
+        limits, persisted = self.run.engine.limits, self.run.plan.persisted(node)
+        follows = follows or node.name in self.run.condensed
+        delta = delta.select(_columns(node))
+        if limits.are_small(bound):
+            delta = delta.on_driver()
+        elif follows if persisted else (few and bound is None):
+            delta = delta.on_driver(limits.driver_rows)
+        if not persisted:
+            return self._note(self._derived(node, delta, bound))
+        rows = delta.consolidated()
+        return self.keep_rows(node, rows.condensed() if node.operator.condenses and not follows else rows, delta.signed)
 
-    def _on_driver(self, node: Node, outcome: Outcome) -> pa.Table:
-        return _together(outcome, self.run.engine.to_arrow(_whole(node, outcome.rows)))
-
-    def _maybe_few(self, node: Node, outcome: Outcome, *, follows: bool) -> pa.Table | DataFrame:
-        """The rows of an outcome on the driver where they are few and may be expected to be; else as a frame."""
-        if follows:
-            found = self.run.engine.up_to(_whole(node, outcome.rows), DRIVER_ROWS)
-            if isinstance(found, pa.Table):
-                return _together(outcome, found)
-        rows = _net_rows(node, outcome)
-        return self.run.engine.few(rows, SMALL_ROWS) if node.operator.condenses and not follows else rows
-
-    def keep_table(self, node: Node, table: pa.Table, signed: bool) -> NodeDelta:
-        """Keep op rows that are on the driver."""
-        if not table.num_rows:
+    def keep_rows(self, node: Node, rows: Rows, signed: bool) -> NodeDelta:
+        """Store consolidated op rows in a node's table and count them."""
+        if rows.at_most == 0:
             return self.keep_nothing(node)
-        if self.unsettled is not None and node.is_source:
-            self.unsettled[node.name] = table
-        else:
-            self.run.tables.changelog(node).append(table, self.run.epoch)
-        ops, rejected, repaired = count_ops(table)
-        return self._note(NodeDelta(node.name, self.run.engine.from_arrow(table), signed, table.num_rows, ops, rejected, repaired, table=table))
+        changelog = self.run.tables.changelog(node)
+        if rows.are_here:
+            if self.unsettled is not None and node.is_source:
+                self.unsettled[node.name] = rows
+            else:
+                changelog.append(rows.content, self.run.epoch)
+            return self._note(NodeDelta(node.name, rows, signed, rows.at_most, *count_ops(rows.as_table())))
+        appended = changelog.append(rows.content, self.run.epoch)
+        if not appended.rows:
+            return self.keep_nothing(node)
+        stored = Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))).without("_epoch")
+        sound = changelog.statistics.accepted_counts(self.run.epoch)
+        return self._note(NodeDelta(node.name, stored, signed, appended.rows, *(self._counted(stored) if sound is None else (_named(sound), 0, 0))))
 
     def replace(
-        self, node: Node, outcome: Outcome, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, counts: Counts | None = None
+        self, node: Node, delta: Delta, bound: int | None, versions: Mapping[str, int | None], forget: Callable[[], None], *, counts: Counts | None = None
     ) -> NodeDelta:
-        """Keep an outcome in the place of what this run kept of a node; its rows may read the node's table.
+        """Store a delta in the place of the one that this run stored. Its rows may read the node's table.
 
-        `versions` are those of its tables before the run, `forget` takes what was counted back, `counts` is what the rows come to, where that is known.
+        Args:
+            node: The node.
+            delta: Its op rows.
+            bound: An upper bound of the op rows; None where there is none.
+            versions: The versions of the node's tables before the run.
+            forget: Resets the counters of the node.
+            counts: The counts of the new rows, where they are known.
         """
-        if bound is not None and bound <= SMALL_ROWS:
-            return self.replace_table(node, self._on_driver(node, outcome), outcome.signed, versions, forget)
-        self._write_settled(node.name)
+        delta = delta.select(_columns(node))
+        if self.run.engine.limits.are_small(bound):
+            delta = delta.on_driver()
         changelog = self.run.tables.changelog(node)
-        replaced = changelog.replace(_net_rows(node, outcome), self.run.epoch)
+        if delta.rows.are_here:
+            if self.unsettled is None or self.unsettled.pop(node.name, None) is None:
+                changelog.restore(versions[f"changelog/{node.name}"])
+            forget()
+            return self.keep_rows(node, delta.consolidated(), delta.signed)
+        self._write_settled(node.name)
+        replaced = changelog.replace(delta.consolidated().as_frame(), self.run.epoch)
         forget()
-        frame = without(changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch)), "_epoch")
-        return self._note(NodeDelta(node.name, frame, outcome.signed, replaced.rows, *(counts or self._counted(frame))))
-
-    def replace_table(self, node: Node, table: pa.Table, signed: bool, versions: Mapping[str, int | None], forget: Callable[[], None]) -> NodeDelta:
-        """The same with op rows that are on the driver."""
-        if self.unsettled is None or self.unsettled.pop(node.name, None) is None:
-            self.run.tables.changelog(node).restore(versions[f"changelog/{node.name}"])
-        forget()
-        return self.keep_table(node, table, signed)
+        stored = Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))).without("_epoch")
+        return self._note(NodeDelta(node.name, stored, delta.signed, replaced.rows, *(counts or self._counted(stored))))
 
     @contextmanager
     def settling_sources(self) -> Iterator[None]:
@@ -115,7 +116,7 @@ class NodeWriter:
         """Write the op rows of a source that wait for it."""
         rows = self.unsettled.pop(name, None) if self.unsettled is not None else None
         if rows is not None:
-            self.run.tables.changelog(self.run.plan[name]).append(rows, self.run.epoch)
+            self.run.tables.changelog(self.run.plan[name]).append(rows.content, self.run.epoch)
 
     def keep_nothing(self, node: Node) -> NodeDelta:
         """Note that a node has nothing new; its table exists from now on."""
@@ -124,52 +125,38 @@ class NodeWriter:
             changelog.create()
         return self._note(NodeDelta(node.name, None, False, 0))
 
-    def _kept_large(self, node: Node, rows: DataFrame, signed: bool) -> NodeDelta:
-        changelog = self.run.tables.changelog(node)
-        appended = changelog.append(rows, self.run.epoch)
-        if not appended.rows:
-            return NodeDelta(node.name, None, signed, 0)
-        frame = without(changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch)), "_epoch")
-        sound = changelog.statistics.accepted_counts(self.run.epoch)
-        ops, rejected, repaired = self._counted(frame) if sound is None else (_named(sound), 0, 0)
-        return NodeDelta(node.name, frame, signed, appended.rows, ops, rejected, repaired)
-
-    def _counted(self, frame: DataFrame) -> Counts:
+    def _counted(self, rows: Rows) -> Counts:
+        frame = rows.as_frame()
         bad = F.col("_error").isNotNull() if "_error" in frame.columns else F.lit(False)
         counts = frame.groupBy("_op", bad.alias("_bad")).agg(F.count("*").alias("n"))
         found = {(row["_op"], row["_bad"]): row["n"] for row in self.run.engine.to_arrow(counts).to_pylist()}
         return _split_counts(found)
 
-    def _kept_lazily(self, node: Node, outcome: Outcome, bound: int | None) -> NodeDelta:
-        """A node without a table: its rejects alone are kept; its rows are computed where they are read.
+    def _derived(self, node: Node, delta: Delta, bound: int | None) -> NodeDelta:
+        """The delta of a node without a table: only its rejects are stored; other rows are computed where they are read.
 
-        Every consumer of rows that are not computed computes them again, and so do those behind it. They are not consolidated: that reads them twice,
-        and a chain of such nodes would read the first one's rows as often as two to the power of its length.
+        Rows in the engine are not consolidated. That would read them twice, and a chain of n such nodes would read the first one's rows 2^n times.
         """
-        rows, loose = _whole(node, outcome.rows), outcome.net is not None
+        rows, loose = delta.rows, delta.net is not None
+        if rows.are_here:
+            rows, loose = delta.consolidated(), False
         if not node.operator.may_reject:
-            return NodeDelta(node.name, rows, outcome.signed, bound, loose=loose)
-        failed = rows.where(F.col("_error").isNotNull())
-        bad = self.run.engine.few(consolidate(failed) if loose else failed, SMALL_ROWS)
-        _, rejected, repaired = self._rejects_kept(node, bad if isinstance(bad, pa.Table) else self.run.engine.up_to(bad, SMALL_ROWS))
-        return NodeDelta(node.name, accepted(rows).where(F.col("_error").isNull()), outcome.signed, bound, {}, rejected, repaired, loose=loose)
+            return NodeDelta(node.name, None if rows.at_most == 0 else rows, delta.signed, bound if rows.at_most is None else rows.at_most, loose=loose)
+        bad, good = rows.where(is_set("_error")), rows.accepted.where(is_null("_error"))
+        if not bad.are_here:
+            bad = (consolidate(bad) if loose else bad).condensed().on_driver(self.run.engine.limits.small_rows)
+        _, rejected, repaired = self._store_rejects(node, bad)
+        own_bound = bound if good.at_most is None else good.at_most
+        return NodeDelta(node.name, None if rows.at_most == 0 else good, delta.signed, own_bound, {}, rejected, repaired, loose=loose)
 
-    def _kept_on_driver(self, node: Node, rows: pa.Table, signed: bool) -> NodeDelta:
-        good, bad = rows, rows.slice(0, 0)
-        if "_error" in rows.column_names:
-            good, bad = rows.filter(pc.is_null(rows.column("_error"))), rows.filter(pc.is_valid(rows.column("_error")))
-        _, rejected, repaired = self._rejects_kept(node, bad)
-        frame = self.run.engine.from_arrow(good) if rows.num_rows else None
-        return NodeDelta(node.name, frame, signed, good.num_rows, {}, rejected, repaired)
-
-    def _rejects_kept(self, node: Node, bad: DataFrame | pa.Table) -> Counts:
+    def _store_rejects(self, node: Node, bad: Rows) -> Counts:
         changelog = self.run.tables.changelog(node)
-        if isinstance(bad, pa.Table):
-            if bad.num_rows:
-                changelog.append(bad, self.run.epoch)
-            return count_ops(bad)
-        changelog.append(bad, self.run.epoch)
-        return self._counted(changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch)))
+        if bad.are_here:
+            if bad.at_most:
+                changelog.append(bad.content, self.run.epoch)
+            return count_ops(bad.as_table())
+        changelog.append(bad.content, self.run.epoch)
+        return self._counted(Rows(self.run.engine, frame=changelog.read(self.run.engine, epochs=(self.run.epoch, self.run.epoch))))
 
     def _note(self, delta: NodeDelta) -> NodeDelta:
         self.run.done[delta.node] = delta
@@ -178,20 +165,9 @@ class NodeWriter:
         return delta
 
 
-def _whole(node: Node, rows: DataFrame) -> DataFrame:
-    """Op rows with the columns of a node's table."""
-    return alike(rows, lambda rows: chosen(rows, ["_op", "_key", "_cause", *node.operator.output.columns()]))
-
-
-def _together(outcome: Outcome, rows: pa.Table) -> pa.Table:
-    """Rows of an outcome that the engine gave, with those that were on the driver, consolidated where they are not yet."""
-    every = rows if outcome.here is None else pa.concat_tables([rows, outcome.here.select(rows.column_names).cast(rows.schema)])
-    return every if outcome.net is None else consolidated(every)
-
-
-def _net_rows(node: Node, outcome: Outcome) -> DataFrame:
-    """The rows of an outcome, consolidated by the engine where they are not yet."""
-    return _whole(node, outcome.rows if outcome.net is None else outcome.net())
+def _columns(node: Node) -> list[str]:
+    """The columns of a node's op rows."""
+    return [*SYSTEM, *node.operator.output.columns()]
 
 
 def count_ops(table: pa.Table) -> Counts:

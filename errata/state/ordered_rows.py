@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 from changelog.columns import column
 from changelog.lazy_imports import F, pa, pl
 from errata.plan.plan import Node
-from errata.state.node_tables import SMALL_ROWS
 from errata.state.run_state import RunState
 from operators.core.provenance import file_of
 from operators.output.operator import Output
@@ -88,13 +87,13 @@ def output_rows(run: RunState, node: Node, output: Output, *, marked: bool = Fal
     """The live rows of an output in the order of its file: on the driver where they are few. `marked`: with the source file of each."""
     order = [name for name in ("_lookup", "_key") if name == "_key" or name in output.output.hidden]
     names = [*order, *(name for name in ("_widened", "_doc", "_split") if name in output.output.hidden), *output.projection.data]
-    frame = run.tables.live(run.engine, node, run.values)
+    frame = run.tables.live(run.engine, node, run.values).as_frame()
     if marked:
         frame, path = file_of(frame, output.output, run.values.labels)
         frame = frame.withColumn(ORIGIN, path)
         names.append(ORIGIN)
     frame = frame.select(*map(column, names))
-    if run.live_rows.get(node.name, SMALL_ROWS + 1) > SMALL_ROWS:
+    if not run.engine.limits.are_small(run.live_rows.get(node.name)):
         return OutputRows(None, frame.orderBy(*(F.col(name) for name in order)))
     table = run.engine.to_arrow(frame)
     position = pl.DataFrame({name: table.column(name) for name in order}).with_row_index("at").sort(order)["at"]

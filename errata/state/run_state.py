@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from changelog.frames import without
-from changelog.lazy_imports import pa
-from changelog.spark_algebra import consolidate
+from changelog.algebra import consolidate
+from changelog.rows import Rows
 from errata.plan.plan import Node, Plan
-from errata.state.node_tables import SMALL_ROWS, Tables, entered, stands, stored_rows
+from errata.state.node_tables import Tables, entered, stands, stored_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.run_values import RunValues
@@ -26,31 +25,29 @@ class NodeDelta:
     """The delta of one node in a run.
 
     Attributes:
-        frame: Its op rows, rejects among them; None where nothing changed.
+        rows: Its op rows, rejects among them; None where nothing changed.
         signed: Whether the op rows may take rows back.
         bound: An upper bound of the op rows; None where there is none.
         ops: Number of op rows by op symbol, rejects left out.
         rejected: New rejects.
         repaired: Rejects that are gone.
-        table: The same rows on the driver, where they are there.
         loose: Whether rows that cancel each other may be among them.
     """
 
     node: str
-    frame: DataFrame | None
+    rows: Rows | None
     signed: bool
     bound: int | None
     ops: Mapping[str, int] = field(default_factory=dict)
     rejected: int = 0
     repaired: int = 0
     rows_in: int = 0
-    table: pa.Table | None = None
     loose: bool = False
 
     @property
     def empty(self) -> bool:
         """Whether nothing changed."""
-        return self.frame is None
+        return self.rows is None
 
     @property
     def net(self) -> int:
@@ -133,27 +130,26 @@ class RunState:
 
     def small_deltas(self, node: Node) -> bool:
         """Whether every input of a node has a small delta."""
-        bounds = [self.done[name].bound for name, _ in node.inputs]
-        return all(bound is not None and bound <= SMALL_ROWS for bound in bounds)
+        return all(self.engine.limits.are_small(self.done[name].bound) for name, _ in node.inputs)
 
-    def brought(self, node: Node) -> DataFrame | None:
-        """The delta of a node as a frame, consolidated; None where nothing changed."""
+    def brought(self, node: Node) -> Rows | None:
+        """The delta of a node, consolidated; None where nothing changed."""
         delta = self.done[node.name]
-        return consolidate(delta.frame) if delta.frame is not None and delta.loose else delta.frame
+        return consolidate(delta.rows) if delta.rows is not None and delta.loose else delta.rows
 
-    def epoch_rows(self, node: Node) -> DataFrame:
+    def epoch_rows(self, node: Node) -> Rows:
         """The op rows of this epoch in a node's table."""
-        return without(stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)), "_epoch")
+        return stored_rows(self.engine, self.tables.changelog(node), (self.epoch, self.epoch)).without("_epoch")
 
     def live_input(self, node: Node, index: int, narrow: Narrow = as_it_is) -> DataFrame:
         """The live rows of an input of a node that `narrow` chooses, this run's included."""
         name, port = node.inputs[index]
         above = self.plan[name]
         self.engine.also_reads(self.live_bound(name))
-        rows = self.tables.narrowed(self.engine, above, self.values, lambda rows: narrow(entered(stands(rows, above, port, node), node, index)))
-        return without(rows, "_epoch")
+        rows = self.tables.live(self.engine, above, self.values, choose=lambda rows: entered(stands(rows, above, port, node), node, index).through(narrow))
+        return rows.without("_epoch").as_frame()
 
     def note_scalars(self, node: Node) -> None:
         """Store the variables that a state node sets, once it has run."""
         values = self.values_of(node)
-        self.scalar_inputs.note(node, self.tables.live(self.engine, node, values), self.engine, values)
+        self.scalar_inputs.note(node, self.tables.live(self.engine, node, values).as_frame(), self.engine, values)

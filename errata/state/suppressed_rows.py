@@ -10,19 +10,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from changelog.arrow_algebra import consolidated, signed
+from changelog.algebra import insertions, retractions
 from changelog.columns import column, image_columns
 from changelog.frames import known, told, united
 from changelog.keys.decode import arrow_keys, bare_keys
-from changelog.lazy_imports import F, pa, pc, pl
-from changelog.ops import Op
-from changelog.spark_algebra import as_appends, as_retractions
+from changelog.lazy_imports import F, pa, pl
+from changelog.rows import Predicate, Rows, begins, is_null, is_set
 from errata.plan.plan import Node
 from errata.plan.retraction_scope import COUNTED
-from operators.core.operator import Outcome
+from operators.core.delta import Delta
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from storage.engines.base import Engine
 
@@ -47,48 +46,36 @@ class Suppression:
     counted: bool = False
 
 
-def is_suppressed() -> Column:
-    """Whether a row is a suppressed record."""
-    return F.coalesce(F.col("_error").startswith(MARK), F.lit(False))
+IS_SUPPRESSED = begins("_error", MARK)
+"""Whether a row of a source is a suppressed record."""
 
 
-def counts(source: Node) -> Column:
+def counts(source: Node) -> Predicate:
     """Whether a row of a source is a record that takes part, or at least counts behind relaxed aggregates."""
-    admitted = F.col("_error").isNull()
-    return admitted | F.col(COUNTED).isNotNull() if COUNTED in source.operator.output.hidden else admitted
+    admitted = is_null("_error")
+    return admitted | is_set(COUNTED) if COUNTED in source.operator.output.hidden else admitted
 
 
-def suppressed(rejects: pa.Table) -> pa.Table:
-    """Those of the live rejects of a source that are suppressed records."""
-    return rejects.filter(pc.starts_with(rejects.column("_error"), MARK))
-
-
-def unmarked(rows: DataFrame) -> DataFrame:
+def unmarked(rows: Rows) -> Rows:
     """Suppressed records as they would be if they took part."""
-    digits = F.hex(F.col("_key"))
-    key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
-    none = {name: F.lit(None).cast("string") for name in ("_error", COUNTED) if name in rows.columns}
-    return told(rows.withColumns({"_key": key, **none}), known(rows))
+    nulls = [name for name in ("_error", COUNTED) if name in rows.columns]
+
+    def on_table(table: pa.Table) -> pa.Table:
+        own: dict[str, pa.Array] = {"_key": arrow_keys(bare_keys(pl.Series(table.column("_key"))))}
+        own |= {name: pa.nulls(table.num_rows, pa.string()) for name in nulls}
+        return pa.table({name: own.get(name, table.column(name)) for name in table.column_names})
+
+    def on_frame(frame: DataFrame) -> DataFrame:
+        digits = F.hex(F.col("_key"))
+        key = F.unhex(F.substring(digits, F.lit(1), F.length(digits) - F.lit(2)))
+        return told(frame.withColumns({"_key": key, **{name: F.lit(None).cast("string") for name in nulls}}), known(frame))
+
+    return rows.each(on_table, on_frame)
 
 
-def unmarked_arrow(rows: pa.Table) -> pa.Table:
-    """The same of rows on the driver."""
-    own: dict[str, pa.Array] = {"_key": arrow_keys(bare_keys(pl.Series(rows.column("_key"))))}
-    own |= {name: pa.nulls(rows.num_rows, pa.string()) for name in ("_error", COUNTED)}
-    return pa.table({name: own.get(name, rows.column(name)) for name in rows.column_names})
-
-
-def truth(live: DataFrame) -> DataFrame:
-    """All records that the files have: a source's live rows, the suppressed ones without their mark."""
-    names = live.columns
-    kept = live.where(~is_suppressed())
-    return united(kept, unmarked(live.where(is_suppressed())).select(*map(column, names)))
-
-
-def truth_arrow(live: pa.Table) -> pa.Table:
-    """The same of rows on the driver."""
-    held = pc.fill_null(pc.starts_with(live.column("_error"), MARK), False)
-    return pa.concat_tables([live.filter(pc.invert(held)), unmarked_arrow(live.filter(held))])
+def truth(live: Rows) -> Rows:
+    """All records of a source that its files have: its live rows, the suppressed ones as if they took part."""
+    return live.where(~IS_SUPPRESSED).union(unmarked(live.where(IS_SUPPRESSED)))
 
 
 def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes], engine: Engine) -> DataFrame:
@@ -109,31 +96,37 @@ def marks_frame(marks: Mapping[bytes, Suppression], counting: Collection[bytes],
     return records.select(F.when(F.col("__counting"), marked).otherwise(F.col("__record")).alias("_key"), marked.alias("_to"), "_by", "_why", "_counts")
 
 
-def marked_appends(rows: DataFrame, marks: DataFrame) -> Outcome:
-    """Op rows that bring records in for the first time, some of them suppressed at once."""
-    joined = rows.join(F.broadcast(marks), "_key", "left")
+def marked_appends(rows: Rows, marks: DataFrame) -> Delta:
+    """The delta that brings records in for the first time, some of them suppressed at once."""
     changed = {"_key": F.coalesce("_to", "_key"), "_error": F.coalesce("_by", "_error"), "_cause": F.coalesce("_why", "_cause")}
     if COUNTED in rows.columns:
         changed[COUNTED] = F.when(F.col("_by").isNull(), F.col(COUNTED)).otherwise(F.col("_counts"))
-    return Outcome(joined.withColumns(changed).select(*map(column, rows.columns)), signed=False)
+    names = list(map(column, rows.columns))
+    return Delta(rows.through(lambda frame: frame.join(F.broadcast(marks), "_key", "left").withColumns(changed).select(*names)), signed=False)
 
 
-def readmitting(rows: DataFrame | None, held: DataFrame) -> Outcome:
-    """The op rows of a source's run with its suppressed records taking part again; `held` are their live rows."""
-    back = united(as_retractions(held, READMIT), as_appends(unmarked(held), READMIT))
-    return Outcome(back, signed=True) if rows is None else Outcome.loose(united(back, rows))
+def readmitting(rows: Rows | None, held: Rows) -> Delta:
+    """The delta of a source's run with its suppressed records taking part again.
+
+    Args:
+        rows: The op rows of the run; None where it has none.
+        held: The live rows of the suppressed records.
+    """
+    back = retractions(held, READMIT).union(insertions(unmarked(held), READMIT))
+    return Delta(back, signed=True) if rows is None else Delta.loose(back.union(rows))
 
 
-def readmitting_arrow(rows: pa.Table | None, held: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same of few rows on the driver, as op rows of a schema."""
-    back = [signed(held, Op.RETRACT, READMIT), signed(unmarked_arrow(held), Op.APPEND, READMIT)]
-    return consolidated(pa.concat_tables([one.select(schema.names).cast(schema) for one in (*back, *([] if rows is None else [rows]))]))
+def suppressing(rows: Rows | None, admitted: Rows, marks: DataFrame) -> Delta:
+    """The delta of a source's run with further records suppressed.
 
-
-def suppressing(rows: DataFrame | None, standing: DataFrame, marks: DataFrame) -> Outcome:
-    """The op rows of a source's run with further records suppressed: `rows` are those so far, `standing` the records that take part or count."""
-    taken = standing.join(F.broadcast(marks), "_key", "inner")
-    names = image_columns(standing)
+    Args:
+        rows: The op rows of the run so far; None where it has none.
+        admitted: The live rows of the records that take part or count.
+        marks: The records to suppress (`marks_frame`).
+    """
+    live, engine = admitted.as_frame(), admitted.engine
+    taken = live.join(F.broadcast(marks), "_key", "inner")
+    names = image_columns(live)
     out = taken.select(F.lit(1).cast("tinyint").alias("_op"), F.col("_key"), F.col("_why").alias("_cause"), *map(column, names))
     told = {"_error": F.col("_by"), COUNTED: F.col("_counts")}
     held = taken.select(
@@ -141,6 +134,6 @@ def suppressing(rows: DataFrame | None, standing: DataFrame, marks: DataFrame) -
         *(told.get(name, column(name)).alias(name) for name in names),
     )  # fmt: skip
     if rows is None:
-        return Outcome.loose(united(out, held))
-    caused = rows.join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
-    return Outcome.loose(united(out, caused.select(*map(column, out.columns)), held))
+        return Delta.loose(Rows(engine, frame=united(out, held)))
+    caused = rows.as_frame().join(F.broadcast(marks), "_key", "left").withColumn("_cause", F.coalesce("_why", "_cause"))
+    return Delta.loose(Rows(engine, frame=united(out, caused.select(*map(column, out.columns)), held)))

@@ -7,15 +7,16 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Self
 
-from changelog.arrow_algebra import signed
+from changelog.algebra import insertions
 from changelog.columns import column
 from changelog.exact.ranges import value_ranges
 from changelog.exact.rounding import with_totals
 from changelog.frames import united
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F, pa
-from changelog.ops import Op, weight
-from changelog.spark_algebra import as_appends, diff
+from changelog.ops import weight
+from changelog.rows import Rows, begins, is_null
+from changelog.spark_algebra import as_appends
 from cxl import Program
 from cxl.types.types import STRING, Kind, Schema, Type
 from operators.aggregate import small_deltas
@@ -24,8 +25,10 @@ from operators.aggregate.config import AggregateConfig
 from operators.aggregate.group_functions import first_true, grouped, wrongs
 from operators.aggregate.numeric_arguments import numbers_only
 from operators.aggregate.small_deltas import ROWS
-from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, error_text, evaluate, is_of
-from operators.core.operator import INEXACT, Keyed, OperatorContext, Outcome, among, compared, shared_number
+from operators.core.context import OperatorContext
+from operators.core.delta import Delta
+from operators.core.evaluate import FINALIZE, Evaluated, as_it_is, error_start, error_text, evaluate
+from operators.core.operator import INEXACT, Keyed, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import CK, OWN_HIDDEN, KeyShape, RowType, by_value, key_parts, key_types
 from operators.core.run_values import RunValues
@@ -33,6 +36,10 @@ from operators.core.settings import NodeSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+FROM_STATES = is_null("_error") | begins("_error", error_start(FINALIZE))
+"""Whether a live row of an aggregate was made from accumulators. All others are rejected records."""
 
 
 class Aggregate(Keyed):
@@ -159,33 +166,33 @@ class Aggregate(Keyed):
         rows = grouped(before.good, list(self.groups), self.program.calls, wide=self.wide_sums, settle=values.settle)
         return self._with_rejects(self._finished(rows, [*self.groups], values), before.bad)
 
-    def answer(self, around: OperatorContext) -> Outcome:
+    def answer(self, context: OperatorContext) -> Delta:
         """By accumulators where all functions have one, else by the rows of the touched groups."""
         accumulators = self.accumulators
         if accumulators is None:
-            return super().answer(around)
-        delta = around.delta(0)
-        frame = delta.frame if delta is not None else as_appends(around.live_input(0), "recompute")
-        before = self._arguments(frame, around.values)
-        few = around.few(before.good.select("_op", self._key().alias("_key"), *map(column, self.groups), *self._arguments_left()))
-        if few is not None:
-            made = self._of_few(around, small_deltas.change(few, list(self.groups), accumulators), accumulators)
+            return super().answer(context)
+        delta = context.delta(0)
+        frame = delta.frame if delta is not None else as_appends(context.live_input(0), "recompute")
+        before = self._arguments(frame, context.values)
+        rows = context.to_driver_if_small(before.good.select("_op", self._key().alias("_key"), *map(column, self.groups), *self._arguments_left()))
+        if rows.are_here:
+            made = self._of_few(context, small_deltas.change(rows.as_table(), list(self.groups), accumulators), accumulators)
         else:
-            made = self._of_many(around, self._change(before.good, accumulators, whole=around.first), accumulators)
+            made = self._of_many(context, self._change(before.good, accumulators, whole=context.first), accumulators)
         if before.bad is None:
             return made
-        bad = self._rejected(self.lookup(before.bad, 0, around.values))
-        return Outcome(united(made.rows, as_appends(bad, "recompute")), signed=False) if around.first else made.beside(bad)
+        bad = context.rows(self._rejected(self.lookup(before.bad, 0, context.values)))
+        return Delta(made.rows.union(insertions(bad, "recompute")), signed=False) if context.first else made.union(bad)
 
-    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
-        """Compute everything and compare; accumulators start anew."""
+    def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
+        """Compute all rows and accumulators again, and compare the rows with the prior ones."""
         accumulators = self.accumulators
         if accumulators is None:
-            return super().rebuild(around, cause)
-        before = self._arguments(as_appends(around.live_input(0), cause), around.values)
+            return super().rebuild(context, cause)
+        before = self._arguments(as_appends(context.live_input(0), cause), context.values)
         change = self._change(before.good, accumulators, whole=True)
-        state = around.keep_state(self._carried(change, accumulators), anew=True, bounds=True)
-        return compared(around, self._with_rejects(self._accumulated(state, accumulators, around.values), before.bad), cause)
+        state = context.keep_state(context.rows(self._carried(change, accumulators)), anew=True, bounds=True).as_frame()
+        return compared(context, context.rows(self._with_rejects(self._accumulated(state, accumulators, context.values), before.bad)), cause)
 
     def _arguments(self, frame: DataFrame, values: RunValues) -> Evaluated:
         assert self.program.before is not None  # programs of mode aggregate have it
@@ -218,34 +225,33 @@ class Aggregate(Keyed):
         carried = [part for one in accumulators for part in one.carried()]
         return state.select("_key", *map(column, self.groups), *carried, column(ROWS))
 
-    def _of_many(self, around: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> Outcome:
-        """What the sums of a delta (`_sums`) make of the touched groups."""
-        if around.first:
-            state = around.keep_state(self._carried(change, accumulators), bounds=True)
-            return Outcome(as_appends(self._accumulated(state, accumulators, around.values), "recompute"), signed=False)
-        state = around.keep_state(self._merged(around, around.settled(change), accumulators), bounds=True)
-        touched = among(state.select(column("_key").alias("_lookup")), "_lookup")
-        stood = around.live_own(lambda rows: touched(rows.where(F.col("_error").isNull() | is_of(FINALIZE))))
-        return Outcome.difference(stood, self._accumulated(state, accumulators, around.values), "recompute")
+    def _of_many(self, context: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> Delta:
+        """The delta of the groups of a change: sums of op rows as `_sums` gives them."""
+        if context.first:
+            state = context.keep_state(context.rows(self._carried(change, accumulators)), bounds=True)
+            return Delta.insertion(context.rows(self._accumulated(state.as_frame(), accumulators, context.values)))
+        state = context.keep_state(self._merged(context, context.materialized(change), accumulators), bounds=True)
+        prior = context.live_own(state.select(["_key"]).renamed({"_key": "_lookup"})).where(FROM_STATES)
+        return Delta.between(prior, context.rows(self._accumulated(state.as_frame(), accumulators, context.values)))
 
-    def _of_few(self, around: OperatorContext, change: pa.Table, accumulators: Sequence[Accumulator]) -> Outcome:
-        """The same where few rows came: states are added up, and what stood is taken back, on the driver."""
-        keys = change.column("_key")
-        states = small_deltas.added(change, None if around.first else around.state_of(keys), accumulators)
-        around.keep_state(states, bounds=True)
+    def _of_few(self, context: OperatorContext, change: pa.Table, accumulators: Sequence[Accumulator]) -> Delta:
+        """The same for a change on the driver: states are added up and prior rows taken back there."""
+        keys = context.rows(change.select(["_key"]))
+        before = None if context.first else context.own_state(keys)
+        states = small_deltas.added(change, None if before is None else before.as_table(), accumulators)
+        context.keep_state(context.rows(states), bounds=True)
         shown = small_deltas.totalled(small_deltas.with_rows(states) if self.groups else states, accumulators)
-        rows = self._results(around.given(shown), accumulators, replace(around.values, settle=as_it_is))
-        if around.first:
-            return Outcome(as_appends(rows, "recompute"), signed=False)
-        stood = small_deltas.finished(around.own_rows(keys))
-        return Outcome(as_appends(rows, "recompute"), True, lambda: diff(around.given(stood), rows, "recompute"), signed(stood, Op.RETRACT, "recompute"))
+        rows = context.rows(self._results(context.rows(shown).as_frame(), accumulators, replace(context.values, settle=as_it_is)))
+        if context.first:
+            return Delta.insertion(rows)
+        return Delta.between(context.live_own(keys.renamed({"_key": "_lookup"})).on_driver().where(FROM_STATES), rows)
 
-    def _merged(self, around: OperatorContext, change: DataFrame, accumulators: Sequence[Accumulator]) -> DataFrame:
-        """The states of the touched groups after the delta."""
-        before = around.own_state(among(change.select("_key"), "_key"))
+    def _merged(self, context: OperatorContext, change: Rows, accumulators: Sequence[Accumulator]) -> Rows:
+        """The states of the affected groups after the delta."""
+        before = context.own_state(change.select(["_key"]))
         names = [name for one in accumulators for name in one.columns]
-        added = change if before is None else self._sums(united(change, before), dict(zip(names, names, strict=True)))
-        return self._carried(added, accumulators)
+        added = change.as_frame() if before is None else self._sums(change.union(before.select(change.columns)).as_frame(), dict(zip(names, names, strict=True)))
+        return context.rows(self._carried(added, accumulators))
 
     def _accumulated(self, state: DataFrame, accumulators: Sequence[Accumulator], values: RunValues) -> DataFrame:
         """The output rows of states: groups that have rows."""

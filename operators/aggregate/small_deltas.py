@@ -11,7 +11,6 @@ from changelog.exact.rounding import carried
 from changelog.keys.encoding import encode_key
 from changelog.lazy_imports import np, pa, pc, pl
 from operators.aggregate.accumulators import Accumulator, rounded
-from operators.core.evaluate import FINALIZE, error_start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,12 +52,6 @@ def _summed(rows: pa.Table, parts: Mapping[str, NDArray[np.int64]]) -> pa.Table:
 def with_rows(states: pa.Table) -> pa.Table:
     """The groups that have rows."""
     return states.filter(pc.greater(states.column(ROWS), 0))
-
-
-def finished(rows: pa.Table) -> pa.Table:
-    """Those of an aggregate's live rows that states give: all but rejected records."""
-    error = rows.column("_error")
-    return rows.filter(pc.or_(pc.is_null(error), pc.fill_null(pc.starts_with(error, error_start(FINALIZE)), False)))
 
 
 def totalled(states: pa.Table, accumulators: Sequence[Accumulator]) -> pa.Table:

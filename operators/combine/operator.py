@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 from changelog.columns import column
 from changelog.frames import united
 from changelog.lazy_imports import F, Window
-from changelog.spark_algebra import as_appends
 from cxl import Program, spark
 from cxl.types.types import Schema
 from operators.combine.affected_keys import affected
@@ -21,8 +20,10 @@ from operators.combine.config import CombineConfig, NamedKeys
 from operators.combine.join_plan import Chain, Step
 from operators.combine.matching import ERROR, FAILED, FROM, ID, MISSING, Live, Matching, Predicate, Side, from_column
 from operators.combine.range_join import FEW_PAIRS
+from operators.core.context import OperatorContext
+from operators.core.delta import Delta
 from operators.core.evaluate import Narrow, as_it_is, evaluate, prepare
-from operators.core.operator import Keyed, OperatorContext, Outcome, among
+from operators.core.operator import Keyed
 from operators.core.provenance import key_slice, numbered_input, without_index
 from operators.core.row_type import CK, META, OWN_HIDDEN, KeyShape, RowType
 from operators.core.run_values import SOURCE, RunValues
@@ -181,19 +182,17 @@ class Combine(Keyed):
         """The rows of all drivers given."""
         return self._compute(self._driving(frames[self.driver]), _given(frames), values)
 
-    def answer(self, around: OperatorContext) -> Outcome:
-        """Compute the drivers anew whose matches a delta can change, and compare with what stood."""
-        if around.first:
-            frames = [delta.frame if (delta := around.delta(at)) is not None else around.live_input(at) for at in range(len(self.inputs))]
-            return Outcome(as_appends(self.compute(frames, around.values), "recompute"), signed=False)
-        touched = affected(around, self._predicate(), self._static(around.values), self._riding)
-        if touched is None:
-            every = self._compute(self._driving(around.live_input(self.driver)), around.live_input, around.values)
-            return Outcome.difference(around.live_own(), every, "recompute")
-        rows = self._compute(touched.drivers, around.live_input, around.values, touched.lookups, around.settled)
-        if touched.stood is None:
-            return Outcome(as_appends(rows, "recompute"), signed=False)
-        return Outcome.difference(around.live_own(among(touched.stood, "_lookup")), rows, "recompute")
+    def answer(self, context: OperatorContext) -> Delta:
+        """Compute the rows of the drivers whose matches a delta can change, and compare them with the prior ones."""
+        if context.first:
+            frames = [delta.frame if (delta := context.delta(at)) is not None else context.live_input(at) for at in range(len(self.inputs))]
+            return Delta.insertion(context.rows(self.compute(frames, context.values)))
+        found = affected(context, self._predicate(), self._static(context.values), self._riding)
+        if found is None:
+            every = self._compute(self._driving(context.live_input(self.driver)), context.live_input, context.values)
+            return Delta.between(context.live_own(), context.rows(every))
+        rows = context.rows(self._compute(found.drivers, context.live_input, context.values, found.lookups.as_frame(), context.values.settle))
+        return Delta.insertion(rows) if found.prior is None else Delta.between(context.live_own(found.prior), rows)
 
     @property
     def _riding(self) -> list[str]:

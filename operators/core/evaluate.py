@@ -168,11 +168,6 @@ def error_text(category: Column | str, detail: Column, stage: str, trigger: Colu
     return F.coalesce(F.to_json(F.struct(*members)), F.lit(""))
 
 
-def is_of(category: str) -> Column:
-    """Whether the `_error` of a row is one that `error_text` made, of this category."""
-    return F.coalesce(F.col("_error").startswith(error_start(category)), F.lit(False))
-
-
 def error_start(category: str) -> str:
     """What the text of `error_text` begins with."""
     return f'{{"category":"{category}"'

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from changelog.rows import Rows
 from operators.core.row_type import OWN_HIDDEN, KeyShape, RowType
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pyspark.sql import DataFrame
 
 
 class BoundNode:
@@ -83,9 +82,9 @@ class BoundNode:
         """Names of the ports besides the main one."""
         return ()
 
-    def port_rows(self, frame: DataFrame, name: str | None) -> DataFrame:
-        """The rows of one port out of the operator's rows (rejects are gone already)."""
-        return frame
+    def port_rows(self, rows: Rows, name: str | None) -> Rows:
+        """Those of the operator's accepted rows that belong to a port."""
+        return rows
 
     def with_hidden(self, inputs: Sequence[RowType], wanted: frozenset[str]) -> Self:
         """Return the node over the same inputs with their hidden columns, which the planner knows once all nodes are bound.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from changelog.columns import ENVELOPE, column
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from cxl.types.types import Type, type_name
 from operators.core.config import SortKey
 from operators.core.json_columns import member_keys
@@ -103,8 +104,11 @@ class Output(Linear):
         place = {"path": str(folder / f"{self.name}.preview"), "if_exists": "overwrite", "write_meta": False}
         return self.with_attributes(config=self.config.model_copy(update=place | shown))
 
-    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
-        """The written columns of each row; rows with a null sort key go where `null_order: drop` says so."""
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
+        """The written columns of each row. A row with a null sort key is dropped under `null_order: drop`."""
+        return rows.through(self._images)
+
+    def _images(self, frame: DataFrame) -> DataFrame:
         frame = frame.withColumns({_MEMBER + name: member_keys(column("_widened"), name) for name in self.undeclared}) if self.undeclared else frame
         for key in self.config.sort_order:
             if key.null_order == "drop":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from changelog.columns import column
 from changelog.frames import mapped, mapped_groups, united
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from cxl import Program, spark
 from cxl.spark import FAILED
 from cxl.typed import tree
@@ -50,8 +51,11 @@ class PlainState(Linear):
         """The assignments."""
         return self.writes.describe()
 
-    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
-        """Each op row with the variables beside it."""
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
+        """Each op row with the variables that it sets."""
+        return rows.through(lambda frame: self._images(frame, values))
+
+    def _images(self, frame: DataFrame, values: RunValues) -> DataFrame:
         program = _as_row_program(self.writes)
         ready, context = prepare(frame, program.reads_system, self.inputs[0], values)
         applied = spark.apply(ready, program, context)

@@ -83,7 +83,7 @@ class DistinctTransform(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on all records, the first of each distinct key kept."""
         frame = as_new(frames[0]).withColumn("_lookup", F.lit(None).cast("binary"))
-        return self.logic.images(frame, self.inputs[0], self.output, values)
+        return self.logic.images(frame, self.inputs[0], self.output, values).rows
 
 
 def place(key: DistinctKey, statement: Distinct) -> Column:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from changelog.columns import column
 from changelog.lazy_imports import F, Window
+from changelog.rows import Rows
 from changelog.spark_algebra import undone
 from cxl import spark
+from operators.core.context import OperatorContext
+from operators.core.delta import Delta
 from operators.core.evaluate import as_new, prepare
-from operators.core.operator import OperatorContext, Outcome, among
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
 from operators.core.settings import NodeSpec
@@ -46,31 +48,31 @@ class DistinctChain(DistinctTransform):
             found = now.reaching(stage, _keys(found, stage))
         return [found.select("_key").distinct()]
 
-    def answer(self, around: OperatorContext) -> Outcome:
-        """Follow the change to the last statement; compute the records that come there under the touched keys, and compare with what stood."""
-        if around.first:
-            return super().answer(around)
-        live = around.live_input(0)
-        now = _Standing(self._places(live, around.values), around.settled)
-        touched = self._touched_last(around, live, now)
-        records = around.settled(now.reaching(self.last, touched).select("_key"))
-        stood = around.settled(around.live_own(among(touched, "_lookup")))
-        rows = self.compute([around.settled(live.join(records, "_key", "left_semi"))], around.values)
-        return Outcome.difference(stood, rows, "recompute")
+    def answer(self, context: OperatorContext) -> Delta:
+        """Follow the change to the last statement. Compute the records that reach it under affected keys, and compare them with the prior rows."""
+        if context.first:
+            return super().answer(context)
+        live = context.live_input(0)
+        now = _Standing(self._places(live, context.values), context.values.settle)
+        affected = self._affected_last(context, live, now)
+        records = context.materialized(now.reaching(self.last, affected.as_frame()).select("_key")).as_frame()
+        prior = context.materialized(context.live_own(affected))
+        rows = self.compute([context.materialized(live.join(records, "_key", "left_semi")).as_frame()], context.values)
+        return Delta.between(prior, context.rows(rows))
 
-    def _touched_last(self, around: OperatorContext, live: DataFrame, now: _Standing) -> DataFrame:
+    def _affected_last(self, context: OperatorContext, live: DataFrame, now: _Standing) -> Rows:
         """The keys of the last statement whose records may have changed: `_lookup`, distinct."""
-        delta = around.delta(0)
+        delta = context.delta(0)
         assert delta is not None  # an answer has a delta
-        before = _Standing(self._places(undone(live, delta.frame), around.values), around.settled)
-        direct = around.settled(self._places(delta.frame, around.values))
-        touched = around.settled(_keys(direct, 0))
+        before = _Standing(self._places(undone(live, delta.frame), context.values), context.values.settle)
+        direct = context.materialized(self._places(delta.frame, context.values)).as_frame()
+        affected = context.materialized(_keys(direct, 0))
         for stage in range(self.last):
-            kept = now.behind(stage, touched).unionByName(before.behind(stage, touched))
+            kept = now.behind(stage, affected.as_frame()).unionByName(before.behind(stage, affected.as_frame()))
             moved = kept.groupBy("_key").agg(F.count(F.lit(1)).alias("__sides"), F.first(_place(stage + 1)).alias(_place(stage + 1)))
             further = moved.where(F.col("__sides") == 1).transform(lambda rows, at=stage: _keys(rows, at + 1))
-            touched = around.settled(further.unionByName(_keys(direct, stage + 1)).distinct())
-        return touched
+            affected = context.materialized(further.unionByName(_keys(direct, stage + 1)).distinct())
+        return affected
 
     def _places(self, frame: DataFrame, values: RunValues) -> DataFrame:
         """`_key` and the key of each record at each statement."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from operators.core.evaluate import as_new
 from operators.core.operator import Keyed, Linear
 from operators.core.row_type import RowType
@@ -38,9 +39,10 @@ class Transform(Linear):
         """Emitted fields and checks."""
         return self.logic.describe()
 
-    def images(self, frame: DataFrame, index: int, values: RunValues) -> DataFrame:
+    def images(self, rows: Rows, index: int, values: RunValues) -> Rows:
         """The program on each op row."""
-        return self.logic.images(frame, self.inputs[0], self.output, values)
+        made = self.logic.images(rows.as_frame(), self.inputs[0], self.output, values)
+        return Rows(rows.engine, frame=made.rows, good=made.accepted)
 
 
 class VolatileTransform(Keyed):
@@ -63,4 +65,4 @@ class VolatileTransform(Keyed):
     def compute(self, frames: Sequence[DataFrame], values: RunValues) -> DataFrame:
         """The program on each live record."""
         frame = as_new(frames[0])
-        return self.logic.images(frame.withColumn("_lookup", F.col("_key")), self.inputs[0], self.output, values)
+        return self.logic.images(frame.withColumn("_lookup", F.col("_key")), self.inputs[0], self.output, values).rows

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from changelog.frames import united, with_rejects
+from changelog.frames import united
 from changelog.lazy_imports import F, Window
 from cxl import Program, spark
 from operators.core.evaluate import ENVELOPE, REFUSED, Evaluated, Settle, as_applied, as_output, evaluate, prepare, rejects
@@ -24,6 +24,13 @@ RECORD = "__record"
 Check = tuple[Validation, "Program"]
 Directive = tuple[LogDirective, "Program | None"]
 """What to log, and the condition on a record."""
+
+
+class Images(NamedTuple):
+    """Op rows, rejects among them, and the plan of the accepted rows alone where it is shorter."""
+
+    rows: DataFrame
+    accepted: DataFrame | None
 
 
 class RowLogic:
@@ -67,10 +74,15 @@ class RowLogic:
         """System variables that program and checks read."""
         return self.program.reads_system.union(*(program.reads_system for _, program in self.checks))
 
-    def images(self, frame: DataFrame, row: RowType, output: RowType, values: RunValues, refused: Column | None = None) -> DataFrame:
-        """Op rows of type `output` (rejects among them) from op rows of type `row`.
+    def images(self, frame: DataFrame, row: RowType, output: RowType, values: RunValues, refused: Column | None = None) -> Images:
+        """Op rows of the output from op rows of the input.
 
-        `refused`: the `_error` of records that failed ahead of the program, null for the others; the frame has their key as `RECORD` too.
+        Args:
+            frame: The input's op rows, of type `row`.
+            row: The row type of the input.
+            output: The row type of the output.
+            values: System variables.
+            refused: The `_error` of records that failed ahead of the program, null for others. The frame then has their key as `RECORD` too.
         """
         limit = self.config.max_expansion
         done = evaluate(frame, self.steps, row, self.name, values, max_expansion=limit, settle=self.settle, inline=refused is not None, refused=refused)
@@ -80,7 +92,7 @@ class RowLogic:
         names = [*envelope, *output.columns()]
         rows = output.shaped(good.withColumns(done.made(output.data, "_key" if refused is None else RECORD)), names)
         bad = [output.shaped(as_output(one, names, output), names) for one in (done.bad, unfit) if one is not None]
-        return united(rows, *bad) if done.inline else with_rejects(rows, *bad)
+        return Images(united(rows, *bad), rows if bad and not done.inline else None)
 
     def _checked(self, done: Evaluated, output: RowType, values: RunValues, record: Column, image: Sequence[str]) -> tuple[DataFrame, DataFrame | None]:
         """Rows of records of which all rows pass every error check, and a reject of each other record, None where there are no error checks.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from changelog.columns import column
 from changelog.frames import mapped
 from changelog.lazy_imports import pa
+from changelog.rows import Limits
 from storage.engines.arrow import collected, frame_of, plain, row_of_nulls
 from storage.engines.machine import require_for_engines
 
@@ -38,7 +39,9 @@ class Engine(ABC):
 
     name: ClassVar[str]
     libraries: ClassVar[tuple[str, ...]]
-    """Modules that `_open` imports. They are loaded before the starting thread begins."""
+    """The modules that `_open` imports. They are loaded before the thread of the start begins."""
+    limits = Limits()
+    """How many rows runs on this engine handle on the driver."""
     constants_hide_nan: ClassVar[bool] = False
     """Whether the engine reads a float column as a constant where the statistics of a Delta file have one value, although NaN, which they leave out, is there too."""
     loses_versions: ClassVar[bool] = False

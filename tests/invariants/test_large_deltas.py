@@ -15,10 +15,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from errata.state.node_tables import DRIVER_ROWS, SMALL_ROWS
+from changelog.rows import Limits
 from operators.source.reading import SMALL_BYTES
 from tests.invariants.walking import written
 from tests.support.pipelines import Folder
+
+LIMITS = Limits()
 
 PIPELINE = """\
 pipeline: { name: large, vars: { pipeline: { most: { type: int, default: 0 } } } }
@@ -100,12 +102,12 @@ class Story:
 def stories() -> Sequence[Story]:
     """Sizes around the limits, and others by chance: a correction is two op rows. With notes, files grow from small ones to large ones, which are read in stretches."""
     chance = random.Random(7)
-    half = SMALL_ROWS // 2
+    half = LIMITS.small_rows // 2
     return (
         Story("all", "", half + 800, [Step(corrected=half + 1), Step(corrected=chance.randrange(4_000, half), removed=600, items=True)]),
         Story("boundaries", KEYED, half + 900, [Step(corrected=half), Step(corrected=chance.randrange(half + 1, half + 900), added=700, items=True)]),
-        Story("all", KEYED, 300, [Step(added=SMALL_ROWS - 1), Step(corrected=400, removed=half + 1)], note=SMALL_BYTES // 4_000),
-        Story(chance.choice(["all", "boundaries"]), "", 900, [Step(added=chance.randrange(DRIVER_ROWS, 120_000), items=True)]),
+        Story("all", KEYED, 300, [Step(added=LIMITS.small_rows - 1), Step(corrected=400, removed=half + 1)], note=SMALL_BYTES // 4_000),
+        Story(chance.choice(["all", "boundaries"]), "", 900, [Step(added=chance.randrange(LIMITS.driver_rows, 120_000), items=True)]),
     )
 
 

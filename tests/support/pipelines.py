@@ -14,7 +14,9 @@ from typing import Any
 
 import cxl.syntax.nesting_limit  # noqa: F401 - raises the recursion limit once, before a property test looks at it
 import errata
+from changelog.rows import Limits
 from errata.core.options import EngineOptions, RunOptions
+from storage.engines.base import Engine
 
 Record = Mapping[str, Any]
 
@@ -27,6 +29,16 @@ def command(*words: str) -> tuple[int, str, str]:
     with redirect_stdout(out), redirect_stderr(err):
         code = main(list(words))
     return code, out.getvalue(), err.getvalue()
+
+
+@contextmanager
+def limited(**limits: int) -> Iterator[None]:
+    """Give engines other `Limits` for the body of a `with`, so that small inputs are handled as large ones."""
+    before, Engine.limits = Engine.limits, Limits(**limits)
+    try:
+        yield
+    finally:
+        Engine.limits = before
 
 
 @dataclass

@@ -30,12 +30,17 @@ def rows_of(text: str) -> list[list[str]]:
 
 def frame(engine: Engine, text: str) -> DataFrame:
     """The DataFrame of a text table."""
+    return engine.from_arrow(table(text))
+
+
+def table(text: str) -> pa.Table:
+    """The Arrow table of a text table."""
     header, *lines = rows_of(text)
     columns = {}
     for at, name in enumerate(header):
         column, kind, read = _column(name)
         columns[column] = pa.array([None if line[at] == "" else read(line[at]) for line in lines], kind)
-    return engine.from_arrow(pa.table(columns))
+    return pa.table(columns)
 
 
 def _column(name: str) -> tuple[str, pa.DataType, Any]:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from changelog.columns import column
-from changelog.frames import chosen, united
+from changelog.frames import chosen, of_keys, united
 from changelog.keys.encoding import key_column
 from changelog.lazy_imports import F
+from changelog.rows import Rows
 from changelog.spark_algebra import as_appends, undone
 from cxl import Program
 from cxl.types.types import DATE_TIME, INT, Type
@@ -25,8 +26,10 @@ from operators.aggregate.time_window.config import FOREVER, TimeWindow
 from operators.aggregate.time_window.watermark import LATEST, LEAST, UNDATED, WATERMARK, Clock, Turn, sources_in
 from operators.core.binding import Binding
 from operators.core.config import Watermark, microseconds
+from operators.core.context import OperatorContext
+from operators.core.delta import Delta
 from operators.core.evaluate import rejects
-from operators.core.operator import SHARED, OperatorContext, Outcome, among, compared, shared_number
+from operators.core.operator import SHARED, compared, shared_number
 from operators.core.provenance import of_lookup
 from operators.core.row_type import RowType
 from operators.core.run_values import RunValues
@@ -58,7 +61,7 @@ class WindowedAggregate(Aggregate):
 
     @property
     def key_values(self) -> list[Type]:
-        """The group's and, around them, the window's bounds."""
+        """The group's and, context them, the window's bounds."""
         return [DATE_TIME, *super().key_values, DATE_TIME]
 
     @property
@@ -133,61 +136,61 @@ class WindowedAggregate(Aggregate):
         """The rows of all windows of the whole input."""
         return self._computed(self._placed(frames[0]), values)
 
-    def answer(self, around: OperatorContext) -> Outcome:
-        """Compute the touched windows anew and compare with what stood."""
-        if around.first:
-            delta = around.delta(0)
-            rows = delta.frame if delta is not None else around.live_input(0)
-            return Outcome(as_appends(self._whole(around, rows), "recompute"), signed=False)
-        turn = None if self.lateness is None else self.clock.follow(around)
-        touched = around.settled(self._touched(around, turn))
-        taken = around.settled(self._in_windows(around, touched, turn))
-        stood = around.settled(around.live_own(among(touched.select("_lookup").distinct(), "_lookup")))
-        return Outcome.difference(stood, self._computed(taken, around.values), "recompute")
+    def answer(self, context: OperatorContext) -> Delta:
+        """Compute the affected windows again and compare them with the prior rows."""
+        if context.first:
+            delta = context.delta(0)
+            rows = delta.frame if delta is not None else context.live_input(0)
+            return Delta.insertion(self._whole(context, rows))
+        turn = None if self.lateness is None else self.clock.follow(context)
+        affected = context.materialized(self._affected(context, turn))
+        taken = context.materialized(self._in_windows(context, affected, turn)).as_frame()
+        prior = context.materialized(context.live_own(affected.distinct(["_lookup"])))
+        return Delta.between(prior, context.rows(self._computed(taken, context.values)))
 
-    def rebuild(self, around: OperatorContext, cause: str = "logic") -> Outcome:
-        """Compute everything and compare with what stood."""
-        return compared(around, self._whole(around, around.live_input(0)), cause)
+    def rebuild(self, context: OperatorContext, cause: str = "logic") -> Delta:
+        """Compute all windows and compare them with the prior rows."""
+        return compared(context, self._whole(context, context.live_input(0)), cause)
 
-    def _whole(self, around: OperatorContext, rows: DataFrame) -> DataFrame:
-        """The rows of all windows; the peaks start anew. Where these tell that nothing is late, the watermarks of single records are not followed."""
+    def _whole(self, context: OperatorContext, rows: DataFrame) -> Rows:
+        """The rows of all windows. All peaks are stored again; where they show that nothing is late, the watermarks of single records are not followed."""
         if not self.keeps_state:
-            return self._computed(self._open(rows), around.values, late=False)
-        peaks = around.keep_state(self.clock.peaks(rows, spans=True), anew=True)
+            return context.rows(self._computed(self._open(rows), context.values, late=False))
+        peaks = context.keep_state(context.rows(self.clock.peaks(rows, spans=True)), anew=True).as_frame()
         may_be_late = self._is_closed(self._first_end(F.col(LEAST)), LATEST)
         [found] = self.clock.spans(peaks).agg(F.max(may_be_late.cast("int")).alias("late"), F.sum(UNDATED).alias("undated")).collect()
         placed = self._placed(rows, peaks) if found["late"] else self._open(rows)
-        return self._computed(placed, around.values, late=bool(found["late"]), undated=bool(found["undated"]))
+        return context.rows(self._computed(placed, context.values, late=bool(found["late"]), undated=bool(found["undated"])))
 
     def _first_end(self, time: Column) -> Column:
         """When the first of the windows of a record ends at the earliest."""
         size, slide = F.lit(self.window.size), F.lit(self.window.slide)
         return time + size if self.by_session else time - F.pmod(time - size, slide) + slide
 
-    def _in_windows(self, around: OperatorContext, touched: DataFrame, turn: Turn | None) -> DataFrame:
-        """The records of the touched windows, placed; their watermarks are followed record by record only where stretches do not decide."""
-        found = self.of_touched(around, 0, touched)
+    def _in_windows(self, context: OperatorContext, affected: Rows, turn: Turn | None) -> DataFrame:
+        """The records of the affected windows, placed. Their watermarks are followed record by record only where stretches do not decide."""
+        found = self.of_affected(context, 0, affected)
         if turn is None:
             return as_appends(found, "recompute").withColumn(WATERMARK, F.lit(None).cast("bigint"))
-        bounded = around.settled(self.clock.bounded(found, turn.now))
+        bounded = context.materialized(self.clock.bounded(found, turn.now)).as_frame()
         before, at_last = (self._is_closed(F.unix_micros(END), mark) for mark in (WATERMARK, LATEST))
-        stretches = around.settled(self.clock.stretches(bounded if self.by_session else bounded.where(before != at_last)), condensed=True)
-        decided = as_appends(self.clock.outside(bounded, stretches).drop(LATEST), "recompute")
-        if stretches.isEmpty():
+        stretches = context.materialized(self.clock.stretches(bounded if self.by_session else bounded.where(before != at_last)), condensed=True)
+        decided = as_appends(self.clock.outside(bounded, stretches.as_frame()).drop(LATEST), "recompute")
+        if stretches.are_empty():
             return decided
-        of_touched = among(touched.select("_lookup").distinct(), "_lookup")
         within = self.clock.within(stretches)
-        followed = of_touched(self._placed(around.live_input(0, lambda rows: within(self.needed(rows, 0))), turn.now))
+        placed = self._placed(context.live_input(0, lambda rows: within(self.needed(rows, 0))), turn.now)
+        followed = of_keys(placed, affected.distinct(["_lookup"]).as_frame(), "_lookup")
         return followed if self.by_session else united(decided, followed)
 
-    def _touched(self, around: OperatorContext, turn: Turn | None) -> DataFrame:
-        """The windows of the delta's records, and those of records that became late or no longer are."""
-        delta = around.delta(0)
+    def _affected(self, context: OperatorContext, turn: Turn | None) -> DataFrame:
+        """The windows of the delta's records, and of records that became late or are late no more: `_lookup` and `SHARED`, distinct."""
+        delta = context.delta(0)
         assert delta is not None  # an answer has a delta
-        direct = self.lookup(self.hashed(delta.frame, 0), 0, around.values).select("_lookup", SHARED)
+        direct = self.lookup(self.hashed(delta.frame, 0), 0, context.values).select("_lookup", SHARED)
         if turn is None:
             return direct.distinct()
-        rows = around.settled(around.live_input(0, self.clock.within(turn.moved)))
+        rows = context.materialized(context.live_input(0, self.clock.within(turn.moved))).as_frame()
         sides = ((rows, turn.now), (undone(rows, delta.frame), turn.before))
         now, before = (self._closed(self._placed(side, peaks)) for side, peaks in sides)
         changed = now.unionByName(before).groupBy("_lookup", SHARED, "_key", WATERMARK).agg(F.count(F.lit(1)).alias("__sides"))

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from changelog.columns import column
 from changelog.lazy_imports import F, Window
+from changelog.rows import Rows
 from changelog.spark_algebra import undone
+from operators.core.context import OperatorContext
 from operators.core.evaluate import Narrow
-from operators.core.operator import OperatorContext
 from operators.core.provenance import source_name_of
 from operators.core.row_type import KeyShape, RowType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from operators.core.evaluate import Narrow
 
 WATERMARK = "__watermark"
 """Microseconds since 1970; null while some source has no record."""
@@ -75,12 +77,12 @@ class Clock:
     def _stretched(self, frame: DataFrame) -> DataFrame:
         return frame.withColumn(_STRETCH, F.substring(F.hex("_key"), 1, 2 * self._bytes))
 
-    def within(self, stretches: DataFrame) -> Narrow:
-        """Chooses the rows of some stretches, which are few: by the range of keys that they lie in first, so that other files are passed over."""
-        [ends] = stretches.agg(F.min(_STRETCH).alias("first"), F.max(_STRETCH).alias("last")).collect()
-        beyond = bytes.fromhex(ends["last"] or "") + b"\xff" * _LONGEST
-        inside = F.col("_key").between(F.lit(bytes.fromhex(ends["first"] or "")), F.lit(beyond))
-        return lambda rows: self._stretched(rows.where(inside)).join(stretches, _STRETCH, "left_semi").drop(_STRETCH)
+    def within(self, stretches: Rows) -> Narrow:
+        """Choose the rows of some stretches, which are few. The range of their keys chooses first, so that other files are skipped."""
+        first, last = stretches.extremes(_STRETCH)
+        beyond = bytes.fromhex(last or "") + b"\xff" * _LONGEST
+        inside = F.col("_key").between(F.lit(bytes.fromhex(first or "")), F.lit(beyond))
+        return lambda rows: self._stretched(rows.where(inside)).join(stretches.as_frame(), _STRETCH, "left_semi").drop(_STRETCH)
 
     def outside(self, frame: DataFrame, stretches: DataFrame) -> DataFrame:
         """The rows of all other stretches."""
@@ -127,22 +129,22 @@ class Clock:
         keyed = peaks.withColumns({_STRETCH: F.hex("_key"), "__all": F.lit(1)})
         return keyed.select(_STRETCH, *(F.max(column(name)).over(before).alias(name) for name in self._peaks))
 
-    def follow(self, around: OperatorContext) -> Turn:
-        """Bring the kept peaks up to a delta that is counted in already in the live input."""
-        delta = around.delta(0)
+    def follow(self, context: OperatorContext) -> Turn:
+        """Bring the stored peaks up to a delta, which the live input includes."""
+        delta = context.delta(0)
         assert delta is not None  # an answer has a delta
-        touched = around.settled(self.stretches(delta.frame), condensed=True)
-        known = around.own_state()
+        affected = context.materialized(self.stretches(delta.frame), condensed=True)
+        known = context.own_state()
         if known is None or self._rows not in known.columns:
-            rows = around.live_input(0)
-            before = around.settled(self.peaks(undone(rows, delta.frame)), condensed=True)
-            now = around.keep_state(self.peaks(rows), anew=True)
+            rows = context.live_input(0)
+            before = context.materialized(self.peaks(undone(rows, delta.frame)), condensed=True).as_frame()
+            now = context.keep_state(context.rows(self.peaks(rows)), anew=True).as_frame()
         else:
-            before = around.settled(self._kept(known), condensed=True)
-            keys = touched.select(F.unhex(_STRETCH).alias("_key"))
-            fresh = around.keep_state(keys.join(self.peaks(around.live_input(0, self.within(touched))), "_key", "left"))
-            now = around.settled(before.join(keys, "_key", "left_anti").unionByName(fresh), condensed=True)
-        return Turn(before, now, around.settled(self._moved(before, now).unionByName(touched).distinct(), condensed=True))
+            before = context.materialized(self._kept(known.as_frame()), condensed=True).as_frame()
+            keys = affected.as_frame().select(F.unhex(_STRETCH).alias("_key"))
+            fresh = context.keep_state(context.rows(keys.join(self.peaks(context.live_input(0, self.within(affected))), "_key", "left")))
+            now = context.materialized(before.join(keys, "_key", "left_anti").unionByName(fresh.as_frame()), condensed=True).as_frame()
+        return Turn(before, now, context.materialized(self._moved(before, now).unionByName(affected.as_frame()).distinct(), condensed=True))
 
     def _kept(self, known: DataFrame) -> DataFrame:
         """Kept peaks with today's columns; a source that came since has none."""
@@ -159,11 +161,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The peaks before a delta and now; `moved`: the stretches in which a row may find another watermark, or was touched."""
+    """The peaks before a delta and now; `moved`: the stretches in which a row changed or may have another watermark."""
 
     before: DataFrame
     now: DataFrame
-    moved: DataFrame
+    moved: Rows
 
 
 def _time_of(name: str, row: RowType, *, alone: bool) -> Column:

@@ -109,7 +109,7 @@ class AnalyticTransform(Keyed):
         refused = F.when(column(WRONG).isNotNull(), error_text(FINALIZE, column(WRONG), self.name))
         # the key that is looked up comes behind the windows, which so carry a column less
         marked = self.lookup(values.settle(ready), 0, values).withColumn(RECORD, F.col("_key"))
-        rows = self.logic.images(marked, self.inputs[0], self.output, values, refused)
+        rows = self.logic.images(marked, self.inputs[0], self.output, values, refused).rows
         for rejected in bad:
             rows = united(rows, as_output(self.lookup(rejected, len(placed) - 1, values), rows.columns, self.output))
         return rows

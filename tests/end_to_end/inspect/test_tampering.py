@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.audited import with_history
-from tests.support.pipelines import Folder, command
+from tests.support.pipelines import Folder, command, limited
 
 Tampering = Callable[[Path, random.Random], None]
 
@@ -127,8 +127,9 @@ def test_the_command_names_table_and_file_and_ends_with_5(honest: Folder, tmp_pa
 
 
 @pytest.fixture(params=[10_000, 0], ids=["on the driver", "by the engine"])
-def _read(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errata.state.node_tables.SMALL_ROWS", request.param)
+def _read(request: pytest.FixtureRequest) -> Iterator[None]:
+    with limited(small_rows=request.param):
+        yield
 
 
 @pytest.mark.usefixtures("_read")

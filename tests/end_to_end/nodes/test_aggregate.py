@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import errata
 from tests.support.csv_histories import Row, Version, follow, heading, histories, sink, source
 from tests.support.examples import examples
-from tests.support.pipelines import Folder
+from tests.support.pipelines import Folder, limited
 
 PIPELINE = """\
 pipeline: {{ name: sums }}
@@ -178,9 +178,7 @@ records: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries({
 @examples(16, 2)
 @given(history=histories({"o": records}))
 def test_sums_after_each_change_are_those_of_the_rows(small: int, history: list[Version]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("execution.node_runner", "execution.operator_context", "state.node_writer", "state.run_state"):
-            patch.setattr(f"errata.{module}.SMALL_ROWS", small)
+    with limited(small_rows=small):
         follow(history, adding(), {"o": ["id", "k", "i", "v", "w"]}, sums)
 
 

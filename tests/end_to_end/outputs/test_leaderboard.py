@@ -15,9 +15,8 @@ import pytest
 
 import errata
 from errata.core.options import LogFilter
-from errata.outputs import changes_file, files
 from storage.engines import EngineChoice, engine
-from tests.support.pipelines import Folder, command
+from tests.support.pipelines import Folder, command, limited
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "leaderboard"
 
@@ -118,10 +117,9 @@ def test_the_flat_file_has_old_values_in_columns(played: Folder) -> None:
 
 
 @pytest.mark.parametrize("engine", ["sail", "spark"])
-def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
-    for module in (changes_file, files):
-        monkeypatch.setattr(module, "DRIVER_ROWS", 0)
-    again = played_in(tmp_path, engine)
+def test_files_of_many_changes_are_those_of_few(played: Folder, tmp_path: Path, engine: str) -> None:
+    with limited(driver_rows=0):
+        again = played_in(tmp_path, engine)
     for epoch in (1, 2, 3):
         few, many = (pq.read_table(folder.path / f"odf-{epoch}.parquet").drop_columns(["system_time", "event_time"]) for folder in (played, again))
         assert few.equals(many)

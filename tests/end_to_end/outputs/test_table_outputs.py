@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from errata.core.options import EngineOptions
 from errata.inspect.explain import explain
-from errata.outputs import changes_file
 from storage import durable
 from tests.invariants.test_crashes import steps_of
 from tests.support.examples import examples
 from tests.support.killing import Died, dies_at
-from tests.support.pipelines import Folder, command, standing_in
+from tests.support.pipelines import Folder, command, limited, standing_in
 
 PIPELINE = """\
 pipeline: {name: tables}
@@ -239,12 +238,12 @@ def test_a_preview_of_what_is_no_text_is_json_lines(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_op_rows_of_an_epoch_may_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes_file, "DRIVER_ROWS", 0)
+def test_the_op_rows_of_an_epoch_may_come_in_batches(tmp_path: Path) -> None:
     folder = project(tmp_path)
     for records in ([("a", "1.5", ""), ("b", "nan", "2024-01-05"), ("b", "nan", "2024-01-05")], [("b", "nan", "2024-01-05"), ("c", "0", "")], []):
         lay_out(folder, records)
-        folder.run()
+        with limited(driver_rows=0):
+            folder.run()
         check(folder, records)
     offsets = [int(row[0]) for row in content(folder, "told")]
     assert sorted(offsets) == list(range(len(offsets)))

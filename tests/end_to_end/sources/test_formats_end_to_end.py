@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from tests.support.pipelines import Folder, command, standing_in
+from tests.support.pipelines import Folder, command, limited, standing_in
 
 XML_SOURCE = """
 pipeline: {name: payments}
@@ -286,11 +286,11 @@ def test_an_interchange_without_records_is_an_empty_file(tmp_path):
     assert folder.text("out.edi") == ""
 
 
-def test_a_large_output_of_segments_keeps_its_order_and_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr("errata.state.ordered_rows.SMALL_ROWS", 2)
+def test_a_large_output_of_segments_keeps_its_order_and_counts(tmp_path):
     body = [("LIN", [str(number)]) for number in range(1, 40)]
     folder = project(tmp_path, EDIFACT, {"s.edi": interchange([body, body], "IC7")})
-    folder.run()
+    with limited(small_rows=2):
+        folder.run()
     assert folder.text("out.edi") == interchange([body, body], "IC7")
 
 

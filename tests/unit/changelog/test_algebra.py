@@ -52,19 +52,19 @@ def sides(pairs):
 
 
 def test_fold_of_a_text_table(engine):
-    live = spark_algebra.live(text_frame(engine, HISTORY), at=3)
+    live = spark_algebra.fold(text_frame(engine, HISTORY), at=3)
     equals(engine, live, "epoch | key | player | score:bigint\n2 | 2 | Carol | 90")
 
 
 @on_engines
 @given(rows=batches, at=st.none() | st.integers(0, 6))
 def test_fold_is_the_replay(engine, rows, at):
-    assert collected_state(engine, spark_algebra.live(frame(engine, rows), at)) == printed_state(model.fold(rows, at))
+    assert collected_state(engine, spark_algebra.fold(frame(engine, rows), at)) == printed_state(model.fold(rows, at))
 
 
 @given(rows=batches)
 def test_fold_on_the_driver_is_the_replay(rows):
-    stands = arrow_algebra.standing(table(rows))
+    stands = arrow_algebra.fold(table(rows))
     state = state_of(stands)
     assert state == printed_state(model.fold(rows))
     assert stands.column_names == ["_epoch", "_key", *NAMES]
@@ -74,7 +74,7 @@ def test_a_narrowed_fold_takes_back_by_key(engine):
     """What is chosen by its image goes with its key, whatever image the retraction shows: columns may have changed their types since."""
     forgotten = HISTORY.replace("-C | 2   | correction | Bob    | 80", "-C | 2   | correction |        |").replace("-R | 1   | correction | Alice  | 100", "-R | 1   | correction |        |")
     for player, stands in (("Alice", ""), ("Bob", ""), ("Carol", "\n2 | 2 | Carol | 90"), ("Dan", "\n4 | 1 | Dan | 95")):
-        live = spark_algebra.live(text_frame(engine, forgotten), narrow=lambda rows, player=player: rows.where(rows["player"] == player))
+        live = spark_algebra.fold(text_frame(engine, forgotten), narrow=lambda rows, player=player: rows.where(rows["player"] == player))
         equals(engine, live, f"epoch | key | player | score:bigint{stands}")
 
 
@@ -82,7 +82,7 @@ def test_a_narrowed_fold_takes_back_by_key(engine):
 @given(rows=batches)
 def test_fold_of_appends_needs_no_join(engine, rows):
     appends = [row for row in rows if row.epoch == 1]
-    live = spark_algebra.live(frame(engine, appends), has_negatives=False)
+    live = spark_algebra.fold(frame(engine, appends), has_negatives=False)
     assert collected_state(engine, live) == printed_state(model.fold(appends))
 
 
@@ -108,7 +108,7 @@ def test_consolidation_is_the_net_change(engine, rows, start):
 @given(rows=batches, start=st.integers(0, 4))
 def test_consolidation_on_the_driver_is_the_net_change(rows, start):
     chain = [row for row in rows if row.epoch > start]
-    net = arrow_algebra.consolidated(table(chain))
+    net = arrow_algebra.consolidate(table(chain))
     assert ops_of(net) == sorted(model.net(chain))
     assert net.schema == table(chain).drop_columns(["_epoch"]).schema
 
@@ -118,7 +118,7 @@ def test_consolidation_on_the_driver_is_the_net_change(rows, start):
 def test_consolidation_on_the_driver_gives_the_causes_that_an_engine_gives(engine, rows, start):
     chain = [row._replace(cause=f"{row.cause}{row.image[0]}") for row in rows if row.epoch > start]
     there = {(row["_op"], row["_key"]): row["_cause"] for row in engine.to_arrow(spark_algebra.consolidate(frame(engine, chain))).to_pylist()}
-    assert {(row["_op"], row["_key"]): row["_cause"] for row in arrow_algebra.consolidated(table(chain)).to_pylist()} == there
+    assert {(row["_op"], row["_key"]): row["_cause"] for row in arrow_algebra.consolidate(table(chain)).to_pylist()} == there
 
 
 @on_engines
@@ -126,7 +126,7 @@ def test_consolidation_on_the_driver_gives_the_causes_that_an_engine_gives(engin
 def test_what_changed_comes_to_the_difference(engine, pairs):
     old, new = sides(pairs)
     rows = engine.to_arrow(spark_algebra.changed(live_frame(engine, old), live_frame(engine, new), "recompute"))
-    assert ops_of(arrow_algebra.consolidated(rows)) == sorted(model.difference(old, new, None))
+    assert ops_of(arrow_algebra.consolidate(rows)) == sorted(model.difference(old, new, None))
 
 
 @on_engines

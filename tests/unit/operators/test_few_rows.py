@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import functions as F
 
-from errata.state.suppressed_rows import MARK, readmitting, readmitting_arrow, truth, truth_arrow
+from changelog.rows import Rows
+from errata.state.suppressed_rows import MARK, readmitting, truth
 from operators.source.diff.sides import numbered
 from tests.support.changelog_histories import NAMES, images, on_engines
 from tests.support.changelog_model import printed
@@ -52,16 +52,18 @@ def in_words(rows: pa.Table) -> list[str]:
 @given(rows=live_rows)
 def test_the_truth_is_that_of_an_engine(sail: Engine, rows: dict[bytes, Any]) -> None:
     live = live_table(rows)
-    assert in_words(truth_arrow(live)) == in_words(sail.to_arrow(truth(sail.from_arrow(live))))
+    found = truth(Rows(sail, live))
+    assert found.are_here
+    assert in_words(found.as_table()) == in_words(truth(Rows(sail, frame=sail.from_arrow(live))).as_table())
 
 
 @on_engines
 @given(rows=live_rows, gone=st.integers(0, 8))
 def test_records_are_tried_again_as_by_an_engine(sail: Engine, rows: dict[bytes, Any], gone: int) -> None:
     held = live_table({key: told for key, told in rows.items() if told[0] is not None and told[0].startswith(MARK)})
-    bare = truth_arrow(held).slice(0, gone)
+    bare = truth(Rows(sail, held)).as_table().slice(0, gone)
     delta = bare.append_column("_op", pa.array([1] * bare.num_rows, pa.int8())).append_column("_cause", pa.array(["correction"] * bare.num_rows, pa.string())).select(SCHEMA.names)
-    made = readmitting(sail.from_arrow(delta), sail.from_arrow(held))
-    assert made.net is not None
-    there = sail.to_arrow(made.net().select(*map(F.col, (f"`{name}`".replace("b`c", "b``c") for name in SCHEMA.names))))
-    assert in_words(readmitting_arrow(delta, held, SCHEMA)) == in_words(there)
+    here = readmitting(Rows(sail, delta), Rows(sail, held)).consolidated()
+    there = readmitting(Rows(sail, frame=sail.from_arrow(delta)), Rows(sail, frame=sail.from_arrow(held))).consolidated()
+    assert (here.are_here, there.are_here) == (True, False)
+    assert in_words(here.as_table()) == in_words(there.as_table())
