@@ -136,10 +136,10 @@ _entry("sum", "The sum; null where there is no value.", total, sum_type, _NUMBER
 _entry("count", "`count(*)`: the number of records; `count(value)`: of values that are not null.", lambda values: len(known(values)), INT,
        (Param("value", optional=True),), star=True)  # fmt: skip
 _entry("avg", "The arithmetic mean: the exact quotient, rounded once.", mean, FLOAT.or_null, _NUMBER)
-_entry("min", "The least value; of values that do not compare, as a text and a number, the earlier one stays.", least, argument_type, _VALUE)
-_entry("max", "The greatest value; of values that do not compare the earlier one stays.", greatest, argument_type, _VALUE)
+_entry("min", "The least value; of values that do not compare, such as a text and a number, the first one.", least, argument_type, _VALUE)
+_entry("max", "The greatest value; of values that do not compare, the first one.", greatest, argument_type, _VALUE)
 _entry("collect", "All values as an array, nulls too, in row order.", list, ARRAY, _VALUE)
-_entry("weighted_avg", "The weighted mean: the exact sum of value times weight over that of the weights, rounded once.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
+_entry("weighted_avg", "The weighted mean: the exact sum of value times weight, divided by the exact sum of the weights, rounded once.", weighted_mean, FLOAT.or_null, (*_NUMBER, Param("weight", NUMERIC)))
 _entry("first", "The value of the first record.", lambda values: next(iter(values), None), argument_type, _VALUE)
 _entry("last", "The value of the last record.", lambda values: values[-1] if values else None, argument_type, _VALUE)
-_entry("any", "Some value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)
+_entry("any", "One value that is not null: the first.", lambda values: next(iter(known(values)), None), argument_type, _VALUE)

@@ -146,13 +146,13 @@ def _pair(word: str, returns: Type, doc: str, example: tuple[str, str], function
 
 
 _FORMAT = Param("format", STRING, optional=True)
-_pair("int", INT, "As an Int: a Float is truncated, a String is a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
-_pair("float", FLOAT, "As a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
-_pair("bool", BOOL, "As a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
+_pair("int", INT, "Converts to an Int: a Float is truncated, a String has a sign and digits, true is 1.", ('"42".to_int()', "42"), (_int, _int_column))
+_pair("float", FLOAT, "Converts to a Float: an Int, or a String in decimal or exponent form.", ('"3.14".to_float()', "3.14"), (_float, _float_column))
+_pair("bool", BOOL, "Converts to a Bool: `true` `1` `yes` and `false` `0` `no` in any case; an Int is true unless it is 0.",
       ('"Yes".to_bool()', "true"), (_bool, _bool_column))  # fmt: skip
-_pair("date", DATE, "As a Date: a String `YYYY-MM-DD`, or in the format given.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
+_pair("date", DATE, "Converts to a Date: a String `YYYY-MM-DD`, or in the given format.", ('"15/03/2024".to_date("%d/%m/%Y")', "2024-03-15"),
       (_date, _date_column), _FORMAT)  # fmt: skip
-_pair("datetime", DATE_TIME, "As a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or in the format given.",
+_pair("datetime", DATE_TIME, "Converts to a DateTime: a String `YYYY-MM-DDTHH:MM:SS`, or in the given format.",
       ('"2024-03-15T14:30:00".to_datetime()', "2024-03-15T14:30:00"), (_date_time, _date_time_column), _FORMAT)  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def _float_text_column(f: Any, value: Any) -> Partly:
 
 _PLAIN_DIGITS = 16
 """Up to fifteen digits and a point: no other decimal of that length reads back as the same number."""
-_SHOWN = "As text: the shortest decimal that reads back, `YYYY-MM-DD` for dates."
+_SHOWN = "Converts to text: the shortest decimal that reads back, `YYYY-MM-DD` for dates."
 register(Builtin(name="to_string", receiver=ANY, returns=STRING, doc=f"{_SHOWN} Never fails.", examples=(("1.0.to_string()", "1"),),
                  category="Conversion", section="Conversion Methods", python=text.display, spark=_static(_text_column)))  # fmt: skip
 register(Builtin(name="format", receiver=ANY, params=(Param("format", STRING),), returns=STRING, doc=f"{_SHOWN} The format is not used.",

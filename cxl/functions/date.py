@@ -102,11 +102,11 @@ def _same(receiver: Type, _: tuple[Type, ...]) -> Type:
 
 
 _N = (Param("n", INT),)
-_entry("add_days", "Days later, or earlier when negative.", ("#2024-01-15#.add_days(10)", "2024-01-25"),
+_entry("add_days", "The date `n` days later, or earlier when negative.", ("#2024-01-15#.add_days(10)", "2024-01-25"),
        _add_days, _shift_column("date_add", _MOST_DAYS), params=_N, returns=_same)  # fmt: skip
-_entry("add_months", "Months later; the day is drawn to the end of a shorter month.", ("#2024-01-31#.add_months(1)", "2024-02-29"),
+_entry("add_months", "The date `n` months later; in a shorter month its last day.", ("#2024-01-31#.add_months(1)", "2024-02-29"),
        _add_months, _shift_column("add_months", _MOST_MONTHS), params=_N, returns=_same)  # fmt: skip
-_entry("add_years", "Years later; February 29 becomes 28 where there is none.", ("#2024-02-29#.add_years(1)", "2025-02-28"),
+_entry("add_years", "The date `n` years later; February 29 becomes 28 where there is none.", ("#2024-02-29#.add_years(1)", "2025-02-28"),
        lambda value, n: _add_months(value, 12 * n), _shift_column("add_months", _MOST_MONTHS, 12), params=_N, returns=_same)  # fmt: skip
 
 
@@ -178,6 +178,6 @@ def _format_column(site: Site) -> Any:
     return None if format_ is NOT_CONSTANT else strftime.write_column(site.f, site.receiver, site.kind is Kind.DATE, format_)
 
 
-_entry("format_date", "In a format of chrono's specifiers (`%Y %m %d %H %M %S %B %b %A %j %V` ...), with English names.",
+_entry("format_date", "The date as text, by chrono's specifiers (`%Y %m %d %H %M %S %B %b %A %j %V` ...), with English names.",
        ('#2024-03-15#.format_date("%B %d, %Y")', "March 15, 2024"), _format_date, _format_column, params=(Param("format", STRING),),
        returns=STRING.or_null)  # fmt: skip

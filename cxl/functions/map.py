@@ -75,10 +75,10 @@ _entry("keys", "The keys, in their order.", ("profile.keys()", '["name","address
        lambda value: list(value) if isinstance(value, dict) else None, returns=ARRAY.or_null)  # fmt: skip
 _entry("values", "The values, in their order.", ('profile.set("address", 1).values()', '["Alice",1]'),
        lambda value: list(value.values()) if isinstance(value, dict) else None, returns=ARRAY.or_null)  # fmt: skip
-_entry("merge", "The entries of both maps; those of the argument win.", ('profile["address"].merge(profile)["name"]', "Alice"),
+_entry("merge", "The entries of both maps; the argument's entries win.", ('profile["address"].merge(profile)["name"]', "Alice"),
        _merge, params=(Param("other", MAP),))  # fmt: skip
-_entry("set", "With an entry set; the key may be a path such as `a.b[0].c`. Missing maps on the way are made, what does not fit gives null.",
+_entry("set", "The map with an entry set; the key may be a path such as `a.b[0].c`. Missing maps are made. A path that does not fit gives null.",
        ('profile.set("address.city", "NYC")', '{"name":"Alice","address":{"city":"NYC"}}'), _set,
        params=(Param("key", STRING), Param("value", ANY)), null_arguments=True)  # fmt: skip
-_entry("remove_field", "Without an entry; the key is taken as it is.", ('profile.remove_field("address")', '{"name":"Alice"}'),
+_entry("remove_field", "The map without an entry; the key is no path.", ('profile.remove_field("address")', '{"name":"Alice"}'),
        _remove_field, params=(Param("key", STRING),))  # fmt: skip

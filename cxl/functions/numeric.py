@@ -60,8 +60,8 @@ def _whole(name: str) -> tuple[Any, Any]:
 
 
 _entry("abs", "The absolute value; Int stays Int.", ("(-3.14).abs()", "3.14"), _abs, _abs_column, returns=lambda receiver, _: receiver)
-_entry("ceil", "The least Int that is not smaller.", ("3.2.ceil()", "4"), *_whole("ceil"), returns=INT)
-_entry("floor", "The greatest Int that is not greater.", ("(-3.2).floor()", "-4"), *_whole("floor"), returns=INT)
+_entry("ceil", "The smallest Int that is not less.", ("3.2.ceil()", "4"), *_whole("ceil"), returns=INT)
+_entry("floor", "The largest Int that is not greater.", ("(-3.2).floor()", "-4"), *_whole("floor"), returns=INT)
 
 
 # Rounding ---------------------------------------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ def _round_column(site: Site) -> Any:
     return site.f.when(site.f.abs(scaled) < site.f.lit(_EXACT), site.f.when(result == 0.0, site.f.lit(0.0)).otherwise(result)).otherwise(value)
 
 
-_entry("round", "Rounded to decimal places (none when left out), halves away from zero.", ("3.456.round(2)", "3.46"),
+_entry("round", "Rounds to decimal places (0 when left out), halves away from zero.", ("3.456.round(2)", "3.46"),
        round_half_away, _round_column, params=(Param("decimals", INT, optional=True),), returns=FLOAT)  # fmt: skip
-_entry("round_to", "Rounded to decimal places, halves away from zero.", ("19.995.round_to(2)", "20.0"),
+_entry("round_to", "Rounds to decimal places, halves away from zero.", ("19.995.round_to(2)", "20.0"),
        round_half_away, _round_column, params=(Param("decimals", INT),), returns=FLOAT)  # fmt: skip
 
 

@@ -22,11 +22,11 @@ def _entry(name: str, doc: str, example: tuple[str, str], python: Any, spark: An
 # Case and white space ---------------------------------------------------------------------------------------------------
 _entry("upper", "All characters in upper case.", ('"straße".upper()', "STRASSE"), str.upper, lambda c: c.f.upper(c.receiver))
 _entry("lower", "All characters in lower case.", ('"Hello".lower()', "hello"), str.lower, lambda c: c.f.lower(c.receiver))
-_entry("trim", "Without white space at both ends.", ('"  a b ".trim()', "a b"),
+_entry("trim", "The text without white space at both ends.", ('"  a b ".trim()', "a b"),
        lambda s: s.strip(WHITE_SPACE), lambda c: c.f.trim(c.receiver, c.f.lit(WHITE_SPACE)))  # fmt: skip
-_entry("trim_start", "Without white space at the start.", ('"  a ".trim_start()', "a "),
+_entry("trim_start", "The text without white space at the start.", ('"  a ".trim_start()', "a "),
        lambda s: s.lstrip(WHITE_SPACE), lambda c: c.f.ltrim(c.receiver, c.f.lit(WHITE_SPACE)))  # fmt: skip
-_entry("trim_end", "Without white space at the end.", ('" a  ".trim_end()', " a"),
+_entry("trim_end", "The text without white space at the end.", ('" a  ".trim_end()', " a"),
        lambda s: s.rstrip(WHITE_SPACE), lambda c: c.f.rtrim(c.receiver, c.f.lit(WHITE_SPACE)))  # fmt: skip
 
 # Tests ------------------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ _entry("ends_with", "Whether the text ends with the suffix.", ('"report.csv".end
        str.endswith, lambda c: c.f.endswith(c.receiver, c.args[0]), params=(Param("suffix", STRING),), returns=BOOL)  # fmt: skip
 _entry("contains", "Whether the text contains the other.", ('"hello world".contains("lo wo")', "true"),
        str.__contains__, lambda c: c.f.contains(c.receiver, c.args[0]), params=(Param("part", STRING),), returns=BOOL)  # fmt: skip
-_entry("length", "Number of characters.", ('"café".length()', "4"), len, lambda c: c.f.length(c.receiver).cast("bigint"), returns=INT)
+_entry("length", "The number of characters.", ('"café".length()', "4"), len, lambda c: c.f.length(c.receiver).cast("bigint"), returns=INT)
 
 
 # Parts ------------------------------------------------------------------------------------------------------------------
@@ -101,9 +101,9 @@ def _replaced(value: str, find: str, replacement: str) -> str:
     return value.replace(find, replacement)
 
 
-_entry("replace", "Every occurrence of one text replaced by another.", ('"foo-bar-baz".replace("-", "_")', "foo_bar_baz"),
+_entry("replace", "Replaces every occurrence of one text by another.", ('"foo-bar-baz".replace("-", "_")', "foo_bar_baz"),
        _replaced, _replace, params=(Param("find", STRING), Param("replacement", STRING)))  # fmt: skip
-_entry("substring", "The characters from `start` (from 0) on, at most `length`; empty past the end.", ('"hello world".substring(6, 3)', "wor"),
+_entry("substring", "At most `length` characters from `start` (from 0); empty past the end.", ('"hello world".substring(6, 3)', "wor"),
        _substring, _substring_column, params=(Param("start", INT), Param("length", INT, optional=True)))  # fmt: skip
 _entry("left", "The first `n` characters; null when `n` is negative.", ('"hello world".left(5)', "hello"),
        lambda s, n: s[:n] if n >= 0 else None, _left, params=(Param("n", INT),))  # fmt: skip
@@ -166,13 +166,13 @@ def _repeat_column(site: Site) -> Any:
 
 
 _WIDTH = (Param("width", INT), Param("char", STRING, optional=True))
-_entry("pad_left", "Padded at the left to a width, with blanks or the first character of `char`; null when the width is negative.",
+_entry("pad_left", "Pads at the left to a width, with blanks or the first character of `char`; null when the width is negative.",
        ('"42".pad_left(5, "0")', "00042"), _pad_left, _pad_column("lpad"), params=_WIDTH)  # fmt: skip
-_entry("pad_right", "Padded at the right to a width, with blanks or the first character of `char`; null when the width is negative.",
+_entry("pad_right", "Pads at the right to a width, with blanks or the first character of `char`; null when the width is negative.",
        ('"hi".pad_right(6, ".")', "hi...."), _pad_right, _pad_column("rpad"), params=_WIDTH)  # fmt: skip
 _entry("repeat", "The text `n` times; null when `n` is negative.", ('"ab".repeat(3)', "ababab"),
        _repeat, _repeat_column, params=(Param("n", INT),))  # fmt: skip
-_entry("concat", "The text and the arguments in one; a null argument adds nothing, a value of any type what `to_string` shows.",
+_entry("concat", "Joins the text and the arguments; a null argument adds nothing, any other value its `to_string`.",
        ('"a".concat("b", null, "d")', "abd"),
        lambda s, *parts: _put_together("", [s, *map(text.display, parts)]),
        lambda c: c.f.concat(c.receiver, *(c.f.coalesce(arg.cast("string"), c.f.lit("")) for arg in c.args)),
