@@ -106,7 +106,7 @@ def ingest(
     anew = before is not None and source.rekeyed(before)
     changes = source.anew().changes if anew else source.changes
     lists = read_lists(run.tables.state(source.node.name), () if anew else source.known, run.tables.changelog(source.node))
-    trusted = {label: one.stretches for label, one in lists.items()}
+    trusted = {label: one.chunks for label, one in lists.items()}
     intake = IngestRequest(
         operator, files, changes, None if anew else stood, run.engine, run.values, source.rebuilt, floors or {}, warn, trusted, run.epoch, run.rejected_live(source.node.name), source.since, _arrivals(source),
     )  # fmt: skip

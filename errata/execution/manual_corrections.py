@@ -44,7 +44,7 @@ class ManualCorrections:
     keys: pa.Table
     brought: pa.Table
     taken: DataFrame
-    resigned: list[FileRecord] = field(default_factory=list)
+    replaced: list[FileRecord] = field(default_factory=list)
     """Files that have other records than those that were changed: they say what stands."""
 
     @property
@@ -54,7 +54,7 @@ class ManualCorrections:
 
     def intake(self) -> IngestRequest:
         """What a source is to be read by: records that are told apart by their places need all of them."""
-        return self.given if self.given.source.keyed or self.given.before is None else replace(self.given, before=AsFilesSay(self.given.before, self))
+        return self.given if self.given.source.keyed or self.given.prior is None else replace(self.given, prior=AsFilesSay(self.given.prior, self))
 
     def passed_over(self, made: IngestResult) -> tuple[IngestResult, ManualCorrections]:
         """The delta of a source without what files that stayed say of these records, and those of which no other file says something."""
@@ -72,7 +72,7 @@ class ManualCorrections:
     def _not_told(self, rows: DataFrame) -> ManualCorrections:
         """These without the records that files which came or changed tell of, by op rows of a source."""
         delivered = self.given.delivered
-        files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.resigned
+        files = [*delivered.added, *delivered.changed, *(part.record for part in delivered.grown)] if self.given.source.keyed else self.replaced
         if not files:
             return self
         told = rows if not self.given.source.keyed else rows.where(is_positive(F.col("_op")))
@@ -90,25 +90,25 @@ class AsFilesSay:
     @property
     def rows(self) -> DataFrame:
         """All of them."""
-        resigned = of_files(self.by_hand.given, self.by_hand.resigned)
-        return united(self._said.where(~resigned), self.stood.rows.where(resigned)) if self.by_hand.resigned else self._said
+        replaced = of_files(self.by_hand.given, self.by_hand.replaced)
+        return united(self._said.where(~replaced), self.stood.rows.where(replaced)) if self.by_hand.replaced else self._said
 
     @cached_property
     def _said(self) -> DataFrame:
         rows = joined(self.stood.rows, self.by_hand.brought, self.by_hand.engine, "left_anti")
         return united(rows, chosen(self.by_hand.taken, rows.columns))
 
-    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+    def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Those that stand, whose keys lie within some ranges."""
-        return self.stood.near(ranges)
+        return self.stood.in_key_ranges(ranges)
 
-    def narrowed(self, narrow: Narrow) -> DataFrame:
+    def filtered(self, narrow: Narrow) -> DataFrame:
         """Those that a function chooses."""
         return narrow(self.rows)
 
-    def resigned(self, record: FileRecord) -> bool:
+    def rows_replaced(self, record: FileRecord) -> bool:
         """Told of a file that has other records now: what was changed by hand of them cannot be told, and its rows are as they stand."""
-        self.by_hand.resigned.append(record)
+        self.by_hand.replaced.append(record)
         return True
 
 

@@ -36,16 +36,16 @@ class CommittedPriorRows:
     @cached_property
     def rows(self) -> DataFrame:
         """All of them."""
-        return self.narrowed(as_it_is)
+        return self.filtered(as_it_is)
 
-    def narrowed(self, narrow: Narrow) -> DataFrame:
+    def filtered(self, narrow: Narrow) -> DataFrame:
         """Those that a function chooses, which sees all of them as if they took part."""
         if not self.suppressed:
             return self._shaped(self._live(lambda rows: rows.through(narrow)))
         held = self._live(lambda rows: rows.where(IS_SUPPRESSED)) if self.other else self._rejects().where(IS_SUPPRESSED)
         return self._shaped(self._live(lambda rows: rows.where(~IS_SUPPRESSED).through(narrow)).union(unmarked(held).through(narrow)))
 
-    def resigned(self, _record: FileRecord) -> bool:
+    def rows_replaced(self, _record: FileRecord) -> bool:
         """They are as they stand whatever records a file has."""
         return False
 
@@ -62,7 +62,7 @@ class CommittedPriorRows:
             return folded(run.engine, run.tables.wider(self.node, self.other), run.epoch - 1, choose)
         return run.tables.live(run.engine, self.node, run.values, run.epoch - 1, choose)
 
-    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+    def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Those whose keys lie within some ranges, on the driver, without `_epoch`."""
         run = self.run
         live = fold(Rows(run.engine, run.tables.changelog(self.node).ranges_arrow(ranges, run.epoch - 1))).without("_epoch")

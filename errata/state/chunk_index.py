@@ -20,7 +20,7 @@ class ChunkIndex:
     """A list and the hash of the content that it is of."""
 
     content: str
-    stretches: ChunkList
+    chunks: ChunkList
 
 
 def read_lists(table: ChangelogTable, known: Sequence[FileRecord], changelog: ChangelogTable) -> dict[Label, ChunkIndex]:
@@ -61,7 +61,7 @@ def write_lists(table: ChangelogTable, lists: Mapping[Label, ChunkIndex], epoch:
 
 
 def _rows(label: Label, one: ChunkIndex) -> pa.Table:
-    rows = one.stretches.table
+    rows = one.chunks.table
     keys = row_labels(row_label(label), np.arange(1, rows.num_rows + 1))
     content = pa.repeat(pa.scalar(one.content, pa.string()), rows.num_rows)
     return pa.Table.from_arrays([keys, content, *rows.columns], names=["_key", FILE, *rows.column_names])

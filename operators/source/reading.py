@@ -71,7 +71,7 @@ class FileReader:
         columns = undeclared_columns(self.reader, self.path(record), record.path)
         return replace(record, undeclared=tuple((column.name, column.type) for column in columns))
 
-    def stretches(self, record: FileRecord) -> ContentChunks | None:
+    def chunks(self, record: FileRecord) -> ContentChunks | None:
         """The stretches of a large file, whose undeclared columns are known; None for others, and where it cannot be cut so. Raises InputError."""
         from storage.formats.content_chunks import chunks_of
 

@@ -46,13 +46,13 @@ class PriorRows(Protocol):
     def rows(self) -> DataFrame:
         """All of them."""
 
-    def near(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
+    def in_key_ranges(self, ranges: Sequence[tuple[bytes, bytes]]) -> pa.Table:
         """Those whose keys lie within some ranges, on the driver, without `_epoch`: few rows are read sooner so."""
 
-    def narrowed(self, narrow: Narrow) -> DataFrame:
+    def filtered(self, predicate: Narrow) -> DataFrame:
         """Those that a function chooses by what they hold; the others are not folded."""
 
-    def resigned(self, record: FileRecord) -> bool:
+    def rows_replaced(self, record: FileRecord) -> bool:
         """Told of a file that is as it was but has other records now; whether its rows are others than they were until here."""
 
 
@@ -67,18 +67,18 @@ class IngestRequest:
     source: SourceNode
     files: FileReader
     changes: FileChanges
-    before: PriorRows | None
+    prior: PriorRows | None
     engine: Engine
     values: RunValues
     rebuilt: bool = False
-    floors: Mapping[str, ResumePoint] = field(default_factory=dict)
+    resume_points: Mapping[str, ResumePoint] = field(default_factory=dict)
     warn: Callable[[str], object] = str
     """Told what does not stop the run."""
-    lists: Mapping[Label, ChunkList] = field(default_factory=dict)
+    chunk_lists: Mapping[Label, ChunkList] = field(default_factory=dict)
     """The stretches of files as they were read, by label, of those whose records stand so."""
     epoch: int = 1
     """The epoch that is being made."""
-    rejects: int = 0
+    reject_count: int = 0
     """How many rejects of the source stand."""
     since: FileChanges | None = None
     """Where everything is read again: what became of the files since the last epoch."""
@@ -91,9 +91,9 @@ class IngestRequest:
         return self.changes if self.since is None else self.since
 
     @property
-    def stood(self) -> DataFrame | None:
+    def prior_rows(self) -> DataFrame | None:
         """All rows that stood, None where none did."""
-        return None if self.before is None else self.before.rows
+        return None if self.prior is None else self.prior.rows
 
     @property
     def config(self) -> SourceConfig:

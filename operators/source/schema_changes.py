@@ -66,22 +66,22 @@ class Redeclared:
         return replace(record, undeclared=tuple((dict.fromkeys((name for name, _ in self.went), type_) | stays).items()))
 
 
-def lasting(intake: IngestRequest) -> list[FileRecord]:
+def lasting(request: IngestRequest) -> list[FileRecord]:
     """The files whose rows stand though what they were read from is not there."""
-    overwritten = {record.path for record in intake.delivered.changed}
-    return [record for record in intake.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
+    overwritten = {record.path for record in request.delivered.changed}
+    return [record for record in request.changes.now if (record.rows and not record.present) or record.replaced or record.path in overwritten]
 
 
-def corrections(intake: IngestRequest, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
+def corrections(request: IngestRequest, stood: DataFrame, made: DataFrame | None, change: Redeclared, also: Narrow | None = None) -> DataFrame:
     """The op rows that give such rows their values anew, and those that `also` chooses.
 
     `stood`: the rows of the source with the columns of `change`; `made`: op rows of this run, whose keys are left as these make them.
     """
-    of_lasting = of_files(intake, lasting(intake))
+    of_lasting = of_files(request, lasting(request))
     rows = stood.where(of_lasting)
     if also is not None:
         rows = united(rows, also(stood.where(~of_lasting)))
-    return _moved(intake.source, rows if made is None else rows.join(made.select("_key"), "_key", "left_anti"), change, intake.cause)
+    return _moved(request.source, rows if made is None else rows.join(made.select("_key"), "_key", "left_anti"), change, request.cause)
 
 
 def restated(source: SourceNode, rows: DataFrame, change: Redeclared) -> DataFrame:
@@ -108,13 +108,13 @@ def _moved(source: SourceNode, rows: DataFrame, change: Redeclared, cause: str) 
     return moved.withColumn("_key", F.when(rejected, place_key() if shape.keyed else F.concat("_key", F.lit(b"!"))).otherwise(F.col("_key")))
 
 
-def of_files(intake: IngestRequest, records: Sequence[FileRecord]) -> Expression:
+def of_files(request: IngestRequest, records: Sequence[FileRecord]) -> Expression:
     """Whether a row is of one of some files."""
     if not records:
         return F.lit(False)
-    if intake.files.shape.keyed:
+    if request.files.shape.keyed:
         return F.col("_file").isin([record.stored for record in records])
-    prefixes = [intake.files.prefix(record) for record in records]
+    prefixes = [request.files.prefix(record) for record in records]
     return any_of([(F.col("_key") >= F.lit(low)) & (F.col("_key") < F.lit(low + b"\xff")) for low in prefixes])
 
 

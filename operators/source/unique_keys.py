@@ -24,13 +24,13 @@ _SHOWN: Final = 2
 class UniqueKeys:
     """The rule that a primary key is not null and stands for one record, among the new ones and those of `others`."""
 
-    intake: IngestRequest
+    request: IngestRequest
     others: DataFrame | None
 
     @property
     def names(self) -> list[str]:
         """The columns of the key."""
-        return self.intake.config.merge.primary_key
+        return self.request.config.merge.primary_key
 
     def check_table(self, table: pa.Table) -> None:
         """Raise InputChanged for records on the driver."""
@@ -47,13 +47,13 @@ class UniqueKeys:
         if self._ascend(delta):
             return
         keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
-        found = self.intake.engine.up_to(self._suspects(keys), FEW_KEYS)
+        found = self.request.engine.up_to(self._suspects(keys), FEW_KEYS)
         if isinstance(found, pa.Table):
             if not found.num_rows:
                 return
-            keys = joined(keys.withColumn("_k", F.xxhash64("_key")), found, self.intake.engine, "left_semi", "_k")
+            keys = joined(keys.withColumn("_k", F.xxhash64("_key")), found, self.request.engine, "left_semi", "_k")
         counted = keys.groupBy("_key").agg(F.count(F.lit(1)).alias("__n"), *(F.first(column(name)).alias(name) for name in self.names))
-        wrong = self.intake.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
+        wrong = self.request.engine.to_arrow(counted.where((F.col("__n") > 1) | self._null()).orderBy("_key"), 1).to_pylist()
         if wrong:
             raise self._error(wrong[0], self._places(delta, wrong[0]["_key"]))
 
@@ -61,7 +61,7 @@ class UniqueKeys:
         """Whether the keys of op rows ascend as they are stored, so that each is there once, and none is null: one look at each, where a file is in the order of its key."""
         null = self._null().alias("_null")
         keys = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", null)
-        runs = self.intake.engine.to_arrow(keys.mapInArrow(_runs, "first binary, last binary, ascending boolean")).sort_by("first")
+        runs = self.request.engine.to_arrow(keys.mapInArrow(_runs, "first binary, last binary, ascending boolean")).sort_by("first")
         first, last = (runs.column(name).to_pylist() for name in ("first", "last"))
         return all(runs.column("ascending").to_pylist()) and all(before < behind for before, behind in zip(last, first[1:], strict=False))
 
@@ -74,20 +74,20 @@ class UniqueKeys:
         """Raise InputChanged for op rows that bring a key in which one of the others has."""
         if self.others is None:
             return
-        fresh = self.intake.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
+        fresh = self.request.engine.up_to(delta.where((F.col("_op") == 0) & F.col("_error").isNull()).select("_key"), FEW_KEYS)
         if isinstance(fresh, pa.Table) and not fresh.num_rows:
             return
         others = self.others.where(F.col("_error").isNull()).select(*map(column, ["_key", *self.names]))
-        met = joined(others, fresh, self.intake.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
-        wrong = self.intake.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
+        met = joined(others, fresh, self.request.engine, "left_semi") if isinstance(fresh, pa.Table) else others.join(fresh, "_key", "left_semi")
+        wrong = self.request.engine.to_arrow(met.orderBy("_key"), 1).to_pylist()
         if wrong:
             raise self._error({**wrong[0], "__n": 2}, self._places(delta, wrong[0]["_key"]))
 
     def _places(self, delta: DataFrame, key: bytes) -> list[tuple[str, int | None]]:
         """Files and rows of the first records that a delta brings under a key."""
         brought = delta.where(F.col("_op").isin(0, 3) & F.col("_error").isNull()).select("_key", "_file", "_row")
-        under = joined(brought, pa.table({"_key": pa.array([key], pa.binary())}), self.intake.engine, "left_semi")
-        found = self.intake.engine.to_arrow(under.orderBy("_file", "_row"), _SHOWN)
+        under = joined(brought, pa.table({"_key": pa.array([key], pa.binary())}), self.request.engine, "left_semi")
+        found = self.request.engine.to_arrow(under.orderBy("_file", "_row"), _SHOWN)
         return [(place["_file"], place["_row"]) for place in found.to_pylist()]
 
     def _null(self) -> Column:
@@ -100,7 +100,7 @@ class UniqueKeys:
             told = "is null" if records == 1 else f"is null in {records} records"
         else:
             told = f"stands for {records} records"
-        paths = {record.stored: record.path for record in self.intake.changes.now}
+        paths = {record.stored: record.path for record in self.request.changes.now}
         where = ", ".join(f"{paths.get(file, file)} row {row}" for file, row in places if row is not None)
         return InputChanged(f"the primary key {shown} {told}{f' ({where})' if where else ''}")
 

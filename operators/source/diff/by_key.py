@@ -36,9 +36,9 @@ class Keyed:
     records: tuple[FileRecord, ...]
 
 
-def read(intake: IngestRequest, parts: Sequence[Part]) -> Keyed:
+def read(request: IngestRequest, parts: Sequence[Part]) -> Keyed:
     """The records of parts under their keys, rejects under their places. Large parts are read whenever the frame is."""
-    files, engine = intake.files, intake.engine
+    files, engine = request.files, request.engine
     if not files.is_small(parts):
         return Keyed(files.large(engine, parts), None, tuple(part.record for part in parts))
     table, counted = files.small(parts)
@@ -60,81 +60,81 @@ class _File:
     """
 
     part: Part
-    stretches: ContentChunks | None = None
+    chunks: ContentChunks | None = None
     before: ChunkSpans | None = None
     stayed: tuple[Positions, Positions] | None = None
     spans: ChunkSpans | None = None
     records: int = 0
 
 
-def _file(intake: IngestRequest, part: Part) -> _File:
-    record = intake.files.undeclared(part.record)
-    stretches = None if intake.files.shape.riders else intake.files.stretches(record)  # a record that is rolled back leaves the epoch that read it
-    if stretches is None:
+def _file(request: IngestRequest, part: Part) -> _File:
+    record = request.files.undeclared(part.record)
+    chunks = None if request.files.shape.riders else request.files.chunks(record)  # a record that is rolled back leaves the epoch that read it
+    if chunks is None:
         return _File(replace(part, record=record))
-    told, known = replace(record, rows=stretches.records), None if intake.rebuilt or intake.floors else intake.lists.get(record.label)
+    told, known = replace(record, rows=chunks.records), None if request.rebuilt or request.resume_points else request.chunk_lists.get(record.label)
     if known is None:
-        return _File(replace(part, record=told, ranges=stretches.ranges()), stretches)
-    return _changed_stretches(intake, replace(part, record=told), stretches, known)
+        return _File(replace(part, record=told, ranges=chunks.ranges()), chunks)
+    return _changed_chunks(request, replace(part, record=told), chunks, known)
 
 
-def _changed_stretches(intake: IngestRequest, part: Part, stretches: ContentChunks, known: ChunkList) -> _File:
+def _changed_chunks(request: IngestRequest, part: Part, chunks: ContentChunks, known: ChunkList) -> _File:
     """A changed file, of which only those stretches are read that are not as they were, unless these are many."""
-    left, right = matched(known, stretches, same_rows="source.row" in intake.source.wanted)
+    left, right = matched(known, chunks, same_rows="source.row" in request.source.wanted)
     before, rows = ChunkSpans.of(known), known.rows
     changed = np.ones(known.table.num_rows, np.bool_)
     changed[left] = False
-    moved = left[rows[left] != stretches.rows[right]]
-    changed[moved] = _with_rejects(intake, part.record, before, len(changed))[moved] if len(moved) else False
+    moved = left[rows[left] != chunks.rows[right]]
+    changed[moved] = _with_rejects(request, part.record, before, len(changed))[moved] if len(moved) else False
     changed = before.closed(changed)
     stays = ~changed[left]
     left, right = left[stays], right[stays]
-    chosen = np.setdiff1d(np.arange(stretches.count), right, assume_unique=True)
-    if not is_little(stretches, chosen):
-        return _File(replace(part, ranges=stretches.ranges()), stretches)
-    return _File(replace(part, ranges=stretches.ranges(chosen, REGION_BYTES)), stretches, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
+    chosen = np.setdiff1d(np.arange(chunks.count), right, assume_unique=True)
+    if not is_little(chunks, chosen):
+        return _File(replace(part, ranges=chunks.ranges()), chunks)
+    return _File(replace(part, ranges=chunks.ranges(chosen, REGION_BYTES)), chunks, before, (left, right), before.where(changed), int(np.diff(rows)[changed].sum()))
 
 
-def _with_rejects(intake: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
+def _with_rejects(request: IngestRequest, record: FileRecord, spans: ChunkSpans, count: int) -> NDArray[np.bool_]:
     """The stretches of a file that may have rejects, whose keys are their places."""
-    if not intake.rejects or intake.before is None:
+    if not request.reject_count or request.prior is None:
         return np.zeros(count, np.bool_)
-    rejects = intake.before.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
-    found = intake.engine.to_arrow(rejects)
+    rejects = request.prior.rows.where(F.col("_error").isNotNull() & (F.col("_file") == record.stored)).select("_epoch", "_row")
+    found = request.engine.to_arrow(rejects)
     return spans.holding(found.column("_epoch").to_numpy(), found.column("_row").to_numpy(), count)
 
 
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The delta of a snapshot by key. Raises InputChanged for keys that are null or not unique, or gives what will."""
-    changes = intake.changes
-    found = [_file(intake, part) for part in whole(changes, [*changes.added, *changes.changed])]
+    changes = request.changes
+    found = [_file(request, part) for part in whole(changes, [*changes.added, *changes.changed])]
     parts = [one.part for one in found]
     bound = sum(record.rows for record in (*changes.removed, *changes.changed)) + sum(part.size for part in parts) // 2
-    if not parts and intake.before is not None:
-        return IngestResult(None, as_retractions(_of_files(intake.before.rows, changes.removed), intake.cause), True, changes.now, (), bound)
-    fresh = read(intake, parts)
+    if not parts and request.prior is not None:
+        return IngestResult(None, as_retractions(_of_files(request.prior.rows, changes.removed), request.cause), True, changes.now, (), bound)
+    fresh = read(request, parts)
     now = {record.label: record for record in (*changes.now, *fresh.records)}
     uncounted = tuple(part.record for part in parts if part.ranges is None) if fresh.table is None else ()
-    made = IngestResult(None, None, False, tuple(now.values()), uncounted, bound, _refusing(intake, found, fresh))
-    done = _of_nothing(intake, found, fresh, made) if intake.before is None else _compared(intake, intake.before, found, fresh, made)
-    return ingest(replace(intake, lists={})) if done is None else done
+    made = IngestResult(None, None, False, tuple(now.values()), uncounted, bound, _refusing(request, found, fresh))
+    done = _of_nothing(request, found, fresh, made) if request.prior is None else _compared(request, request.prior, found, fresh, made)
+    return ingest(replace(request, chunk_lists={})) if done is None else done
 
 
-def _of_nothing(intake: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
+def _of_nothing(request: IngestRequest, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult:
     """The delta where nothing stood."""
-    rows = chosen(fresh.frame if intake.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(intake.fresh_cause)), ["_op", "_key", "_cause", *intake.files.shape.columns])
-    spans = {one.part.record.label: ChunkSpans.of_new_file(one.stretches, intake.epoch) for one in found if one.stretches is not None}
+    rows = chosen(fresh.frame if request.fresh_cause == "ingest" else fresh.frame.withColumn("_cause", F.lit(request.fresh_cause)), ["_op", "_key", "_cause", *request.files.shape.columns])
+    spans = {one.part.record.label: ChunkSpans.of_new_file(one.chunks, request.epoch) for one in found if one.chunks is not None}
     return replace(made, frame=rows, lists=_lists(found, spans))
 
 
-def _compared(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
+def _compared(request: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, made: IngestResult) -> IngestResult | None:
     """The delta from what stood; None where other records stand than the files' lists say."""
     assert made.bound is not None  # as it was given
-    difference = _difference(intake, stood, found, fresh, made.bound)
+    difference = _difference(request, stood, found, fresh, made.bound)
     if difference is None:
         return None
-    changed, partly = _told(intake, difference)
-    rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.col("_cause")))
+    changed, partly = _told(request, difference)
+    rows = changed.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.col("_cause")))
     records = tuple(record.partly() if record.label in partly else record for record in made.files)
     spans = {label: spans for label, spans in difference.spans.items() if label not in partly}
     return replace(made, frame=rows, signed=True, files=records, bound=difference.bound, lists=_lists(found, spans))
@@ -144,15 +144,15 @@ def _lists(found: Sequence[_File], spans: Mapping[Label, ChunkSpans]) -> dict[La
     """The lists of the files whose spans are known."""
     made: dict[Label, ChunkList] = {}
     for one in found:
-        if one.stretches is not None and one.part.record.label in spans:
-            kept = spans[one.part.record.label].column(one.stretches.count)
-            made |= {} if kept is None else {one.part.record.label: ChunkList.by_spans(one.stretches, kept)}
+        if one.chunks is not None and one.part.record.label in spans:
+            kept = spans[one.part.record.label].column(one.chunks.count)
+            made |= {} if kept is None else {one.part.record.label: ChunkList.by_spans(one.chunks, kept)}
     return made
 
 
-def _refusing(intake: IngestRequest, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
+def _refusing(request: IngestRequest, found: Sequence[_File], fresh: Keyed) -> Callable[[DataFrame], None] | None:
     """What looks for keys that are not unique in the delta; None where the records on the driver are all that there are. Raises InputChanged for those."""
-    unique = UniqueKeys(intake, _others(intake, found))
+    unique = UniqueKeys(request, _others(request, found))
     if fresh.table is None:
         return unique.check
     unique.check_table(fresh.table)
@@ -170,41 +170,41 @@ class _Difference:
     spans: Mapping[Label, ChunkSpans] = field(default_factory=dict)
 
 
-def _difference(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
+def _difference(request: IngestRequest, stood: PriorRows, found: Sequence[_File], fresh: Keyed, bound: int) -> _Difference | None:
     """What the records change of what stood; None where other records stand than the files' lists say."""
-    whole_files = [*intake.changes.removed, *(one.part.record for one in found if one.spans is None)]
-    old = _before(intake, stood, found, whole_files)
-    compare = list(dict.fromkeys([*intake.compared(), "_file"]))
-    if fresh.table is not None and all(one.stretches is None for one in found):
+    whole_files = [*request.changes.removed, *(one.part.record for one in found if one.spans is None)]
+    old = _before(request, stood, found, whole_files)
+    compare = list(dict.fromkeys([*request.compared(), "_file"]))
+    if fresh.table is not None and all(one.chunks is None for one in found):
         return _Difference(old, fresh.frame, compare, bound)
     few = not whole_files and sum(one.records for one in found) <= FETCHED_ROWS and sum(one.part.size for one in found) <= FETCHED_BYTES
-    return _differing(intake, found, (old, fresh), compare, few=few)
+    return _differing(request, found, (old, fresh), compare, few=few)
 
 
-def _before(intake: IngestRequest, stood: PriorRows, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
+def _before(request: IngestRequest, stood: PriorRows, found: Sequence[_File], whole_files: Sequence[FileRecord]) -> DataFrame:
     """The rows of whole files, and of the others those in the stretches that changed."""
     narrowed = [(one.part.record.stored, one.spans) for one in found if one.spans is not None]
     if not narrowed:
         return _of_files(stood.rows, whole_files)
-    near = stood.narrowed(standing(narrowed, intake.engine))
+    near = stood.filtered(standing(narrowed, request.engine))
     return united(_of_files(stood.rows, whole_files), near) if whole_files else near
 
 
-def _told(intake: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
+def _told(request: IngestRequest, difference: _Difference) -> tuple[DataFrame, set[Label]]:
     """The op rows, and the files of which something was passed over (by label)."""
-    new = difference.new.select("_key", *map(column, intake.files.shape.columns))
-    changed = diff(difference.old, new, intake.cause, compare=difference.compare)
-    if not intake.floors:
+    new = difference.new.select("_key", *map(column, request.files.shape.columns))
+    changed = diff(difference.old, new, request.cause, compare=difference.compare)
+    if not request.resume_points:
         return changed, set()
-    changed, passed = _beyond_floors(intake, difference.old, changed)
-    return changed, {record.label for record in intake.changes.changed} if passed else set()
+    changed, passed = _beyond_floors(request, difference.old, changed)
+    return changed, {record.label for record in request.changes.changed} if passed else set()
 
 
-def _beyond_floors(intake: IngestRequest, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
+def _beyond_floors(request: IngestRequest, old: DataFrame, changed: DataFrame) -> tuple[DataFrame, bool]:
     """The delta without the corrections of records up to the floors of their files, and whether there were any."""
-    engine = intake.engine
-    below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in intake.floors.items()]
-    again = pa.table({"_key": pa.array(sorted(key for floor in intake.floors.values() for key in floor.marked), pa.binary())})
+    engine = request.engine
+    below = [(F.col("_file") == path) & (F.col("_row") <= floor.row) for path, floor in request.resume_points.items()]
+    again = pa.table({"_key": pa.array(sorted(key for floor in request.resume_points.values() for key in floor.marked), pa.binary())})
     kept = joined(old.where(any_of(below)).select("_key"), again, engine, "left_anti")
     corrections = changed.where(F.col("_op").isin(2, 3))
     passed = corrections.join(kept, "_key", "left_semi")
@@ -214,12 +214,12 @@ def _beyond_floors(intake: IngestRequest, old: DataFrame, changed: DataFrame) ->
     return united(changed.where(~F.col("_op").isin(2, 3)), beyond), True
 
 
-def _differing(intake: IngestRequest, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
+def _differing(request: IngestRequest, found: Sequence[_File], sides: tuple[DataFrame, Keyed], compare: Sequence[str], *, few: bool) -> _Difference | None:
     """The rows that are not the same before and now, found by hashes; None where other records stand than the files' lists say.
 
     Only what holds such rows is read a second time, and nothing where they are `few`. Raises InputChanged for a key that several records have.
     """
-    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), intake.engine
+    (old, fresh), key, engine = sides, F.xxhash64("_key").alias("_k"), request.engine
     new = fresh.frame
     place = [F.col("_epoch").alias("_at"), F.col("_row").alias("_stored"), _is_near(found).alias("_near")]
     columns = (["*"], ["*"]) if few else (["_order", "_row"], [])
@@ -230,15 +230,15 @@ def _differing(intake: IngestRequest, found: Sequence[_File], sides: tuple[DataF
         return None
     twice = now.filter(pl.col("_k").is_duplicated())
     if twice.height:
-        UniqueKeys(intake, None).check(_with_hashes(new, twice, engine))
+        UniqueKeys(request, None).check(_with_hashes(new, twice, engine))
     came, gone = now.join(before, on=["_k", "_h"], how="anti"), before.join(now, on=["_k", "_h"], how="anti")
-    spans = _spans(intake, found, now.join(before, on=["_k", "_h"], how="left"))
+    spans = _spans(request, found, now.join(before, on=["_k", "_h"], how="left"))
     if few:
         picked = [_picked(table, rows, engine) for table, rows in zip(tables, (came, gone), strict=True)]
         return _Difference(picked[1], picked[0], compare, came.height + gone.height, spans)
     if not came.height:
         return _Difference(_with_hashes(old, gone, engine), new.limit(0), compare, gone.height, spans)
-    again = _read_again(intake, found, came) if fresh.table is None else new
+    again = _read_again(request, found, came) if fresh.table is None else new
     return _Difference(_with_hashes(old, gone, engine), _with_hashes(again, came, engine), compare, came.height + gone.height, spans)
 
 
@@ -254,24 +254,24 @@ def _picked(table: pa.Table, found: pl.DataFrame, engine: Engine) -> DataFrame:
     return engine.from_arrow(rows.drop_columns([name for name in ("_k", "_h", "_at", "_stored", "_near") if name in rows.column_names]))
 
 
-def _read_again(intake: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
+def _read_again(request: IngestRequest, found: Sequence[_File], came: pl.DataFrame) -> DataFrame:
     """The records of the ranges in which new rows stand."""
     places = {int(str(order)): rows["_row"].to_numpy() for (order,), rows in came.group_by("_order")}
     held = [one for one in found if one.part.order in places]
-    parts = [one.part if one.stretches is None else replace(one.part, ranges=one.stretches.holding(places[one.part.order])) for one in held]
-    files, engine = intake.files, intake.engine
+    parts = [one.part if one.chunks is None else replace(one.part, ranges=one.chunks.holding(places[one.part.order])) for one in held]
+    files, engine = request.files, request.engine
     return files.frame(engine, parts) if files.is_small(parts) else files.large(engine, parts, places)
 
 
-def _spans(intake: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
+def _spans(request: IngestRequest, found: Sequence[_File], rows: pl.DataFrame) -> dict[Label, ChunkSpans]:
     """Where the records of files stand once the delta is kept: those that stay where they stood (`_at`, `_stored`), new ones where they were read now."""
-    told = rows.with_columns(pl.col("_at").fill_null(intake.epoch), pl.col("_stored").fill_null(pl.col("_row")))
+    told = rows.with_columns(pl.col("_at").fill_null(request.epoch), pl.col("_stored").fill_null(pl.col("_row")))
     made = {}
-    for one in (one for one in found if one.stretches is not None):
+    for one in (one for one in found if one.chunks is not None):
         own = told.filter(pl.col("_order") == one.part.order)
-        stretches = one.stretches
-        assert stretches is not None  # as was asked for
-        numbers = np.searchsorted(stretches.rows, own["_row"].to_numpy(), side="right") - 1
+        chunks = one.chunks
+        assert chunks is not None  # as was asked for
+        numbers = np.searchsorted(chunks.rows, own["_row"].to_numpy(), side="right") - 1
         spans = ChunkSpans.around(numbers, own["_at"].to_numpy(), own["_stored"].to_numpy())
         made[one.part.record.label] = spans if one.before is None or one.stayed is None else spans.and_of(one.before.carried(*one.stayed))
     return made
@@ -288,9 +288,9 @@ def _of_files(stood: DataFrame, records: Sequence[FileRecord]) -> DataFrame:
     return stood.where(F.col("_file").isin(paths)) if paths else stood.limit(0)
 
 
-def _others(intake: IngestRequest, found: Sequence[_File]) -> DataFrame | None:
+def _others(request: IngestRequest, found: Sequence[_File]) -> DataFrame | None:
     """All live rows, where there are some besides those that are compared: a key that is new among these must not be there."""
-    changes = intake.changes
+    changes = request.changes
     read = {record.path for record in (*changes.added, *changes.changed, *changes.removed)}
     kept = any(record.path not in read and record.rows for record in changes.now)
-    return intake.stood if kept or any(one.spans is not None for one in found) else None
+    return request.prior_rows if kept or any(one.spans is not None for one in found) else None

@@ -101,24 +101,24 @@ def _broken(table: Versions, known: FileRecord) -> str | None:
 class TableRequest:
     """One table to be read: the intake of its source, the table, its record."""
 
-    intake: IngestRequest
+    request: IngestRequest
     table: Versions
     record: FileRecord
 
     @classmethod
-    def of(cls, intake: IngestRequest) -> TableRequest:
+    def of(cls, request: IngestRequest) -> TableRequest:
         """The table of a source. Raises InputChanged where its version is gone since it was looked at, and InputError."""
-        record = intake.changes.now[0]
-        table = table_at(place_of(record.path, intake.files.folder))
+        record = request.changes.now[0]
+        table = table_at(place_of(record.path, request.files.folder))
         if table.version != record.version:
             table.table.load_as_version(int(record.version or 0))
-        undeclared = intake.files.reader.undeclared_of(table.schema, record.path)  # type: ignore[attr-defined]  # a reader of tables
-        return cls(intake, table, replace(record, undeclared=tuple((one.name, one.type) for one in undeclared)))
+        undeclared = request.files.reader.undeclared_of(table.schema, record.path)  # type: ignore[attr-defined]  # a reader of tables
+        return cls(request, table, replace(record, undeclared=tuple((one.name, one.type) for one in undeclared)))
 
     @property
     def shaped(self) -> Any:
         """What makes op rows of a batch of the table's rows. Picklable."""
-        files = self.intake.files
+        files = self.request.files
         reader = files.reader.with_undeclared([FileColumn(name, type_) for name, type_ in self.record.undeclared])
         return partial(_shaped, reader, files.shape, files.schema(), self.record.path)
 
@@ -126,7 +126,7 @@ class TableRequest:
         """All rows of the table as op rows without keys."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        engine, shaped, schema = self.intake.engine, self.shaped, self.intake.files.schema()
+        engine, shaped, schema = self.request.engine, self.shaped, self.request.files.schema()
         if self.table.small():
             return engine.from_arrow(_table(self.table.content(), shaped, schema))
 
@@ -138,19 +138,19 @@ class TableRequest:
 
     def based(self, rows: DataFrame) -> DataFrame:
         """Rows with `_base`, what their keys begin with, and `_hash`, a hash of everything that they hold."""
-        names = [name for name in self.intake.files.shape.columns if name != "_row"]
+        names = [name for name in self.request.files.shape.columns if name != "_row"]
         return rows.withColumns({_BASE: self.base(rows), _HASH: image_hash(rows, names)})
 
     def base(self, rows: DataFrame) -> Column:
         """The key of a row, without the number of its copy."""
-        values = [(column(name), kind) for name, kind in self.intake.source.identity]
+        values = [(column(name), kind) for name, kind in self.request.source.identity]
         wrong = F.concat(F.lit(REJECTED), F.col("_error").cast("binary"), F.lit(b"\x00"))
         return F.when(F.col("_error").isNull(), key_column(values)).otherwise(wrong)
 
     @property
     def unique(self) -> bool:
         """Whether a base stands for one record."""
-        return bool(self.intake.config.merge.primary_key)
+        return bool(self.request.config.merge.primary_key)
 
     def key(self) -> Column:
         """The key of a row that has `_base` and `_copy`. A rejected row's ends so that no place is read out of it."""
@@ -166,13 +166,13 @@ class TableRequest:
     @property
     def refuse(self) -> Any:
         """What raises InputChanged for a written delta whose keys are not unique; None where rows have none."""
-        return partial(_refuse, self.intake) if self.unique else None
+        return partial(_refuse, self.request) if self.unique else None
 
 
-def _refuse(intake: IngestRequest, delta: DataFrame) -> None:
-    UniqueKeys(intake, None).check(delta)
+def _refuse(request: IngestRequest, delta: DataFrame) -> None:
+    UniqueKeys(request, None).check(delta)
     wrong = delta.where(F.col("_error").isNotNull() & F.col("_op").isin(0, 3)).groupBy("_key").agg(F.count(F.lit(1)).alias("n"), F.first("_error").alias("error"))
-    twice = intake.engine.to_arrow(wrong.where(F.col("n") > 1).orderBy("_key"), 1).to_pylist()
+    twice = request.engine.to_arrow(wrong.where(F.col("n") > 1).orderBy("_key"), 1).to_pylist()
     if twice:
         raise InputChanged(f"{twice[0]['n']} equal rows cannot be read: {twice[0]['error']}")
 
@@ -188,41 +188,41 @@ def _table(rows: pa.Table, shaped: Any, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([made for batch in rows.to_batches() for made in shaped(batch)], schema)
 
 
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The delta from what stood to what the table holds now. Raises InputChanged for keys that are null or not unique, or gives what will."""
-    one = TableRequest.of(intake)
+    one = TableRequest.of(request)
     followed = _followed(one)
     return followed if followed is not None else _whole(one)
 
 
 def _whole(one: TableRequest) -> IngestResult:
     """All rows of the table against all that stood."""
-    intake = one.intake
+    request = one.request
     rows = one.numbered(one.based(one.rows()))
-    names = [column(name) for name in intake.files.shape.columns]
-    if intake.files.limit is not None:
-        rows = rows.orderBy("_key").limit(intake.files.limit)
+    names = [column(name) for name in request.files.shape.columns]
+    if request.files.limit is not None:
+        rows = rows.orderBy("_key").limit(request.files.limit)
     bound = None if one.table.rows is None else one.table.rows + one.record.rows
-    if intake.stood is None:
-        fresh = rows.select("_op", "_key", F.lit(intake.fresh_cause).alias("_cause"), *names)
+    if request.prior_rows is None:
+        fresh = rows.select("_op", "_key", F.lit(request.fresh_cause).alias("_cause"), *names)
         return IngestResult(None, fresh, False, (one.record,), (one.record,), bound, one.refuse)
-    changed = diff(intake.stood, rows.select("_key", *names), intake.cause, compare=intake.compared())
+    changed = diff(request.prior_rows, rows.select("_key", *names), request.cause, compare=request.compared())
     return _told(one, changed, bound)
 
 
 def _told(one: TableRequest, changed: DataFrame, bound: int | None) -> IngestResult:
-    fresh = F.when(F.col("_op") == 0, F.lit(one.intake.fresh_cause)).otherwise(F.col("_cause"))
+    fresh = F.when(F.col("_op") == 0, F.lit(one.request.fresh_cause)).otherwise(F.col("_cause"))
     return IngestResult(None, changed.withColumn("_cause", fresh), True, (one.record,), (one.record,), bound, one.refuse)
 
 
 def _followed(one: TableRequest) -> IngestResult | None:
     """The delta by the table's change data feed; None where the whole table has to be read."""
-    changes, intake = one.intake.changes, one.intake
-    if intake.before is None or intake.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
+    changes, request = one.request.changes, one.request
+    if request.prior is None or request.rebuilt or not isinstance(changes, TableChanges) or changes.since is None:
         return None
     since = changes.since
     if changes.broken is not None:
-        intake.warn(f"{since.path}: {changes.broken}; the whole table was compared with what stood")
+        request.warn(f"{since.path}: {changes.broken}; the whole table was compared with what stood")
         return None
     if not since.dense or not one.table.has_feed():
         return None
@@ -231,13 +231,13 @@ def _followed(one: TableRequest) -> IngestResult | None:
     try:
         return _followed_from(one, since)
     except NotFollowed as why:
-        intake.warn(f"{since.path}: {why}; the whole table was compared with what stood")
+        request.warn(f"{since.path}: {why}; the whole table was compared with what stood")
         return None
 
 
 def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     """The delta of what came and went since a version. Raises NotFollowed."""
-    intake, engine = one.intake, one.intake.engine
+    request, engine = one.request, one.request.engine
     change = one.table.changes(int(since.version or 0))
     rows = change.rows.append_column(_WEIGHT, change.weights)
     shaped = _weighted(one, rows)
@@ -250,7 +250,7 @@ def _followed_from(one: TableRequest, since: FileRecord) -> IngestResult:
     stood = _standing(one, since, net, based)
     after = _after(one, net, stood)
     old, new = _images(one, stood, based, after)
-    changed = diff(engine.from_arrow(old), engine.from_arrow(new), intake.cause, compare=intake.compared())
+    changed = diff(engine.from_arrow(old), engine.from_arrow(new), request.cause, compare=request.compared())
     return _told(one, changed, old.num_rows + new.num_rows)
 
 
@@ -264,7 +264,7 @@ def _weighted(one: TableRequest, rows: pa.Table) -> pa.Table:
         for shaped in one.shaped(plain):
             made.append(shaped.append_column(_WEIGHT, weights.slice(at, shaped.num_rows)))
             at += shaped.num_rows
-    return pa.Table.from_batches(made, one.intake.files.schema().append(pa.field(_WEIGHT, pa.int8())))
+    return pa.Table.from_batches(made, one.request.files.schema().append(pa.field(_WEIGHT, pa.int8())))
 
 
 def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa.Table) -> pa.Table:
@@ -272,8 +272,8 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
     A row that goes under a primary key is the one that the feed tells, since what stands is the table as it was then; no other can stand under its key. `compare` leaves rows as they were read first.
     """
-    names = [_BASE, _HASH, *one.intake.files.shape.columns]
-    told = one.unique and one.intake.config.merge.compare is None and since.path == one.record.path
+    names = [_BASE, _HASH, *one.request.files.shape.columns]
+    told = one.unique and one.request.config.merge.compare is None and since.path == one.record.path
     gone = net.filter((pl.col(_WEIGHT) < 0) & ~_is_reject()) if told else net.clear()
     rest = net.join(gone, on=_BASE, how="anti")
     images = pl.DataFrame(based.select(names)).unique([_BASE, _HASH], keep="first").join(gone, on=[_BASE, _HASH], how="semi")
@@ -285,7 +285,7 @@ def _standing(one: TableRequest, since: FileRecord, net: pl.DataFrame, based: pa
 
 def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
     """The rows that stand of some bases, by a look at what stands; where these are keys, they are looked for by nothing else."""
-    engine, before = one.intake.engine, one.intake.before
+    engine, before = one.request.engine, one.request.prior
     assert before is not None  # else nothing is followed
     bases = net[_BASE].unique().sort()
     keys = one.unique and not net.select(_is_reject().any()).item()
@@ -298,7 +298,7 @@ def _found(one: TableRequest, net: pl.DataFrame) -> pa.Table:
         found = joined(rows.withColumn(_BASE, base), pa.table({_BASE: bases.to_arrow().cast(pa.binary())}), engine, "left_semi", _BASE)
         return without(found, _BASE)
 
-    return engine.to_arrow(one.based(before.narrowed(near)))
+    return engine.to_arrow(one.based(before.filtered(near)))
 
 
 def _after(one: TableRequest, net: pl.DataFrame, stood: pa.Table) -> pl.DataFrame:
@@ -337,7 +337,7 @@ def _after_single(one: TableRequest, net: pl.DataFrame, before: pl.DataFrame) ->
 
 
 def _not_unique(one: TableRequest, base: bytes) -> str:
-    identity = one.intake.source.identity
+    identity = one.request.source.identity
     values = decode_key(base, [kind for _, kind in identity])
     shown = ", ".join(f"{name}={'null' if value is None else value}" for (name, _), value in zip(identity, values, strict=True))
     return f"the primary key {shown} stands for several records"
@@ -345,11 +345,11 @@ def _not_unique(one: TableRequest, base: bytes) -> str:
 
 def _images(one: TableRequest, stood: pa.Table, based: pa.Table, after: pl.DataFrame) -> tuple[pa.Table, pa.Table]:
     """The rows that stood of what changed, and those that stand afterwards, under their keys."""
-    columns = list(one.intake.files.shape.columns)
+    columns = list(one.request.files.shape.columns)
     known = pl.concat([pl.DataFrame(table.select([_BASE, _HASH, *columns])) for table in (based, stood)]).unique([_BASE, _HASH], keep="first")
     copies = after.join(known, on=[_BASE, _HASH], how="left").select(pl.all().repeat_by("_count").explode())
     ordered = copies.sort(_BASE, _HASH).with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(_BASE).alias(_COPY))
-    engine = one.intake.engine
+    engine = one.request.engine
     made = engine.from_arrow(ordered.select(_BASE, _COPY, *columns).to_arrow().cast(_typed(stood, columns)))
     new = engine.to_arrow(made.withColumn("_key", one.key()).select("_key", *map(column, columns)))
     return stood.select(["_key", *columns]), new

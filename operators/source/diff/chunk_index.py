@@ -69,20 +69,20 @@ class ChunkList:
         return cls(lambda: table)
 
     @classmethod
-    def by_labels(cls, stretches: ContentChunks, first: pa.Array, last: pa.Array) -> ChunkList:
+    def by_labels(cls, chunks: ContentChunks, first: pa.Array, last: pa.Array) -> ChunkList:
         """The list of a file whose records have labels."""
-        return cls(lambda: _table(stretches, first, last, pa.nulls(len(first), pa.binary())))
+        return cls(lambda: _table(chunks, first, last, pa.nulls(len(first), pa.binary())))
 
     @classmethod
-    def by_spans(cls, stretches: ContentChunks, spans: pa.Array) -> ChunkList:
+    def by_spans(cls, chunks: ContentChunks, spans: pa.Array) -> ChunkList:
         """The list of a file whose records have primary keys."""
         none = pa.nulls(len(spans), pa.binary())
-        return cls(lambda: _table(stretches, none, none, spans))
+        return cls(lambda: _table(chunks, none, none, spans))
 
     @classmethod
-    def of_new_file(cls, stretches: ContentChunks) -> ChunkList:
+    def of_new_file(cls, chunks: ContentChunks) -> ChunkList:
         """The list of a file that is read for the first time, so that record n has label n."""
-        return cls.by_labels(stretches, own_labels(stretches.rows[:-1]), own_labels(stretches.rows[1:] - 1))
+        return cls.by_labels(chunks, own_labels(chunks.rows[:-1]), own_labels(chunks.rows[1:] - 1))
 
     def folded(self, base: int) -> ChunkList:
         """The list where all earlier epochs are folded into `base`."""
@@ -141,9 +141,9 @@ def own_labels(rows: Positions) -> pa.Array:
     return row_labels(b"", rows)
 
 
-def _table(stretches: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
-    digests = pa.array(stretches.digests, pa.binary())
-    return pa.Table.from_arrays([digests, pa.array(np.diff(stretches.rows)), first, last, spans], schema=chunk_schema())
+def _table(chunks: ContentChunks, first: pa.Array, last: pa.Array, spans: pa.Array) -> pa.Table:
+    digests = pa.array(chunks.digests, pa.binary())
+    return pa.Table.from_arrays([digests, pa.array(np.diff(chunks.rows)), first, last, spans], schema=chunk_schema())
 
 
 def matched(old: ChunkList, new: ContentChunks, *, same_rows: bool = False) -> tuple[Positions, Positions]:

@@ -38,7 +38,7 @@ _WIDTH: Final = 24
 class ChunkSpans:
     """Spans of rows, sorted by `stretch`: the number of the stretch that has records in it, the epoch that read them, the first row and the last."""
 
-    stretch: Positions
+    chunk: Positions
     epoch: Positions
     first: Positions
     last: Positions
@@ -51,45 +51,45 @@ class ChunkSpans:
         return cls(np.repeat(np.arange(len(texts)), [len(text) // _WIDTH for text in texts]), flat[:, 0], flat[:, 1], flat[:, 2])
 
     @classmethod
-    def of_new_file(cls, stretches: ContentChunks, epoch: int) -> ChunkSpans:
+    def of_new_file(cls, chunks: ContentChunks, epoch: int) -> ChunkSpans:
         """Those of a file of which nothing stood."""
-        count = stretches.count
-        return cls(np.arange(count), np.full(count, epoch), stretches.rows[:-1], stretches.rows[1:] - 1)
+        count = chunks.count
+        return cls(np.arange(count), np.full(count, epoch), chunks.rows[:-1], chunks.rows[1:] - 1)
 
     @classmethod
-    def around(cls, stretch: Positions, epoch: Positions, row: Positions) -> ChunkSpans:
+    def around(cls, chunk: Positions, epoch: Positions, row: Positions) -> ChunkSpans:
         """The spans of records, given the stretch, the epoch and the row of each."""
-        order = np.lexsort((row, epoch, stretch))
-        stretch, epoch, row = stretch[order], epoch[order], row[order]
-        breaks = np.flatnonzero((np.diff(stretch) != 0) | (np.diff(epoch) != 0) | (np.diff(row) > GAP)) + 1
+        order = np.lexsort((row, epoch, chunk))
+        chunk, epoch, row = chunk[order], epoch[order], row[order]
+        breaks = np.flatnonzero((np.diff(chunk) != 0) | (np.diff(epoch) != 0) | (np.diff(row) > GAP)) + 1
         starts = np.concatenate([np.zeros(min(len(row), 1), np.int64), breaks])
         ends = np.concatenate([breaks, np.full(min(len(row), 1), len(row))]) - 1
-        return cls(stretch[starts], epoch[starts], row[starts], row[ends])
+        return cls(chunk[starts], epoch[starts], row[starts], row[ends])
 
     def where(self, chosen: NDArray[np.bool_]) -> ChunkSpans:
         """Those of some stretches (a mask)."""
-        mask = chosen[self.stretch]
-        return ChunkSpans(self.stretch[mask], self.epoch[mask], self.first[mask], self.last[mask])
+        mask = chosen[self.chunk]
+        return ChunkSpans(self.chunk[mask], self.epoch[mask], self.first[mask], self.last[mask])
 
     def carried(self, left: Positions, right: Positions) -> ChunkSpans:
         """The spans of those stretches that stayed, under the numbers that they have now."""
-        numbers = np.full(int(self.stretch.max(initial=-1)) + 1, -1, np.int64)
+        numbers = np.full(int(self.chunk.max(initial=-1)) + 1, -1, np.int64)
         numbers[left] = right
         kept = self.where(numbers >= 0)
-        return ChunkSpans(numbers[kept.stretch], kept.epoch, kept.first, kept.last)
+        return ChunkSpans(numbers[kept.chunk], kept.epoch, kept.first, kept.last)
 
     def and_of(self, other: ChunkSpans) -> ChunkSpans:
         """These and others."""
-        pairs = [np.concatenate(pair) for pair in ((self.stretch, other.stretch), (self.epoch, other.epoch), (self.first, other.first), (self.last, other.last))]
+        pairs = [np.concatenate(pair) for pair in ((self.chunk, other.chunk), (self.epoch, other.epoch), (self.first, other.first), (self.last, other.last))]
         order = np.argsort(pairs[0], kind="stable")
         return ChunkSpans(*(one[order] for one in pairs))
 
     def column(self, count: int) -> pa.Array | None:
         """The column `spans` of a list of so many stretches; None where there are too many."""
-        if len(self.stretch) > MOST * count + 1000:
+        if len(self.chunk) > MOST * count + 1000:
             return None
         data = np.stack([self.epoch, self.first, self.last], axis=1).astype("<i8").tobytes()
-        offsets = np.searchsorted(self.stretch, np.arange(count + 1)).astype(np.int32) * _WIDTH
+        offsets = np.searchsorted(self.chunk, np.arange(count + 1)).astype(np.int32) * _WIDTH
         return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data)])
 
     def _heaps(self) -> tuple[Positions, Positions, Positions]:
@@ -108,9 +108,9 @@ class ChunkSpans:
         heap, _, _ = self._heaps()
         while True:
             touched = np.zeros(int(heap.max(initial=-1)) + 1, np.bool_)
-            touched[heap[chosen[self.stretch]]] = True
+            touched[heap[chosen[self.chunk]]] = True
             grown = chosen.copy()
-            grown[self.stretch[touched[heap]]] = True
+            grown[self.chunk[touched[heap]]] = True
             if bool((grown == chosen).all()):
                 return grown
             chosen = grown
@@ -120,7 +120,7 @@ class ChunkSpans:
         heap, begins, base = self._heaps()
         found = np.zeros(count, np.bool_)
         met = np.unique(np.searchsorted(begins, epochs * base + rows, side="right") - 1)
-        found[self.stretch[np.isin(heap, met)]] = True
+        found[self.chunk[np.isin(heap, met)]] = True
         return found
 
 

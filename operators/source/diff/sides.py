@@ -38,39 +38,39 @@ class Side:
     rows: pa.Table | None = None
 
 
-def looked_at(intake: IngestRequest, part: Part, before: ChunkList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
+def looked_at(request: IngestRequest, part: Part, before: ChunkList, bounds: Sequence[tuple[int, int]], *, few: bool) -> Sequence[Side]:
     """What stands in stretches of some ranges of numbers and what is there now; where it is `few`, with all columns, so that what differs need not be read again."""
-    live = _near(intake, part.record, before, bounds) if few else None
+    live = _near(request, part.record, before, bounds) if few else None
     if live is not None and part.size <= FEW_BYTES:
-        return _numbered(intake, live, intake.files.small([part])[0])
-    stood = _standing(intake, part.record, before, bounds) if live is None else intake.engine.from_arrow(live)
-    names = (_told(intake), ["_row"])
-    sides = (stood, intake.files.frame(intake.engine, [part]))
-    frames = [frame.select(*(["*"] if few else own), _hash(intake, frame)) for frame, own in zip(sides, names, strict=True)]
-    tables = intake.engine.side_by_side(*frames)
+        return _numbered(request, live, request.files.small([part])[0])
+    stood = _standing(request, part.record, before, bounds) if live is None else request.engine.from_arrow(live)
+    names = (_told(request), ["_row"])
+    sides = (stood, request.files.frame(request.engine, [part]))
+    frames = [frame.select(*(["*"] if few else own), _hash(request, frame)) for frame, own in zip(sides, names, strict=True)]
+    tables = request.engine.side_by_side(*frames)
     hashes = [_ordered(table.select([*own, "_hash"]), own[0]) for table, own in zip(tables, names, strict=True)]
     return [Side(one, table.drop_columns(["_hash"]) if few else None) for one, table in zip(hashes, tables, strict=True)]
 
 
-def _near(intake: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
+def _near(request: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> pa.Table | None:
     """The live rows of a file in stretches of some ranges of numbers, where these are so few that each is read by itself."""
-    assert intake.before is not None  # else nothing is known
-    prefix, ranges = intake.files.prefix(record), before.ranges(bounds)
-    return intake.before.near([(prefix + low, prefix + high) for low, high in ranges]) if len(ranges) <= FEW_RANGES else None
+    assert request.prior is not None  # else nothing is known
+    prefix, ranges = request.files.prefix(record), before.ranges(bounds)
+    return request.prior.in_key_ranges([(prefix + low, prefix + high) for low, high in ranges]) if len(ranges) <= FEW_RANGES else None
 
 
-def _standing(intake: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
+def _standing(request: IngestRequest, record: FileRecord, before: ChunkList, bounds: Sequence[tuple[int, int]]) -> DataFrame:
     """The same as a frame."""
-    assert intake.before is not None  # else nothing is known
-    prefix = intake.files.prefix(record)
-    return intake.before.narrowed(lambda rows: before.standing(of_file(rows, intake.files, record), bounds, prefix, intake.engine))
+    assert request.prior is not None  # else nothing is known
+    prefix = request.files.prefix(record)
+    return request.prior.filtered(lambda rows: before.standing(of_file(rows, request.files, record), bounds, prefix, request.engine))
 
 
-def _numbered(intake: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
+def _numbered(request: IngestRequest, live: pa.Table, fresh: pa.Table) -> tuple[Side, Side]:
     """Both versions of rows that are on the driver; they are numbered there."""
     old, new = live.sort_by("_key"), fresh.sort_by("_row")
-    was, now = numbered(old, new, [name for name in intake.compared() if name != "_row"])
-    return Side(old.select(_told(intake)).append_column("_hash", was), old), Side(new.select(["_row"]).append_column("_hash", now), new)
+    was, now = numbered(old, new, [name for name in request.compared() if name != "_row"])
+    return Side(old.select(_told(request)).append_column("_hash", was), old), Side(new.select(["_row"]).append_column("_hash", now), new)
 
 
 def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Array, pa.Array]:
@@ -80,19 +80,19 @@ def numbered(old: pa.Table, new: pa.Table, names: Sequence[str]) -> tuple[pa.Arr
     return numbers.slice(0, old.num_rows), numbers.slice(old.num_rows)
 
 
-def old_hashes(intake: IngestRequest, stood: DataFrame) -> pa.Table:
+def old_hashes(request: IngestRequest, stood: DataFrame) -> pa.Table:
     """`_key`, `_hash` and, where it is kept, `_row` of live rows of a file, in order."""
-    return _ordered(intake.engine.to_arrow(stood.select(*_told(intake), _hash(intake, stood))), "_key")
+    return _ordered(request.engine.to_arrow(stood.select(*_told(request), _hash(request, stood))), "_key")
 
 
-def _told(intake: IngestRequest) -> list[str]:
+def _told(request: IngestRequest) -> list[str]:
     """What is told of live rows besides their hashes."""
-    return ["_key", *(name for name in ("_row",) if name in intake.files.shape.hidden)]
+    return ["_key", *(name for name in ("_row",) if name in request.files.shape.hidden)]
 
 
-def new_hashes(intake: IngestRequest, fresh: DataFrame) -> pa.Table:
+def new_hashes(request: IngestRequest, fresh: DataFrame) -> pa.Table:
     """`_row` and `_hash` of the records of a file, in order."""
-    return _ordered(intake.engine.to_arrow(fresh.select("_row", _hash(intake, fresh))), "_row")
+    return _ordered(request.engine.to_arrow(fresh.select("_row", _hash(request, fresh))), "_row")
 
 
 def _ordered(table: pa.Table, by: str) -> pa.Table:
@@ -101,9 +101,9 @@ def _ordered(table: pa.Table, by: str) -> pa.Table:
     return frame.sort(by).to_arrow().cast(table.schema).combine_chunks()
 
 
-def _hash(intake: IngestRequest, frame: DataFrame) -> Column:
+def _hash(request: IngestRequest, frame: DataFrame) -> Column:
     """A 64-bit hash of what is compared of a record: its values, its undeclared fields, what it was rejected for."""
-    return image_hash(frame, [name for name in intake.compared() if name != "_row"]).alias("_hash")
+    return image_hash(frame, [name for name in request.compared() if name != "_row"]).alias("_hash")
 
 
 FEW_KEYS: Final = 100_000

@@ -16,29 +16,29 @@ from operators.source.request import IngestRequest, IngestResult, InputChanged, 
 
 
 @merge_strategy("append")
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The records that were added. Raises InputChanged where earlier ones are not what they were."""
-    changes, files = intake.changes, intake.files
-    if intake.before is None:
-        return appended(intake, [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)])
-    if intake.rebuilt:
-        return aligned(intake)
+    changes, files = request.changes, request.files
+    if request.prior is None:
+        return appended(request, [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)])
+    if request.rebuilt:
+        return aligned(request)
     parts = [replace(part, record=files.undeclared(part.record)) for part in whole(changes, changes.added)]
     for part in (*changes.grown, *(Part(record, rows=record.rows) for record in changes.changed)):
         told = replace(part, record=files.undeclared(part.record))
         if not files.continues(told):
-            _refuse_changed(intake, told.record)
+            _refuse_changed(request, told.record)
             told = replace(told, start=0)
         parts.append(told)
-    return appended(intake, parts)
+    return appended(request, parts)
 
 
-def _refuse_changed(intake: IngestRequest, record: FileRecord) -> None:
+def _refuse_changed(request: IngestRequest, record: FileRecord) -> None:
     """Raise InputChanged unless the first records of a file are those that were read."""
-    assert intake.before is not None  # else nothing was read
-    files, engine = intake.files, intake.engine
-    old = old_hashes(intake, of_file(intake.before.rows, files, record)).column("_hash")
-    new = new_hashes(intake, files.frame(engine, [Part(record)])).column("_hash")
+    assert request.prior is not None  # else nothing was read
+    files, engine = request.files, request.engine
+    old = old_hashes(request, of_file(request.prior.rows, files, record)).column("_hash")
+    new = new_hashes(request, files.frame(engine, [Part(record)])).column("_hash")
     if not new.slice(0, len(old)).equals(old):
         first = next((at for at, (left, right) in enumerate(zip(old, new, strict=False)) if left != right), min(len(old), len(new)))
         raise InputChanged(f"{record.path}: record {first + 1} is not what was read before; 'merge: append' takes new records only")

@@ -19,22 +19,22 @@ GOES: Final = ("1", "2", "-R", "-C", "d", "-D", "-U")
 
 
 @merge_strategy("changelog")
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The net change of each key. Taking back what is not there, and a word that is no operation, are rejects."""
-    return deliver(intake, lambda rows: _marked(intake, rows))
+    return deliver(request, lambda rows: _marked(request, rows))
 
 
-def _marked(intake: IngestRequest, rows: DataFrame) -> DataFrame:
+def _marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     word = F.trim(F.col("_mark").cast("string"))
     known = F.coalesce(word.isin(*COMES, *GOES), F.lit(False))
     named = F.coalesce(F.concat(F.lit("'"), word, F.lit("'")), F.lit("null"))
-    detail = F.concat(F.lit(f"{intake.config.merge.op} is "), named, F.lit(", which is no operation"))
+    detail = F.concat(F.lit(f"{request.config.merge.op} is "), named, F.lit(", which is no operation"))
     told = rejected(rows, F.col("_error").isNull() & ~known, "unknown_operation", detail)
     goes = F.col("_error").isNull() & F.coalesce(word.isin(*GOES), F.lit(False))
-    nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(intake))
+    nothing = F.concat(F.lit("nothing to take back: there is no row with "), _shown(request))
     return told.withColumns({"_stays": ~goes, "_wrong": F.when(goes, error("retraction_of_unknown_key", nothing))})
 
 
-def _shown(intake: IngestRequest) -> Column:
-    parts = [F.concat(F.lit(f"{name}="), column(name).cast("string")) for name in intake.config.merge.primary_key]
+def _shown(request: IngestRequest) -> Column:
+    parts = [F.concat(F.lit(f"{name}="), column(name).cast("string")) for name in request.config.merge.primary_key]
     return F.concat_ws(", ", *parts)

@@ -31,41 +31,41 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def deliver(intake: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> IngestResult:
+def deliver(request: IngestRequest, marks: Callable[[DataFrame], DataFrame], *, first_wins: bool = False) -> IngestResult:
     """The delta of deliveries: each is an event of its key, in discovery order.
 
     A delivery that comes late, before others that were read, is put in its place by reading all of them again, as long as
     all are there; else it counts as the latest. `marks` adds `_stays` (never null) and `_wrong` to the records, and may turn
     some into rejects. `first_wins`: the first event of a key to arrive stands, whatever comes later.
     """
-    changes = intake.changes
-    again = intake.rebuilt or (not first_wins and _out_of_order(intake))
-    parts = _parts(intake, again=again)
-    parts, splits = in_turn(parts, intake.arrivals) if first_wins and intake.arrivals else (parts, [])
-    keyed = read(intake, parts)
-    counted = keyed.records if keyed.table is not None else [intake.files.counted(part) for part in parts]
+    changes = request.changes
+    again = request.rebuilt or (not first_wins and _out_of_order(request))
+    parts = _parts(request, again=again)
+    parts, splits = in_turn(parts, request.arrivals) if first_wins and request.arrivals else (parts, [])
+    keyed = read(request, parts)
+    counted = keyed.records if keyed.table is not None else [request.files.counted(part) for part in parts]
     now = {record.label: record for record in (*changes.now, *_with_columns_that_stand(changes.now, counted))}
-    events = marks(_with_keys(intake, replaced_places(keyed.frame, splits, intake.engine)))
-    for text in () if again else _taken_otherwise(intake, events, first_wins=first_wins):
-        intake.warn(f"source '{intake.source.name}': {text}")
-    rows = _replayed(intake, events, first_wins=first_wins) if again else _netted(intake, events, first_wins=first_wins)
-    told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(intake.fresh_cause)).otherwise(F.lit(intake.cause)))
+    events = marks(_with_keys(request, replaced_places(keyed.frame, splits, request.engine)))
+    for text in () if again else _taken_otherwise(request, events, first_wins=first_wins):
+        request.warn(f"source '{request.source.name}': {text}")
+    rows = _replayed(request, events, first_wins=first_wins) if again else _netted(request, events, first_wins=first_wins)
+    told = rows.withColumn("_cause", F.when(F.col("_op") == 0, F.lit(request.fresh_cause)).otherwise(F.lit(request.cause)))
     bound = None if again or changes.changed else sum(part.size for part in parts)
-    return IngestResult(None, told, intake.before is not None, tuple(now.values()), (), bound)
+    return IngestResult(None, told, request.prior is not None, tuple(now.values()), (), bound)
 
 
-def _parts(intake: IngestRequest, *, again: bool) -> list[Part]:
+def _parts(request: IngestRequest, *, again: bool) -> list[Part]:
     """What is to be read: all that is there, or what is new."""
-    return [replace(part, record=intake.files.undeclared(part.record)) for part in (_whole_history(intake) if again else _fresh(intake))]
+    return [replace(part, record=request.files.undeclared(part.record)) for part in (_whole_history(request) if again else _fresh(request))]
 
 
-def _fresh(intake: IngestRequest) -> list[Part]:
+def _fresh(request: IngestRequest) -> list[Part]:
     """What was not read yet: new files, new ends, and overwritten files as new deliveries."""
-    changes = intake.changes
-    added = [replace(record, arrived=intake.epoch) for record in changes.added]
-    overwritten = [replace(record, rows=0, replaced=True, arrived=intake.epoch) for record in changes.changed]
+    changes = request.changes
+    added = [replace(record, arrived=request.epoch) for record in changes.added]
+    overwritten = [replace(record, rows=0, replaced=True, arrived=request.epoch) for record in changes.changed]
     parts = [*whole(changes, [*added, *overwritten]), *changes.grown]
-    return [part if intake.files.continues(part) else replace(part, start=0) for part in parts]
+    return [part if request.files.continues(part) else replace(part, start=0) for part in parts]
 
 
 def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[FileRecord]) -> Iterator[FileRecord]:
@@ -75,48 +75,48 @@ def _with_columns_that_stand(before: Sequence[FileRecord], counted: Sequence[Fil
         yield replace(record, undeclared=tuple(dict.fromkeys((*had[record.label], *record.undeclared)))) if record.replaced else record
 
 
-def _out_of_order(intake: IngestRequest) -> bool:
+def _out_of_order(request: IngestRequest) -> bool:
     """Whether something was delivered ahead of what was read, and all can be read again."""
-    return intake.before is not None and is_late(intake.changes) and is_whole_history(intake.changes)
+    return request.prior is not None and is_late(request.changes) and is_whole_history(request.changes)
 
 
-def _whole_history(intake: IngestRequest) -> Sequence[Part]:
+def _whole_history(request: IngestRequest) -> Sequence[Part]:
     """All files that are there, those that were overwritten since they were read marked so."""
-    overwritten, added = ({record.path for record in records} for records in (intake.delivered.changed, intake.delivered.added))
-    here = [record for record in intake.changes.now if record.present]
+    overwritten, added = ({record.path for record in records} for records in (request.delivered.changed, request.delivered.added))
+    here = [record for record in request.changes.now if record.present]
     told = [replace(record, replaced=True) if record.path in overwritten else record for record in here]
-    return whole(intake.changes, [replace(record, arrived=intake.epoch) if record.path in overwritten | added else record for record in told])
+    return whole(request.changes, [replace(record, arrived=request.epoch) if record.path in overwritten | added else record for record in told])
 
 
-def _taken_otherwise(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
+def _taken_otherwise(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> Iterator[str]:
     """Warnings of new records ahead of records that were read already, where a run over all files at once would decide differently."""
-    late = out_of_turn(intake.changes) if intake.before is not None else []
+    late = out_of_turn(request.changes) if request.prior is not None else []
     if late and not first_wins:
         yield f"{late[0]} stands before files that were read already, and not all of these can be read again: it counts as the latest"
-    elif late and (passed := _passed_over(intake, events)):
+    elif late and (passed := _passed_over(request, events)):
         count, file = passed
         records = "a record" if count == 1 else f"{count:,} records"
         yield f"{file} stands before files that were read already: {records} of known keys passed over, where a run without this state would take them (--full-refresh would not)"
 
 
-def _passed_over(intake: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
+def _passed_over(request: IngestRequest, events: DataFrame) -> tuple[int, str] | None:
     """How many records there are whose keys other records of files behind theirs have, and the first of their files; None where there are none."""
-    assert intake.stood is not None  # else nothing was read already
-    compared, stood = intake.compared(), intake.stood.where(F.col("_error").isNull())
-    here = [(record.stored, order) for order, record in enumerate(intake.changes.now) if record.present]
-    places = intake.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
+    assert request.prior_rows is not None  # else nothing was read already
+    compared, stood = request.compared(), request.prior_rows.where(F.col("_error").isNull())
+    here = [(record.stored, order) for order, record in enumerate(request.changes.now) if record.present]
+    places = request.engine.from_arrow(pa.table({"_file": [name for name, _ in here], "_stands": pa.array([order for _, order in here], pa.int64())}))
     old = stood.select("_key", "_file", fingerprint(stood, compared).alias("_old_print")).join(places, "_file").drop("_file")
     same = alike(F.col("_old_print"), F.col("_print"), len(image_parts(stood, compared)))
     told = events.where(F.col("_error").isNull()).withColumn("_print", fingerprint(events, compared)).select("_key", "_file", "_order", "_print")
     passed = told.join(old, "_key").where((F.col("_stands") > F.col("_order")) & ~same)
-    [found] = intake.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
+    [found] = request.engine.to_arrow(passed.agg(F.count(F.lit(1)).alias("count"), F.min("_file").alias("file"))).to_pylist()
     return (found["count"], found["file"]) if found["count"] else None
 
 
-def _netted(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
+def _netted(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
     """What new events make of the rows that stood. Rejects of files that were overwritten go."""
-    names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    overwritten = [record.stored for record in intake.changes.changed]
+    names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
+    overwritten = [record.stored for record in request.changes.changed]
     if stood is None or not overwritten:
         return net_changes(events, stood, names, compared, first_wins=first_wins)
     stale = F.col("_error").isNotNull() & F.col("_file").isin(overwritten)
@@ -124,30 +124,30 @@ def _netted(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> Da
     return consolidate(united(rows, as_retractions(stood.where(stale), "")))
 
 
-def _replayed(intake: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
+def _replayed(request: IngestRequest, events: DataFrame, *, first_wins: bool) -> DataFrame:
     """The difference between what all deliveries give and what stood.
 
     Where some cannot be read again, no other of the earlier records comes to stand than those that did; new deliveries follow them.
     """
-    names, compared, stood = intake.files.shape.columns, intake.compared(), intake.stood
-    gone, fresh, earlier = _lost(intake)
+    names, compared, stood = request.files.shape.columns, request.compared(), request.prior_rows
+    gone, fresh, earlier = _lost(request)
     if stood is None or not (gone or fresh or earlier):
         rows = net_changes(events, None, names, compared, first_wins=first_wins)
-        return rows if stood is None else diff(stood, rows.drop("_op"), intake.cause, compare=compared)
-    new, good = _is_new(intake), F.col("_error").isNull()
+        return rows if stood is None else diff(stood, rows.drop("_op"), request.cause, compare=compared)
+    new, good = _is_new(request), F.col("_error").isNull()
     told = _with_presence(stood, events, of_present_content=bool(earlier) and not first_wins)
     lasting = F.col("_file").isin(gone) | (good & (F.col("_file").isin(fresh) | (F.col("_file").isin(earlier) & ~F.col("_there"))))
     kept, lasts = told.where(~lasting & ~F.col("_file").isin(fresh)), told.where(lasting)
     again = net_changes(_standing(events.where(~new), kept, lasts), None, names, compared, first_wins=first_wins)
     base = united(*(rows.select("_key", *map(column, names)) for rows in (again, lasts)))
-    rows = diff(stood, base, intake.cause, compare=compared)
-    then = net_changes(events.where(new), base, names, compared, first_wins=first_wins).withColumn("_cause", F.lit(intake.cause))
+    rows = diff(stood, base, request.cause, compare=compared)
+    then = net_changes(events.where(new), base, names, compared, first_wins=first_wins).withColumn("_cause", F.lit(request.cause))
     return consolidate(united(rows, chosen(then, rows.columns)))
 
 
-def _lost(intake: IngestRequest) -> tuple[list[str], list[str], list[str]]:
+def _lost(request: IngestRequest) -> tuple[list[str], list[str], list[str]]:
     """The files that are there no more, those that were overwritten since they were read, and those of which earlier content was overwritten before that."""
-    now, changed = intake.changes.now, {record.path for record in intake.delivered.changed}
+    now, changed = request.changes.now, {record.path for record in request.delivered.changed}
     present = [record for record in now if record.present]
     earlier = [record.stored for record in present if record.replaced and record.path not in changed]
     return [record.stored for record in now if not record.present], [record.stored for record in present if record.path in changed], earlier
@@ -162,9 +162,9 @@ def _with_presence(stood: DataFrame, events: DataFrame, *, of_present_content: b
     return met.select(*map(column, stood.columns), "_there")
 
 
-def _is_new(intake: IngestRequest) -> Column:
+def _is_new(request: IngestRequest) -> Column:
     """Whether a record is of a file that is new or was overwritten, or stands behind the old end of one that grew."""
-    changes = intake.delivered
+    changes = request.delivered
     grown = [(F.col("_file") == part.record.stored) & (F.col("_row") > part.rows) for part in changes.grown]
     whole = [record.stored for record in (*changes.added, *changes.changed)]
     return any_of([*grown, *([F.col("_file").isin(whole)] if whole else [])])
@@ -188,9 +188,9 @@ def _standing(events: DataFrame, kept: DataFrame, lost: DataFrame) -> DataFrame:
     return told.withColumn("_wrong", wrong).select(*map(column, events.columns))
 
 
-def _with_keys(intake: IngestRequest, rows: DataFrame) -> DataFrame:
+def _with_keys(request: IngestRequest, rows: DataFrame) -> DataFrame:
     """Records without a complete primary key are rejected."""
-    names = intake.config.merge.primary_key
+    names = request.config.merge.primary_key
     null = any_of([column(name).isNull() for name in names])
     return rejected(rows, F.col("_error").isNull() & null, "null_primary_key", F.lit(f"the primary key ({', '.join(names)}) is null"))
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 @merge_strategy("ledger")
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The records whose keys are new."""
-    return deliver(intake, _appends, first_wins=True)
+    return deliver(request, _appends, first_wins=True)
 
 
 def _appends(rows: DataFrame) -> DataFrame:

@@ -5,6 +5,6 @@ from operators.source.request import IngestRequest, IngestResult, merge_strategy
 
 
 @merge_strategy("snapshot")
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """The delta from what stood to what the files say now."""
-    return by_key.ingest(intake) if intake.source.keyed else by_position.ingest(intake)
+    return by_key.ingest(request) if request.source.keyed else by_position.ingest(request)

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 @merge_strategy("upsert")
-def ingest(intake: IngestRequest) -> IngestResult:
+def ingest(request: IngestRequest) -> IngestResult:
     """What the last records of their keys change. Deleting a key that is not there is nothing."""
-    return deliver(intake, lambda rows: _marked(intake, rows))
+    return deliver(request, lambda rows: _marked(request, rows))
 
 
-def _marked(intake: IngestRequest, rows: DataFrame) -> DataFrame:
+def _marked(request: IngestRequest, rows: DataFrame) -> DataFrame:
     plain = rows.withColumn("_wrong", F.lit(None).cast("string"))
-    program = intake.source.deleted
+    program = request.source.deleted
     if program is None:
         return plain.withColumn("_stays", F.lit(True))
     assert program.expression is not None  # a predicate
-    ready, context = prepare(plain, program.reads_system, intake.source.output, intake.values)
+    ready, context = prepare(plain, program.reads_system, request.source.output, request.values)
     deleted, failed = spark.column(program.expression, context)
     good = F.col("_error").isNull()
     gone = good & F.coalesce(deleted, F.lit(False))
