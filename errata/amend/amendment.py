@@ -16,7 +16,7 @@ from errata.core.events import RunResult
 from errata.core.failures import Usage
 from errata.core.options import RunOptions
 from errata.execution.epoch import Epoch
-from errata.execution.inputs import Ingested, Inputs
+from errata.execution.inputs import Inputs
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
 from errata.plan.own_files import ProtectedFiles
@@ -25,7 +25,7 @@ from errata.plan.plan import Node, Plan
 from errata.plan.steps import IngestStep
 from errata.state.committed_node import CommittedNode, paired
 from errata.state.node_writer import NodeWriter
-from errata.state.run_state import RunState
+from errata.state.run_state import Ingested, RunState
 from errata.state.source_files import SourceFiles, files_left
 from operators.core.delta import Delta
 from operators.source.file_changes import FileRecord

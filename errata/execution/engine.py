@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from errata.core.events import Event
 from errata.core.options import EngineOptions
-from errata.execution.storage_summary import spill_folder
+from errata.execution.resource_limits import spill_folder
 from errata.plan.plan import Plan
 from errata.plan.steps import DataStep
 from errata.state.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from storage.engines.base import Engine
-    from storage.engines.choice import EngineDecision
+    from storage.engines import Engine, EngineDecision
 
 BYTES_A_ROW = 20
 """What a row of a file has at least, and what a live row that is looked up counts for."""
@@ -23,7 +22,7 @@ BYTES_A_ROW = 20
 
 def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecision:
     """The engine for `work` bytes of work, and why it is this one."""
-    from storage.engines.choice import EngineChoice, decided
+    from storage.engines import EngineChoice, decided  # runs without work need none
 
     given, reason = _named(options, plan)
     threads = given.threads or plan.model.pipeline.concurrency.threads
@@ -37,7 +36,7 @@ def choose_engine(options: EngineOptions, plan: Plan, work: int) -> EngineDecisi
 
 def start_engine(chosen: EngineDecision, listener: Callable[[Event], None]) -> Engine:
     """The engine that was chosen, starting; the listener hears what it waits for. Raises storage.engines.EngineUnavailable."""
-    from storage.engines.registry import engine
+    from storage.engines import engine  # runs without work need none
 
     found = engine(chosen.choice)
     found.tell = lambda text: listener(Event("warning", action=text))

@@ -13,7 +13,6 @@ from changelog.rows import Rows
 from errata.core.failures import StorageFailed
 from errata.execution.epoch import Epoch
 from errata.execution.guards import guard
-from errata.execution.inputs import Ingested
 from errata.execution.local_copies import Copies
 from errata.execution.prior_rows import CommittedPriorRows
 from errata.execution.reingest import read_again, replaced
@@ -23,7 +22,7 @@ from errata.rollback.cursors import resume_points
 from errata.state.chunk_index import ChunkIndex, read_lists, write_lists
 from errata.state.committed_node import CommittedNode
 from errata.state.node_writer import NodeWriter
-from errata.state.run_state import NodeDelta, RunState
+from errata.state.run_state import Ingested, NodeDelta, RunState
 from errata.state.source_files import SourceFiles
 from operators.core.delta import Delta
 from operators.core.provenance import label_prefix

@@ -12,12 +12,8 @@ from errata.execution.local_copies import Copies
 from errata.execution.rest_sources import fetch_services
 from errata.plan.steps import IngestStep
 from errata.state.node_writer import NodeWriter
-from errata.state.run_state import NodeDelta
+from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, look_at_sources
-from operators.source.file_changes import FileRecord
-
-Ingested = tuple[NodeDelta, tuple[FileRecord, ...]]
-"""The delta of a source, and the records of its files after it."""
 
 
 class Inputs(ABC):

@@ -16,10 +16,8 @@ from errata.execution.guards import judge
 from errata.execution.ingest import arrivals_kept
 from errata.execution.node_runner import NodeRunner
 from errata.execution.planned_run import PlannedRun
-from errata.execution.preflight import preflight
-from errata.execution.resource_limits import within_limits
-from errata.execution.row_events import logging
-from errata.execution.row_warnings import warnings
+from errata.execution.resource_limits import preflight, within_limits
+from errata.execution.row_events import logging, warnings
 from errata.outputs.context import OutputContext
 from errata.outputs.files import kept_files, write_output
 from errata.outputs.staged_files import holds

@@ -9,7 +9,7 @@ from typing import Any, cast
 from cxl.types.types import type_name
 from errata.core.diagnostics import did_you_mean
 from errata.core.failures import Usage
-from errata.execution.storage_summary import storage_lines, storage_summary
+from errata.execution.resource_limits import storage_lines, storage_summary
 from errata.plan.plan import Node, Plan
 from errata.rollback.cost import retraction_block
 from operators.output.operator import Output

@@ -14,7 +14,7 @@ from changelog.algebra import diff, insertions
 from changelog.rows import Rows
 from errata.core.options import EngineOptions, RunOptions
 from errata.execution.epoch import Epoch
-from errata.execution.inputs import Ingested, Inputs
+from errata.execution.inputs import Inputs
 from errata.execution.planned_run import PlannedRun
 from errata.execution.step_executor import StepExecutor
 from errata.inspect.snapshot import Snapshot
@@ -25,6 +25,7 @@ from errata.plan.steps import IngestStep, plan_steps
 from errata.state.committed_node import CommittedNode
 from errata.state.node_tables import folded
 from errata.state.node_writer import NodeWriter
+from errata.state.run_state import Ingested
 from errata.state.source_files import SourceFiles, files_left
 from errata.state.suppressed_rows import truth
 from operators.core.delta import Delta

@@ -6,7 +6,7 @@ Data is read by the in-process engine, so that no command that only looks starts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -16,11 +16,13 @@ from changelog.forms.frames import Origin, originating
 from changelog.keys.positions import row_label
 from changelog.lazy_imports import F, pa
 from changelog.spark_algebra import diff
-from cxl.types.types import Schema, parse_type
-from errata.core.diagnostics import did_you_mean
+from cxl import CxlErrors, CxlFailure, compile_program
+from cxl.runtime.context import Context
+from cxl.runtime.interpret import Runner
+from cxl.types.types import Kind, Schema, parse_type
+from errata.core.diagnostics import PipelineErrors, did_you_mean, from_cxl
 from errata.core.failures import Usage
 from errata.core.options import LogFilter
-from errata.inspect.conditions import data_condition
 from errata.plan.plan import Node, Plan
 from errata.state.committed_node import CommittedNode, in_order, paired
 from errata.state.node_tables import Tables, folded, stored_rows
@@ -341,3 +343,25 @@ def _wanted(row: Mapping[str, Any], filters: LogFilter) -> bool:
         filters.cause is None or str(row["cause"]).startswith(filters.cause),
     )
     return all(checks)
+
+
+def data_condition(text: str, schema: Schema) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a row's `data` meets a CXL predicate; a row that fails does not. Raises PipelineErrors for a text that does not compile."""
+    try:
+        program = compile_program(text, schema, mode="predicate")
+    except CxlErrors as errors:
+        raise PipelineErrors(from_cxl(one) for one in errors.diagnostics) from errors
+    readers: dict[Kind, Callable[[str], Any]] = {Kind.DATE_TIME: datetime.fromisoformat, Kind.DATE: date.fromisoformat}
+
+    runner = Runner(program)
+
+    def typed(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: readers[type_.kind](value) if type_.kind in readers and isinstance(value := row.get(name), str) else row.get(name) for name, type_ in schema.items()}
+
+    def condition(row: Mapping[str, Any]) -> bool:
+        try:
+            return runner.evaluate(typed(row["data"]), Context()) is True
+        except CxlFailure:
+            return False
+
+    return condition

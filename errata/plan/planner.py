@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from errata.core.diagnostics import raise_errors
+from errata.plan.correlation import COUNTED, splitting, takers
 from errata.plan.plan import Node, Plan
-from errata.plan.retraction_scope import COUNTED, splitting, takers
 from errata.plan.variable_scopes import Scoping, entry_names, joins_inputs
 from errata.project.compositions.expand import EnclosingPipeline, Expansion, expand
 from errata.project.findings import Findings, NodeReporter

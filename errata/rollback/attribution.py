@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from changelog.keys.encoding import bare, decode_key
-from errata.plan.correlation import key_fields
+from errata.plan.correlation import COUNTED, keeps_mates, key_fields
 from errata.plan.plan import Node, Plan
-from errata.plan.retraction_scope import COUNTED, keeps_mates
 from errata.rollback.groups import Groups
 from errata.rollback.outcome import Settled
-from errata.rollback.provenance import Failure
+from errata.rollback.provenance import Failure, branch_of
 from errata.rollback.record_locations import Places
-from errata.rollback.source_records import branch_of
 from errata.state.suppressed_rows import Suppression
 from operators.aggregate.operator import Aggregate
 from operators.core.row_type import values_of_parts

@@ -13,8 +13,8 @@ from errata.plan.correlation import TRIGGERS, key_fields
 from errata.plan.plan import Node, Plan
 from errata.rollback.cell_texts import texts
 from errata.rollback.groups import groups_in
+from errata.rollback.provenance import GROUP_REJECT, branches, is_group_reject, leads_of_rejects
 from errata.rollback.record_locations import PLACE, Places, SourceState
-from errata.rollback.source_records import branches, leads_of_rejects
 from errata.state.node_tables import Tables
 from errata.state.run_state import RunState
 from errata.state.trigger_table import Trigger, standing
@@ -161,13 +161,6 @@ def rejects_now(run: RunState, plan: Plan, places: Places) -> pl.DataFrame:
     return found.standing((node.name for node in plan if run.rejected_live(node.name)), triggers)
 
 
-GROUP_REJECT = "aggregate_finalize"
-"""The category of a whole group that was rejected, not one of its records."""
-
-
-def is_group_reject(error: Mapping[str, Any]) -> bool:
-    """Whether a whole group was rejected, not one of its records."""
-    return error.get("category") == GROUP_REJECT
 
 
 def _fields(node: Node, rows: pa.Table) -> list[pl.Series]:

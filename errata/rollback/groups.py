@@ -11,9 +11,9 @@ from changelog.columns import column
 from changelog.keys.decode import arrow_keys
 from changelog.keys.encoding import bare, decode_key, encode_key, key_column
 from changelog.lazy_imports import F, pa, pc, pl
+from errata.plan.correlation import COUNTED
 from errata.plan.plan import Node, Plan
-from errata.plan.retraction_scope import COUNTED
-from errata.rollback.source_records import leads_of_rejects
+from errata.rollback.provenance import leads_of_rejects
 from errata.state.run_state import RunState
 from operators.core.operator import SHARED, shared_number
 from operators.core.row_type import CK, RowType, key_type, physical_type

@@ -13,6 +13,7 @@ from errata.state.node_tables import Tables, entered, stands, stored_rows
 from errata.state.scalar_inputs import ScalarInputs, SourceCounts
 from operators.core.evaluate import Narrow, as_it_is
 from operators.core.run_values import RunValues
+from operators.source.file_changes import FileRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +54,10 @@ class NodeDelta:
     def net(self) -> int:
         """By how many rows the live state grew, rejects left out."""
         return sum(count if symbol[0] == "+" else -count for symbol, count in self.ops.items())
+
+
+Ingested = tuple[NodeDelta, tuple[FileRecord, ...]]
+"""The delta of a source, and the records of its files after it."""
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from changelog.frames import known, told, united
 from changelog.keys.decode import arrow_keys, bare_keys
 from changelog.lazy_imports import F, pa, pl
 from changelog.rows import Predicate, Rows, begins, is_null, is_set
+from errata.plan.correlation import COUNTED
 from errata.plan.plan import Node
-from errata.plan.retraction_scope import COUNTED
 from operators.core.delta import Delta
 
 if TYPE_CHECKING:

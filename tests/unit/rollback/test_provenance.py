@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from changelog.keys.encoding import encode_key
 from changelog.keys.positions import row_label
-from errata.rollback.source_records import leads_of
+from errata.rollback.provenance import leads_of
 from operators.core.row_type import KeyShape
 from tests.unit.changelog.test_keys import VALUES
 from tests.unit.changelog.test_labels import labels
